@@ -1,0 +1,139 @@
+"""What can go wrong with a model, in sentences a person can read.
+
+`str(error)` is for the page. `detail` is the start of what the server said, for the log. `code` is stable for
+clients and tests. `retryable` says whether the same call may succeed later without anyone changing anything.
+"""
+
+from __future__ import annotations
+
+MAX_DETAIL_CHARS = 300
+
+
+class _ServiceError(Exception):
+    code: str = "error"
+    retryable: bool = False
+    sentence: str = "Something went wrong."
+
+    def __init__(
+        self, sentence: str | None = None, *, detail: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(sentence or self.sentence)
+        self.detail = detail[:MAX_DETAIL_CHARS]
+        self.retry_after = retry_after
+        """Seconds the server asked to wait, where it said so."""
+
+
+class ModelError(_ServiceError):
+    """Any failure of a chat model."""
+
+    code = "model_error"
+    sentence = "The model could not answer."
+
+
+class ModelUnavailable(ModelError):
+    """Nobody answers, or the server says it cannot work now (starting, overloaded, broken)."""
+
+    code = "model_unavailable"
+    retryable = True
+    sentence = "The model cannot be reached right now. Try again in a moment."
+
+
+class ModelTimeout(ModelError):
+    code = "model_timeout"
+    retryable = True
+    sentence = "The model took too long to answer."
+
+
+class ModelRefused(ModelError):
+    """The endpoint does not let us in: key missing, wrong, without rights or without credit."""
+
+    code = "model_refused"
+    sentence = "The model's endpoint refused the API key."
+
+
+class ModelNotFound(ModelError):
+    code = "model_not_found"
+    sentence = "The model's endpoint does not know this model or address."
+
+
+class ModelRateLimited(ModelError):
+    code = "model_rate_limited"
+    retryable = True
+    sentence = "The model's endpoint is limiting requests. Try again in a moment."
+
+
+class ModelContextOverflow(ModelError):
+    """Prompt and answer do not fit in the model's context; the caller may retry with less."""
+
+    code = "model_context_overflow"
+    sentence = "This conversation is too long for the model."
+
+
+class ModelCut(ModelError):
+    """The stream ended before the model was done; what was streamed so far is good."""
+
+    code = "model_cut"
+    retryable = True
+    sentence = "The connection to the model broke before the answer was complete."
+
+
+class ModelBadReply(ModelError):
+    """The server answered something that is no chat completion, or an empty one."""
+
+    code = "model_bad_reply"
+    retryable = True
+    sentence = "The model sent a reply that could not be understood."
+
+
+class ModelBadRequest(ModelError):
+    """The server rejected the request itself; sending it again changes nothing."""
+
+    code = "model_bad_request"
+    sentence = "The model's endpoint rejected the request."
+
+
+class ContentFiltered(ModelError):
+    code = "content_filtered"
+    sentence = "The model's content filter stopped this answer."
+
+
+class EmbedderError(_ServiceError):
+    """Any failure of an embedder."""
+
+    code = "embedder_error"
+    sentence = "The text could not be embedded."
+
+
+class EmbedderUnavailable(EmbedderError):
+    """Not reachable, not ready, too slow or rate-limited: later may work."""
+
+    code = "embedder_unavailable"
+    retryable = True
+    sentence = "The embedding model cannot be reached right now."
+
+
+class EmbedderRefused(EmbedderError):
+    """The endpoint will go on saying no until someone changes the settings."""
+
+    code = "embedder_refused"
+    sentence = "The embedding endpoint refused the API key or does not know the model."
+
+
+class EmbedderBadRequest(EmbedderError):
+    """These texts were rejected (too long, filtered); others may pass."""
+
+    code = "embedder_bad_request"
+    sentence = "The embedding endpoint rejected the text."
+
+
+class EmbedderBadReply(EmbedderError):
+    """The reply was no usable set of vectors."""
+
+    code = "embedder_bad_reply"
+    retryable = True
+    sentence = "The embedding model sent a reply that could not be used."
+
+
+class EmbedderNotInstalled(EmbedderError):
+    code = "embedder_not_installed"
+    sentence = "The built-in embedding model is not installed. Run: make install"

