@@ -1,0 +1,105 @@
+"""Conversations: chats and their messages."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+from workspaces.models import User, Workspace
+
+TITLE_LENGTH = 200
+MESSAGE_LENGTH = 32_000
+ABANDONED_AFTER = timedelta(seconds=20)  # an answer whose process has not beaten for so long has lost it
+
+
+class ChatQuerySet(models.QuerySet["Chat"]):
+    def live(self) -> ChatQuerySet:
+        return self.filter(deleted_at=None)
+
+    def visible_to(self, user: User) -> ChatQuerySet:
+        """Chats of this person's workspaces; private and temporary ones only to who began them."""
+        return self.filter(workspace__memberships__user=user).filter(
+            Q(is_private=False, is_temporary=False) | Q(created_by=user)
+        )
+
+    def listed(self) -> ChatQuerySet:
+        """Latest activity first."""
+        return self.filter(is_temporary=False).order_by("-active_at", "-id")
+
+
+class Chat(models.Model):
+    public_id = PublicIdField(prefix="chat")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
+    created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")
+    title = models.CharField(max_length=TITLE_LENGTH, blank=True)
+    memory_enabled = models.BooleanField(null=True, blank=True, help_text="The chip. Empty: the person's default.")
+    is_private = models.BooleanField(default=False)
+    is_temporary = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+    active_at = models.DateTimeField(default=timezone.now)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ChatQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-active_at", "-id"]
+        indexes = [
+            models.Index(fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or "New chat"
+
+
+class MessageRole(models.TextChoices):
+    USER = "user", "User"
+    ASSISTANT = "assistant", "Assistant"
+
+
+class MessageStatus(models.TextChoices):
+    STREAMING = "streaming", "Being written"
+    DONE = "done", "Done"
+    STOPPED = "stopped", "Stopped"
+    FAILED = "failed", "Failed"
+
+
+class Message(models.Model):
+    """One message. An answer is stored empty before the model is asked and grows while it streams."""
+
+    public_id = PublicIdField(prefix="msg")
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="messages")
+    role = models.CharField(max_length=10, choices=MessageRole.choices)
+    author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    content = models.TextField(blank=True)
+    status = models.CharField(max_length=10, choices=MessageStatus.choices, default=MessageStatus.DONE)
+    error_code = models.CharField(max_length=30, blank=True)
+    error = models.CharField(max_length=500, blank=True, help_text="Why the answer failed, fit for a person's eyes.")
+    reply_to = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="answers")
+    memory_enabled = models.BooleanField(default=False, help_text="Whether automatic memory was on in this turn.")
+    model = models.CharField(max_length=200, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=1, help_text="Counts up with every retry.")
+    stop_requested = models.BooleanField(default=False)
+    beat_at = models.DateTimeField(null=True, blank=True, help_text="Last sign of life of the process that answers.")
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["chat", "id"], name="message_list")]
+        constraints = [
+            # Two sends at once must not make two answers that overwrite each other's context.
+            models.UniqueConstraint(
+                fields=["chat"], condition=Q(status="streaming"), name="one_answer_at_a_time_in_a_chat"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.public_id}"
+
+    def is_abandoned(self, now: datetime) -> bool:
+        """True when the process that was writing this answer has gone without finishing it."""
+        return self.status == MessageStatus.STREAMING and (self.beat_at or self.created_at) < now - ABANDONED_AFTER

@@ -1,0 +1,15 @@
+from memories.models.embedding import MemoryEmbedding
+from memories.models.extraction import Extraction
+from memories.models.memory import Memory, Revision, Scope, SourceType
+from memories.models.receipt import Receipt, ReceiptItem
+
+__all__ = [
+    "Extraction",
+    "Memory",
+    "MemoryEmbedding",
+    "Receipt",
+    "ReceiptItem",
+    "Revision",
+    "Scope",
+    "SourceType",
+]

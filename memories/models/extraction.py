@@ -1,0 +1,50 @@
+"""The record of mining one finished turn. It is the truth about that work; the queue only hurries it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+from workspaces.models import User, Workspace
+
+
+class ExtractionStatus(models.TextChoices):
+    PENDING = "pending", "Waiting"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+class ExtractionQuerySet(models.QuerySet["Extraction"]):
+    def due(self, now: datetime) -> ExtractionQuerySet:
+        """Waiting, and its next attempt is not in the future."""
+        return self.filter(status=ExtractionStatus.PENDING, next_attempt_at__lte=now)
+
+
+class Extraction(models.Model):
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="extractions")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    chat_id = models.CharField(max_length=32)
+    message_id = models.CharField(max_length=32, help_text="The answer that ended the turn.")
+    source_type = models.CharField(max_length=50)
+    extractor = models.CharField(max_length=20, blank=True)
+    status = models.CharField(max_length=10, choices=ExtractionStatus.choices, default=ExtractionStatus.PENDING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_attempt_at = models.DateTimeField()
+    error = models.CharField(max_length=500, blank=True)
+    stored_count = models.PositiveSmallIntegerField(default=0)
+    duplicate_count = models.PositiveSmallIntegerField(default=0)
+    refused_count = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ExtractionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["message_id", "source_type"], name="one_extraction_a_turn")]
+        indexes = [models.Index(fields=["next_attempt_at"], name="extraction_due", condition=Q(status="pending"))]
+
+    def __str__(self) -> str:
+        return f"{self.source_type} of {self.message_id}: {self.status}"

@@ -1,0 +1,172 @@
+"""One durable statement, and what became of it. Written by ``memories.gate`` only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+from workspaces.models import User, Workspace
+
+CONTENT_LENGTH = 2000
+KEY_LENGTH = 200
+CATEGORY_LENGTH = 50
+CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
+
+
+class Scope(models.TextChoices):
+    WORKSPACE = "workspace", "Everyone in the workspace"
+    USER = "user", "Its owner, in every workspace"
+
+
+class SourceType(models.TextChoices):
+    """The usual origins. A caller may write a label of its own, so the column has no choices."""
+
+    USER = "user", "Saved by a person"
+    MODEL = "model", "Saved by the model"
+    AUTO_CHAT = "auto_chat", "Noticed in a chat"
+    AUTO_DEEP_THINK = "auto_deep_think", "Noticed in deep thinking"
+    AUTO_RESEARCH = "auto_research", "Noticed in research"
+    AUTO_COMPACTION = "auto_compaction", "Noticed in a summary"
+    IMPORT = "import", "Imported"
+
+
+class MemoryQuerySet(models.QuerySet["Memory"]):
+    def live(self, now: datetime | None = None) -> MemoryQuerySet:
+        """Neither deleted nor expired."""
+        return self.filter(deleted_at=None).filter(
+            Q(expires_at=None) | Q(expires_at__gt=now or timezone.now())
+        )
+
+    def visible_to(self, user: User) -> MemoryQuerySet:
+        """What this person's memberships allow: shared rows of their workspaces and their own personal ones."""
+        return self.filter(workspace__memberships__user=user).filter(
+            Q(scope=Scope.WORKSPACE) | Q(owner=user)
+        )
+
+    def recallable_in(self, workspace: Workspace, user: User) -> MemoryQuerySet:
+        """What belongs to a conversation of this person in this workspace, their personal memories included."""
+        return self.visible_to(user).filter(Q(workspace=workspace) | Q(scope=Scope.USER, owner=user))
+
+    def listed(self) -> MemoryQuerySet:
+        """Newest first, with what a row on a page shows."""
+        return self.select_related("author", "workspace", "may_replace").order_by("-created_at", "-id")
+
+    def embedded_with(self, model: str) -> MemoryQuerySet:
+        return self.filter(embeddings__model=model)
+
+    def without_vector(self, model: str) -> MemoryQuerySet:
+        return self.exclude(embeddings__model=model)
+
+
+class Memory(models.Model):
+    public_id = PublicIdField(prefix="mem")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memories")
+    scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.WORKSPACE)
+    owner = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="owned_memories",
+        help_text="Whose personal memory this is. Personal ones lie in their owner's default workspace.",
+    )
+    content = models.TextField(max_length=CONTENT_LENGTH)
+    summary = models.TextField(null=True, blank=True, max_length=CONTENT_LENGTH)  # noqa: DJ001  null says "never made"
+    key = models.CharField(max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001  null never collides
+    category = models.CharField(max_length=CATEGORY_LENGTH, null=True, blank=True)  # noqa: DJ001
+    tags = ArrayField(models.CharField(max_length=50), default=list, blank=True)
+    importance = models.FloatField(default=0.5, validators=[MinValueValidator(0), MaxValueValidator(1)])
+    pinned = models.BooleanField(default=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="memories")
+    source_type = models.CharField(max_length=50, default=SourceType.USER)
+    # Public ids, not foreign keys: they outlive the chat, and memories know nothing of chats.
+    source_chat_id = models.CharField(max_length=32, blank=True, default="")
+    source_message_id = models.CharField(max_length=32, blank=True, default="")
+    source_excerpt = models.TextField(blank=True, default="")
+    source_details = models.JSONField(default=dict, blank=True)
+    may_replace = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="may_be_replaced_by",
+        help_text="An older memory that says nearly the same with another value.",
+    )
+    content_hash = models.CharField(max_length=64, editable=False)  # of the normalised content: equal saves meet here
+    search = SearchVectorField(editable=False, null=True)  # words, with the workspace as a lexeme; see memories.words
+    embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    updated_at = models.DateTimeField(default=timezone.now)
+    last_accessed_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = MemoryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "memories"
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)),
+            models.Index(fields=["workspace", "content_hash"], name="memory_equal", condition=Q(deleted_at=None)),
+            models.Index(fields=["source_chat_id"], name="memory_chat", condition=~Q(source_chat_id="")),
+            models.Index(fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")),
+            GinIndex(fields=["search"], name="memory_words"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"),
+            models.CheckConstraint(
+                condition=Q(scope=Scope.WORKSPACE, owner=None) | Q(scope=Scope.USER, owner__isnull=False),
+                name="personal_memories_have_an_owner",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.content if len(self.content) <= 80 else self.content[:79] + "…"
+
+    @property
+    def is_live(self) -> bool:
+        return self.deleted_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @property
+    def is_automatic(self) -> bool:
+        """Made by the model or from a conversation: these count towards the cap and may be evicted."""
+        return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
+
+    @property
+    def source_label(self) -> str:
+        return dict(SourceType.choices).get(self.source_type, self.source_type)
+
+
+class RevisionAction(models.TextChoices):
+    CREATE = "create", "Saved"
+    EDIT = "edit", "Edited"
+    DELETE = "delete", "Forgotten"
+    RESTORE = "restore", "Restored"
+    EVICT = "evict", "Made room"
+    MERGE = "merge", "Merged with an older one"
+
+
+class Revision(models.Model):
+    """What changed, when, by whom (empty: by the system). ``before`` holds the old values of the changed fields."""
+
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")
+    action = models.CharField(max_length=10, choices=RevisionAction.choices)
+    by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    before: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.get_action_display()} {self.at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,23 @@
+"""System checks: what would only be noticed later is said at start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+
+@register()
+def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A job must time out before it is handed to another worker, or it would run twice at once."""
+    if settings.Q_CLUSTER["timeout"] >= settings.Q_CLUSTER["retry"]:
+        return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]
+    return []
+
+
+@register()
+def postgres_only(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+        return [Error("MemoryHub needs PostgreSQL with pgvector.", id="memoryhub.E002")]
+    return []

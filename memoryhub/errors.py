@@ -1,0 +1,75 @@
+"""Domain errors. Each knows its code and HTTP status; the doors turn them into a body or a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class DomainError(Exception):
+    """Something the caller asked for cannot be done. ``message`` is fit for a person's eyes."""
+
+    status = 400
+    code = "error"
+
+    def __init__(
+        self, message: str = "", *, code: str | None = None, fields: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message or self.default_message)
+        self.message = message or self.default_message
+        self.code = code or type(self).code
+        self.fields = dict(fields or {})
+
+    default_message = "That did not work."
+
+    def body(self) -> dict[str, Any]:
+        """The API's error body: ``{error: {code, message, fields?}}``."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.fields:
+            error["fields"] = self.fields
+        return {"error": error}
+
+
+class Malformed(DomainError):
+    status, code = 400, "malformed"
+    default_message = "The request could not be read."
+
+
+class Forbidden(DomainError):
+    status, code = 403, "forbidden"
+    default_message = "You may look at this, but not change it."
+
+
+class NotFound(DomainError):
+    status, code = 404, "not_found"
+    default_message = "There is nothing here, or it is not yours to see."
+
+
+class Conflict(DomainError):
+    status, code = 409, "conflict"
+    default_message = "Somebody else changed this in the meantime."
+
+
+class TooLarge(DomainError):
+    status, code = 413, "too_large"
+    default_message = "That is too large."
+
+
+class Invalid(DomainError):
+    """A field's value is not allowed; ``fields`` names it and says what is."""
+
+    status, code = 422, "invalid"
+    default_message = "A field is not valid."
+
+
+class SecretRefused(Invalid):
+    """The text looks like a credential. The secret itself is never part of the error."""
+
+    code = "secret"
+    default_message = "This looks like a password or key, so it was not stored. Remove it and try again."
+
+
+class Unavailable(DomainError):
+    status, code = 503, "unavailable"
+    default_message = "A part of the system is not answering. Try again in a moment."
+    retry_after = 5

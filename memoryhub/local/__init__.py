@@ -1,0 +1,1 @@
+"""The embedded default: Postgres, a small language model and the supervisor that runs everything. No Django here."""

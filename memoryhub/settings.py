@@ -1,0 +1,279 @@
+"""Every setting of MemoryHub. What the environment may say is read here and nowhere else; docs/options.md lists it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import Environment, database_from_url
+from memoryhub.local.postgres import connection_settings
+
+env = Environment("MEMORYHUB_")
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR: Path = env.path("DATA_DIR", BASE_DIR / "var")
+RUNNING_WORKER = "qcluster" in sys.argv[1:2]
+
+# --- Web server ------------------------------------------------------------------------------------------------------
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.integer("PORT", 8000, low=1, high=65535)
+WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, low=1, high=64)
+WORKERS = env.integer("WORKERS", 2, low=1, high=64)
+DEBUG = env.flag("DEBUG", False)
+HTTPS = env.flag("HTTPS", False)
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+for origin in CSRF_TRUSTED_ORIGINS:
+    if "://" not in origin:
+        raise ImproperlyConfigured(
+            f"MEMORYHUB_CSRF_TRUSTED_ORIGINS has {origin!r}, but every entry must start with http:// or https://."
+        )
+
+
+def _secret_key() -> str:
+    """The environment's key, or one made once and kept beside the data, so that sessions survive a restart."""
+    given = env.optional("SECRET_KEY")
+    if given:
+        if len(given) < 32:
+            raise ImproperlyConfigured("MEMORYHUB_SECRET_KEY is shorter than 32 characters.")
+        return given
+    path = DATA_DIR / "secret-key"
+    try:
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            draft = path.with_suffix(f".{os.getpid()}")
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_urlsafe(50))
+            try:
+                os.link(draft, path)  # atomic, and the first of two processes wins
+            except FileExistsError:
+                pass  # noqa: S110  the other process's key is as good
+            finally:
+                draft.unlink()
+        return path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"MEMORYHUB_DATA_DIR is {str(DATA_DIR)!r}, which cannot be written: {error.strerror}."
+        ) from None
+
+
+SECRET_KEY = _secret_key()
+
+# --- Applications ----------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "memoryhub",
+    "workspaces",
+    "memories",
+    "chat",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "django_htmx",
+    "template_partials",
+    "django_q",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "memoryhub.middleware.SecurityHeadersMiddleware",
+    "memoryhub.middleware.DomainErrorMiddleware",
+]
+ROOT_URLCONF = "memoryhub.urls"
+ASGI_APPLICATION = "memoryhub.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- Database --------------------------------------------------------------------------------------------------------
+DATABASE_URL = os.environ.get("DATABASE_URL", "").strip()
+EMBEDDED_DATABASE = not DATABASE_URL
+
+
+def _database() -> dict[str, Any]:
+    if DATABASE_URL:
+        database = database_from_url(DATABASE_URL)
+    else:
+        embedded = connection_settings(DATA_DIR)
+        database = {
+            "NAME": embedded["dbname"],
+            "USER": embedded["user"],
+            "HOST": embedded["host"],
+            "PORT": embedded["port"],
+            "OPTIONS": {},
+        }
+    database["ENGINE"] = "django.db.backends.postgresql"
+    if RUNNING_WORKER:
+        # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
+        database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+    else:
+        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 15, "max_idle": 120}
+    return database
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# --- Accounts --------------------------------------------------------------------------------------------------------
+AUTH_USER_MODEL = "workspaces.User"
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+SIGNUP_OPEN = env.flag("SIGNUP_OPEN", True)
+ACCOUNT_ADAPTER = "workspaces.accounts.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_SESSION_REMEMBER = True
+EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# --- Memory ----------------------------------------------------------------------------------------------------------
+MEMORY_ENABLED = env.boolean("MEMORY_ENABLED", None)  # None: off until switched on; False: vetoed for everyone
+DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
+RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.30, low=-1.0, high=1.0)
+RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
+MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
+
+# --- Models ----------------------------------------------------------------------------------------------------------
+LLM_BASE_URL = env.url("LLM_BASE_URL")
+EMBEDDED_MODEL = LLM_BASE_URL is None
+LLM_API_KEY = env.text("LLM_API_KEY")
+LLM_MODEL = env.text("LLM_MODEL")
+if LLM_BASE_URL and not LLM_MODEL:
+    raise ImproperlyConfigured("MEMORYHUB_LLM_MODEL must name a model when MEMORYHUB_LLM_BASE_URL is set.")
+LLM_HAS_TOOLS = env.flag("LLM_HAS_TOOLS", not EMBEDDED_MODEL)
+LLM_CAN_EXTRACT = env.flag("LLM_CAN_EXTRACT", not EMBEDDED_MODEL)
+LLM_CONTEXT_TOKENS = env.integer("LLM_CONTEXT_TOKENS", 2048 if EMBEDDED_MODEL else 16_384, low=512, high=10_000_000)
+LLM_MAX_TOKENS = env.integer("LLM_MAX_TOKENS", 400 if EMBEDDED_MODEL else 2048, low=16, high=1_000_000)
+LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
+EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
+EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
+if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
+    raise ImproperlyConfigured("MEMORYHUB_EMBEDDING_MODEL must name a model when MEMORYHUB_EMBEDDING_BASE_URL is set.")
+if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_EMBEDDING_MODEL is set without MEMORYHUB_EMBEDDING_BASE_URL. Set both, or neither for the bundled one."
+    )
+
+# --- Background jobs -------------------------------------------------------------------------------------------------
+JOB_TIMEOUT = env.integer("JOB_TIMEOUT", 90, low=1, high=3600)
+Q_CLUSTER = {
+    "name": "memoryhub",
+    "orm": "default",
+    "workers": WORKERS,
+    "timeout": JOB_TIMEOUT,
+    "retry": JOB_TIMEOUT + max(2, JOB_TIMEOUT // 3),  # a killed worker's job is taken up again after this
+    "max_attempts": 5,
+    "bulk": 1,
+    "queue_limit": WORKERS,
+    "save_limit": 1000,
+    "poll": 0.2,
+    "catch_up": False,
+    "label": "Background jobs",
+}
+
+# --- Static files, language, API -------------------------------------------------------------------------------------
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["memoryhub.api.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "memoryhub.api.exception_handler",
+    "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "MemoryHub",
+    "DESCRIPTION": "Chat with a model inside workspaces that remember.",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
+if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+    raise ImproperlyConfigured(f"MEMORYHUB_LOG_LEVEL is {LOG_LEVEL!r}, but must be one of DEBUG, INFO, WARNING, ERROR.")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {"httpx": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+}

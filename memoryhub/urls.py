@@ -1,0 +1,21 @@
+"""Mounts. Each app owns what is below its prefix."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+urlpatterns = [
+    path("", include("chat.urls")),
+    path("", include("memories.urls")),
+    path("", include("workspaces.urls")),
+    path("accounts/", include("allauth.account.urls")),
+    # Fixed words before variable ids: "chats" and "workspaces" would match {chat} otherwise.
+    path("chat/api/", include("workspaces.api.urls")),
+    path("chat/api/", include("memories.api.urls")),
+    path("chat/api/", include("chat.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api_docs"),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,42 @@
+"""Load what a person may see, or say that it is not there. Pages and API both begin here."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+
+from memoryhub.errors import Forbidden, NotFound
+from workspaces.models import Membership, Role, User, Workspace
+
+
+def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
+    """The workspace with its ``role`` for this person. NotFound for strangers, Forbidden below ``need``."""
+    workspace = Workspace.objects.visible_to(user).filter(public_id=public_id).first()
+    if workspace is None:
+        raise NotFound("There is no such workspace, or it is not yours to see.")
+    require(workspace.role, need)  # type: ignore[attr-defined]  # annotated by visible_to
+    return workspace
+
+
+def require(role: str, need: Role) -> None:
+    """Forbidden, with a sentence, when ``role`` allows less than ``need``."""
+    if not Role(role).allows(need):
+        raise Forbidden(f"This needs the role {need.label.lower()}; yours here is {Role(role).label.lower()}.")
+
+
+def role_in(user: User, workspace: Workspace) -> Role | None:
+    role = Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
+    return Role(role) if role else None
+
+
+def default_workspace(user: User) -> Workspace:
+    """The person's own workspace, made on first sight. Two requests at once make one."""
+    workspace = Workspace.objects.visible_to(user).filter(default_of=user).first()
+    if workspace is None:
+        try:
+            with transaction.atomic():
+                made = Workspace.objects.create(name="Personal", default_of=user)
+                Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
+        except IntegrityError:
+            pass  # the other request was first
+        workspace = Workspace.objects.visible_to(user).get(default_of=user)
+    return workspace
