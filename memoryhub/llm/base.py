@@ -45,12 +45,6 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    prompt_tokens: int
-    completion_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class Delta:
     """The next piece of a streamed answer.
 
@@ -60,7 +54,6 @@ class Delta:
 
     text: str
     finish_reason: str | None = None
-    usage: Usage | None = None
 
 
 class ChatModel(Protocol):
@@ -82,8 +75,8 @@ class ChatModel(Protocol):
 
         `timeout` is the longest silence in seconds before the first or between two pieces, not a total; None
         takes the configured one. The connection closes, and the model stops working, when the generator is
-        cancelled or closed. A plain `break` closes nothing until the garbage collector comes by: a consumer that
-        may stop early wraps the call in `contextlib.aclosing(...)`.
+        cancelled or closed. A plain `break` closes nothing until the garbage collector comes by: a consumer
+        that may stop early wraps the call in `contextlib.aclosing(...)`.
         """
         ...
 

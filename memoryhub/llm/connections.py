@@ -1,0 +1,91 @@
+"""Where a model is reached, and the clients that keep their connections open between calls."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx2  # the transport openai itself brings and speaks
+import openai
+
+CONNECT_TIMEOUT_SECONDS = 5.0
+# A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
+LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+
+EndpointSource = Callable[[], Endpoint | None]
+"""Asked before every attempt, so that a server that came back elsewhere is found; None: not there yet."""
+
+
+class Clients:
+    """One asynchronous client an event loop (connections belong to one), and one for blocking calls."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Endpoint, openai.AsyncOpenAI]] = {}
+        self._blocking: tuple[Endpoint, openai.OpenAI] | None = None
+
+    def for_running_loop(self, endpoint: Endpoint) -> openai.AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            known = self._by_loop.get(loop)
+            if known and known[0] == endpoint:
+                return known[1]
+            for closed in [other for other in self._by_loop if other.is_closed()]:
+                del self._by_loop[closed]
+            transport = httpx2.AsyncClient(
+                limits=LIMITS, follow_redirects=True, trust_env=not endpoint.is_on_this_machine
+            )
+            client = openai.AsyncOpenAI(
+                base_url=endpoint.base_url,
+                api_key=_key(endpoint),
+                max_retries=0,
+                http_client=transport,
+            )
+            self._by_loop[loop] = (endpoint, client)
+            return client
+
+    def blocking(self, endpoint: Endpoint) -> openai.OpenAI:
+        with self._lock:
+            if self._blocking and self._blocking[0] == endpoint:
+                return self._blocking[1]
+            transport = httpx2.Client(
+                limits=LIMITS, follow_redirects=True, trust_env=not endpoint.is_on_this_machine
+            )
+            client = openai.OpenAI(
+                base_url=endpoint.base_url,
+                api_key=_key(endpoint),
+                max_retries=0,
+                http_client=transport,
+            )
+            self._blocking = (endpoint, client)
+            return client
+
+
+def _key(endpoint: Endpoint) -> str:
+    # Without a key the library would look for OPENAI_API_KEY and send somebody's real key to this endpoint.
+    return endpoint.api_key or "none"
+
+
+def timeout_of(seconds: float) -> httpx2.Timeout:
+    """Longest silence on the wire; connecting and waiting for a free connection get less."""
+    return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))

@@ -1,0 +1,221 @@
+"""Chat models and embedders behind any server that speaks the OpenAI API."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import openai
+
+from memoryhub.llm.base import Capabilities, Delta, Message, Vectors
+from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of
+from memoryhub.llm.errors import ModelCut, ModelUnavailable
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
+from memoryhub.llm.openai_replies import StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.vectors import normalised
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+EMBEDDING_BATCH = 64
+EMBEDDING_TIMEOUT_SECONDS = 10.0
+EMBEDDING_TIMEOUT_PER_TEXT_SECONDS = 0.5
+NOT_READY = "The model is not ready yet. Try again in a few seconds."
+
+
+class OpenAIChatModel:
+    def __init__(
+        self,
+        endpoint: EndpointSource,
+        capabilities: Capabilities,
+        *,
+        timeout: float = DEFAULT_TIMEOUT_SECONDS,
+        not_ready: str = NOT_READY,
+    ) -> None:
+        """`not_ready` is what a person reads while `endpoint` knows no address."""
+        self.capabilities = capabilities
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._not_ready = not_ready
+        self._clients = Clients()
+        self._refused_parameters: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        endpoint = self._endpoint()
+        return endpoint.model if endpoint else ""
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - a limit on silence, which asyncio.timeout cannot express
+    ) -> AsyncGenerator[Delta, None]:
+        """See ChatModel.stream."""
+        request = _request(messages, max_tokens, temperature)
+        attempt = 0
+        while True:
+            answer = StreamedAnswer()
+            accepted = self._accepted(request)
+            try:
+                async with aclosing(self._texts(accepted, answer, timeout or self._timeout)) as texts:
+                    async for text in texts:
+                        yield Delta(text)
+                yield Delta("", finish_reason=answer.finish())
+                return
+            except (ModelCut, *VENDOR_ERRORS) as error:
+                if answer.finish_reason:  # only the closing words of the protocol are missing
+                    yield Delta("", finish_reason=answer.finish())
+                    return
+                if self._learn_from(error, accepted):
+                    continue
+                failure = model_error(error, streaming=answer.has_begun)
+                delay = None if answer.has_text else delay_before_retry(failure, attempt)
+                if delay is None:
+                    raise failure from error
+            attempt += 1
+            await asyncio.sleep(delay)
+
+    async def _texts(
+        self, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
+    ) -> AsyncGenerator[str, None]:
+        endpoint = self._ready_endpoint()
+        client = self._clients.for_running_loop(endpoint)
+        chunks = await client.chat.completions.create(
+            model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
+        )
+        try:
+            async for chunk in chunks:
+                text = answer.read(chunk)
+                if text:
+                    yield text
+        finally:
+            await chunks.close()
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,
+        json: bool = False,
+    ) -> str:
+        """See ChatModel.complete."""
+        request = _request(messages, max_tokens, temperature)
+        if json:
+            request["response_format"] = {"type": "json_object"}
+        attempt = 0
+        while True:
+            endpoint = self._ready_endpoint()
+            accepted = self._accepted(request)
+            try:
+                reply = self._clients.blocking(endpoint).chat.completions.create(
+                    model=endpoint.model,
+                    timeout=timeout_of(timeout or self._timeout),
+                    **accepted,
+                )
+                return whole_text(reply)
+            except VENDOR_ERRORS as error:
+                if self._learn_from(error, accepted):
+                    continue
+                failure = model_error(error)
+                delay = delay_before_retry(failure, attempt)
+                if delay is None:
+                    raise failure from error
+            attempt += 1
+            time.sleep(delay)
+
+    def _ready_endpoint(self) -> Endpoint:
+        endpoint = self._endpoint()
+        if endpoint is None:
+            raise ModelUnavailable(self._not_ready)
+        return endpoint
+
+    def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The request without what this model was found not to take."""
+        accepted = {key: value for key, value in request.items() if key not in self._refused_parameters}
+        if "max_tokens" in request and "max_tokens" not in accepted:
+            accepted["max_completion_tokens"] = request["max_tokens"]
+        return accepted
+
+    def _learn_from(self, error: Exception, sent: dict[str, Any]) -> bool:
+        """True where the model rejected an optional parameter that it can be asked without.
+
+        Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio
+        takes no `json_object` format. Nothing announces this but the refusal, so it is remembered.
+        """
+        if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+            return False
+        if "max_completion_tokens" in error.message:
+            refused = "max_tokens"
+        else:
+            told = f"{error.param or ''} {error.message}"
+            refused = next((name for name in ("temperature", "response_format") if name in told), "")
+        if refused not in sent:
+            return False
+        self._refused_parameters.add(refused)
+        return True
+
+
+def _request(
+    messages: Sequence[Message], max_tokens: int | None, temperature: float | None
+) -> dict[str, Any]:
+    request: dict[str, Any] = {"messages": [_message(message) for message in messages]}
+    if max_tokens is not None:
+        request["max_tokens"] = max_tokens
+    if temperature is not None:
+        request["temperature"] = temperature
+    return request
+
+
+def _message(message: Message) -> dict[str, Any]:
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        body["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        body["tool_call_id"] = message.tool_call_id
+    return body
+
+
+class OpenAIEmbedder:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.model
+        self._endpoint = endpoint
+        self._clients = Clients()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See Embedder. The dimension is whatever the server returns."""
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), EMBEDDING_BATCH):
+            rows += self._embed_batch(list(texts[start : start + EMBEDDING_BATCH]))
+        return normalised(rows, count=len(texts))
+
+    def _embed_batch(self, batch: list[str]) -> list[list[float]]:
+        attempt = 0
+        limit = EMBEDDING_TIMEOUT_SECONDS + EMBEDDING_TIMEOUT_PER_TEXT_SECONDS * len(batch)
+        while True:
+            try:
+                reply = self._clients.blocking(self._endpoint).embeddings.create(
+                    model=self._endpoint.model,
+                    input=batch,
+                    encoding_format="float",  # every server has it; base64, the library's own choice, not
+                    timeout=timeout_of(limit),
+                )
+                return vectors_in_order(reply, len(batch))
+            except VENDOR_ERRORS as error:
+                failure = model_error(error)
+                delay = delay_before_retry(failure, attempt)
+                if delay is None:
+                    raise embedder_error(failure) from error
+            attempt += 1
+            time.sleep(delay)

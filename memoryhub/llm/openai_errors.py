@@ -1,0 +1,125 @@
+"""Failures of an OpenAI-compatible server in our own words: every server says the same thing differently."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import httpx2
+import openai
+
+from memoryhub.llm import errors
+
+VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
+"""All that a call may raise: ValueError is a body that is no JSON (JSONDecodeError, UnicodeDecodeError)."""
+
+MAX_WAIT_SECONDS = 5.0
+RETRY_DELAYS_SECONDS = (0.25, 1.0)
+
+# OpenAI, Azure, vLLM, llama.cpp, Ollama, LM Studio, Anthropic's and Mistral's compatible endpoints.
+OVERFLOW = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context|context (length|size|window)"
+    r"|prompt is too long|too many tokens|exceeds? the (available|model'?s) context",
+    re.IGNORECASE,
+)
+FILTERED = re.compile(r"content_filter|content_policy|responsibleai", re.IGNORECASE)
+LIMITED = re.compile(r"\b429\b|rate.?limit", re.IGNORECASE)
+NO_CREDIT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
+
+
+def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelError:
+    """`streaming` says that the answer had begun: what breaks then has cut it."""
+    if isinstance(error, errors.ModelError):
+        return error
+    if isinstance(error, openai.APIStatusError):
+        return _status_error(error)
+    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
+        return errors.ModelTimeout(detail=str(error))
+    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
+        detail = f"{error} {error.__cause__ or ''}".strip()
+        return errors.ModelCut(detail=detail) if streaming else errors.ModelUnavailable(detail=detail)
+    if isinstance(error, openai.APIResponseValidationError | ValueError):
+        return errors.ModelBadReply(detail=str(error))
+    if isinstance(error, openai.APIError):  # an error event inside a stream that began with status 200
+        return _stream_error(error, streaming)
+    return errors.ModelBadReply(detail=str(error))
+
+
+def _told(error: openai.APIError) -> str:
+    return f"{error.code or ''} {error.type or ''} {error.message}"
+
+
+def _status_error(error: openai.APIStatusError) -> errors.ModelError:
+    status, told = error.status_code, _told(error)
+    if OVERFLOW.search(told) or status == 413:
+        return errors.ModelContextOverflow(detail=told)
+    if status == 402 or (status == 429 and NO_CREDIT.search(told)):
+        return errors.ModelRefused("The account of the model's endpoint has no credit left.", detail=told)
+    if status in (401, 403) and not FILTERED.search(told):
+        return errors.ModelRefused(detail=told)
+    if status == 429:
+        return errors.ModelRateLimited(detail=told, retry_after=_retry_after(error.response.headers))
+    if status == 404:
+        return errors.ModelNotFound(detail=told)
+    if status == 408:
+        return errors.ModelTimeout(detail=told)
+    if status >= 500:
+        return errors.ModelUnavailable(detail=told, retry_after=_retry_after(error.response.headers))
+    if FILTERED.search(told):
+        return errors.ContentFiltered(detail=told)
+    return errors.ModelBadRequest(detail=told)
+
+
+def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
+    told = _told(error)
+    if OVERFLOW.search(told):
+        return errors.ModelContextOverflow(detail=told)
+    if FILTERED.search(told):
+        return errors.ContentFiltered(detail=told)
+    if LIMITED.search(told):
+        return errors.ModelRateLimited(detail=told)
+    return errors.ModelCut(detail=told) if streaming else errors.ModelUnavailable(detail=told)
+
+
+def _retry_after(headers: httpx2.Headers) -> float | None:
+    """Seconds; the header holds seconds or a date."""
+    value = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def delay_before_retry(error: errors.ModelError, attempt: int) -> float | None:
+    """Seconds to wait before trying again, or None where that is no use or a person would wait too long.
+
+    `attempt` counts from 0. Only for calls of which nothing was passed on yet.
+    """
+    if attempt >= len(RETRY_DELAYS_SECONDS):
+        return None
+    if not isinstance(error, errors.ModelUnavailable | errors.ModelRateLimited | errors.ModelCut):
+        return None
+    delay = RETRY_DELAYS_SECONDS[attempt] if error.retry_after is None else error.retry_after
+    return delay if delay <= MAX_WAIT_SECONDS else None
+
+
+def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
+    """The same failure, for a caller that asked for vectors."""
+    kind: type[errors.EmbedderError]
+    if isinstance(
+        error, errors.ModelUnavailable | errors.ModelTimeout | errors.ModelRateLimited | errors.ModelCut
+    ):
+        kind = errors.EmbedderUnavailable
+    elif isinstance(error, errors.ModelRefused | errors.ModelNotFound):
+        kind = errors.EmbedderRefused
+    elif isinstance(error, errors.ModelBadRequest | errors.ModelContextOverflow | errors.ContentFiltered):
+        kind = errors.EmbedderBadRequest
+    else:
+        kind = errors.EmbedderBadReply
+    return kind(detail=error.detail, retry_after=error.retry_after)

@@ -1,0 +1,129 @@
+"""The models the settings ask for, made once per process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from memoryhub.llm.base import Capabilities, ChatModel, Embedder
+from memoryhub.llm.connections import Endpoint
+
+# By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
+EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
+EMBEDDED_CAPABILITIES = Capabilities(has_tools=False, can_extract=False, context_tokens=2048, local=True)
+EMBEDDED_NOT_READY = "The built-in model is still starting. Try again in a few seconds."
+NO_MODEL = "No model is set up. An administrator can set MEMORYHUB_LLM_BASE_URL and MEMORYHUB_LLM_MODEL."
+
+CHAT_SETTINGS = (
+    "LLM_BASE_URL",
+    "LLM_API_KEY",
+    "LLM_MODEL",
+    "LLM_HAS_TOOLS",
+    "LLM_CAN_EXTRACT",
+    "LLM_CONTEXT_TOKENS",
+    "LLM_TIMEOUT",
+    "EMBEDDED_MODEL",
+    "DATA_DIR",
+)
+EMBEDDING_SETTINGS = ("EMBEDDING_BASE_URL", "EMBEDDING_API_KEY", "EMBEDDING_MODEL")
+
+_lock = threading.Lock()
+_chat: tuple[tuple[Any, ...], ChatModel] | None = None
+_embedder: tuple[tuple[Any, ...], Embedder | None] | None = None
+_of_the_parent: list[object] = []
+
+
+def get_chat_model() -> ChatModel:
+    """The configured model; there always is one, but its calls raise ModelUnavailable where none is reachable.
+
+    The first call in a process takes about half a second (importing the client): make it before the first turn.
+    """
+    global _chat
+    wanted = _values(CHAT_SETTINGS)
+    with _lock:
+        if _chat is None or _chat[0] != wanted:
+            _chat = (wanted, _make_chat_model())
+        return _chat[1]
+
+
+def get_embedder() -> Embedder | None:
+    """The configured embedder, or None where EMBEDDING_MODEL is "none": then everything is found by words."""
+    global _embedder
+    wanted = _values(EMBEDDING_SETTINGS)
+    with _lock:
+        if _embedder is None or _embedder[0] != wanted:
+            _embedder = (wanted, _make_embedder())
+        return _embedder[1]
+
+
+def reset() -> None:
+    """Forget both, so that the next call makes them anew. Changed settings are noticed without this."""
+    global _chat, _embedder
+    with _lock:
+        _chat = _embedder = None
+
+
+def _forget_after_fork() -> None:
+    """A forked worker makes its own: the parent's sockets and the embedder's threads are not the child's to use.
+
+    The parent's objects are kept, unused: destroying an inference session here would wait for threads that exist
+    in the parent only.
+    """
+    global _lock, _chat, _embedder
+    _lock = threading.Lock()
+    _of_the_parent.extend((_chat, _embedder))
+    _chat = _embedder = None
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _values(names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(getattr(settings, name) for name in names)
+
+
+def _make_chat_model() -> ChatModel:
+    from memoryhub.llm.openai_compatible import OpenAIChatModel  # slow to import; not every command needs it
+
+    if settings.LLM_BASE_URL:
+        endpoint = Endpoint(settings.LLM_BASE_URL, settings.LLM_API_KEY, settings.LLM_MODEL)
+        capabilities = Capabilities(
+            has_tools=settings.LLM_HAS_TOOLS,
+            can_extract=settings.LLM_CAN_EXTRACT,
+            context_tokens=settings.LLM_CONTEXT_TOKENS,
+            local=endpoint.is_on_this_machine,
+        )
+        return OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)
+    if settings.EMBEDDED_MODEL:
+        return OpenAIChatModel(
+            _embedded_endpoint,
+            EMBEDDED_CAPABILITIES,
+            timeout=settings.LLM_TIMEOUT,
+            not_ready=EMBEDDED_NOT_READY,
+        )
+    return OpenAIChatModel(lambda: None, EMBEDDED_CAPABILITIES, not_ready=NO_MODEL)
+
+
+def _embedded_endpoint() -> Endpoint | None:
+    """Where the embedded server listens now. The file is small, so it is read for every call: a server that was
+    restarted has a new port and key."""
+    found = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
+    return Endpoint(found.base_url, found.api_key, found.model) if found else None
+
+
+def _make_embedder() -> Embedder | None:
+    if settings.EMBEDDING_MODEL == "none":
+        return None
+    if settings.EMBEDDING_BASE_URL:
+        from memoryhub.llm.openai_compatible import OpenAIEmbedder
+
+        return OpenAIEmbedder(
+            Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL)
+        )
+    from memoryhub.llm.onnx_embedder import OnnxEmbedder
+
+    return OnnxEmbedder()
