@@ -1,0 +1,55 @@
+"""Undo the disguises that text can put on a credential before the rules look at it."""
+
+import re
+import unicodedata
+
+_CHUNK = 64  # NFKD sorts runs of combining marks in quadratic time; short chunks keep the whole linear
+
+# Characters that show nothing: soft hyphen, combining joiner, fillers, zero-width and bidi controls, tags, selectors.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_COMBINING = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_ESCAPE = re.compile(r"\\[nrt]|\\/|\\u00[2-7][0-9a-fA-F]")
+_LOOKALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТХУаеѕіјорсхуԁһӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧο‐‑‒–—−＿∶꞉․“”„‘’«»",
+    'ABESIJKMHOPCTXYaesijopcxydhlABEZHIKMNOPTYXo------_::."""\'\'""',
+)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    escape = match.group()
+    if escape[1] == "u":
+        return chr(int(escape[2:], 16))
+    return "/" if escape[1] == "/" else " "
+
+
+def fold(text: str) -> str:
+    """Return `text` with invisible characters and accents gone, compatibility forms (full-width letters) and
+    look-alike letters made ASCII, and the escapes of JSON strings resolved. Plain ASCII comes back unchanged."""
+    if not text.isascii():
+        visible = _INVISIBLE.sub("", text)
+        chunks = (visible[at : at + _CHUNK] for at in range(0, len(visible), _CHUNK))
+        text = "".join([unicodedata.normalize("NFKD", chunk) for chunk in chunks])
+        text = _COMBINING.sub("", text).translate(_LOOKALIKES)
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescape, text)
+    return text
+
+
+def original_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Map a span of fold(text) back to `text`: the shortest original span whose folded form covers it."""
+
+    def original(position: int) -> int:
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high) // 2
+            if len(fold(text[:middle])) <= position:
+                low = middle + 1
+            else:
+                high = middle
+        return max(low - 1, 0)
+
+    first = original(start)
+    return first, max(first, original(end - 1)) + 1

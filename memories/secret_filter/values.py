@@ -1,0 +1,148 @@
+"""How a value looks: like a credential, a word, a placeholder or a piece of code."""
+
+import math
+import re
+
+# Stand-ins that documentation and code use where a real value would stand.
+_PLACEHOLDER = re.compile(
+    r"[$<{\[(%#@&\\].*|[*x.\-_•·?#0]{3,}|(?:n/a|none|null|nil|true|false|undefined|tbd|todo|xxx+)|"
+    r"(?:your|my|the|some|an?|example|sample|dummy|fake|insert|enter|put|replace)[-_].*|"
+    r".*(?:redacted|placeholder|your[-_]?(?:password|token|key|secret|api)|_here|-here)",
+    re.IGNORECASE,
+)
+_NAMES_ITSELF = re.compile(
+    r"(?:[a-z]{1,12}[_.-]?)?(?:password|passwd|passphrase|pwd|pass|secret|token|key|credentials?|value|str|string)s?",
+    re.I,
+)
+_CODE = re.compile(
+    r"[A-Za-z_][\w.]{0,60}[(\[].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:[(\[].*)?|(?:os|process|env|config|settings|self|this)\..*|"
+    r"(?:await|new|not|if|return|lambda|func|function|async|const|let|var|str|string|bool|int|bytes|char|varchar|text|any|optional)(?![a-z]).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PATH = re.compile(
+    r"(?:\.{0,2}/|~/|[A-Za-z]:\\|https?:)|.*\.(?:py|js|ts|json|ya?ml|txt|md|html?|pem|key|env|com|org|net|io)$",
+    re.I,
+)
+_STATUS = frozenset(
+    "done changed change reset required optional string text yes no true false null none unknown forgotten forgot expired "
+    "invalid incorrect wrong correct hidden redacted removed empty blank missing set unset tbd todo same default any "
+    "undefined encrypted hashed protected stored saved okay weak strong updated ready disabled enabled needed field input "
+    "here below above check please sent confirmed accepted rejected failed success successful succeeded unchanged pending "
+    "works working fixed compromised leaked secure insecure long short safe unsafe complete completed good great perfect "
+    "never always sometimes maybe everything nothing something anything varchar bytes boolean integer number login "
+    "authentication security privacy logout username email account profile settings options help bearer basic jwt".split()
+)
+_STOPWORDS = frozenset(
+    "the and must should has have not you your for with that this from are was can will need needs use using when were "
+    "been its our their they them then than but did does don just only also too very who what where why how all".split()
+)
+_WORDY = re.compile(
+    r"(?:[A-Z]?[a-z]+|[A-Z]{1,8}[a-z]?|[A-Za-z][a-z]*[0-9]{1,4}|v?[0-9]{1,6}|[0-9]{1,3}[A-Za-z]{1,5})"
+)
+_SEPARATORS = re.compile(r"[-_./:+,@]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
+_IDENTIFIER = re.compile(r".?(?:[A-Z0-9_]{5,}|.*[a-z0-9][_-][a-z].*|.*[a-z][A-Z].*)", re.DOTALL)
+_UNIT_AFTER = re.compile(
+    r"[\s-]*(?:char|letter|digit|symbol|day|week|month|year|hour|minute|second|time|attempt|word|bit|byte)",
+    re.I,
+)
+
+
+def trim(value: str, *, quoted: bool) -> str:
+    """Cut from a raw value what belongs to the sentence or the code around it."""
+    if not quoted:
+        value = re.split(r"[,;|]|&(?=\w+=)|%22|&quot;", value, maxsplit=1)[0]
+    value = re.split(r"%22|&quot;", value, maxsplit=1)[0].rstrip("\\")
+    stripped = value.rstrip(".,;:!?*_") if not quoted else value
+    while (
+        stripped
+        and stripped[-1] in ")]}"
+        and stripped.count(stripped[-1]) > stripped.count({")": "(", "]": "[", "}": "{"}[stripped[-1]])
+    ):
+        stripped = stripped[:-1].rstrip(".,;:")
+    return stripped
+
+
+def is_placeholder(value: str) -> bool:
+    """True for a stand-in such as <token>, ${TOKEN}, ****** or your-key-here."""
+    return bool(_PLACEHOLDER.fullmatch(value)) or bool(_NAMES_ITSELF.fullmatch(value))
+
+
+def is_code(value: str, rest: str) -> bool:
+    """True when the value is an expression or a type, not a literal."""
+    return bool(_CODE.fullmatch(value)) or (value.isidentifier() and rest[:1] in ("(", "["))
+
+
+def is_path(value: str) -> bool:
+    """True for a file, a folder or a web address, which say where a secret is and not what it is."""
+    return bool(_PATH.match(value))
+
+
+def is_status(value: str) -> bool:
+    """True for a word that tells how things stand: "reset password: done"."""
+    return value.lower() in _STATUS
+
+
+def is_identifier(name: str) -> bool:
+    """True when a name is written as in code (API_KEY, client_secret, accessToken) and not as in speech."""
+    return bool(_IDENTIFIER.fullmatch(name))
+
+
+def is_passphrase(words: str) -> bool:
+    """True for four or more words that make no sentence."""
+    return not _STOPWORDS & set(re.split("[ -]", words))
+
+
+def ends_statement(rest: str) -> bool:
+    """True when nothing but the end of a line, a clause or a sentence follows."""
+    return bool(_ENDS.match(rest))
+
+
+def is_mixed(value: str, *, at_least: int) -> bool:
+    """True when letters are mixed with digits or symbols, as in hunter2 or S!mple, but not in well-known or time."""
+    if len(value) < at_least or is_path(value):
+        return False
+    has_letter = any(char.isalpha() for char in value)
+    has_digit = any(char.isdigit() for char in value)
+    has_symbol = any(char in "!@#$%^&*+=?~|" for char in value[:-1])
+    if not has_letter:
+        return has_digit and has_symbol and len(value) >= 6
+    if re.fullmatch(
+        r"[0-9]{1,4}(?:st|nd|rd|th|s|x|am|pm|min|mins|h|hrs|hours|days|chars|characters|digits|letters|-\w+)",
+        value,
+        re.I,
+    ):
+        return False
+    return has_digit or has_symbol
+
+
+def is_word(value: str) -> bool:
+    """True when every part of the value is a word, a number or a word with a short number (oauth2, user-v2-settings)."""
+    parts = [part for chunk in _SEPARATORS.split(value) for part in _CAMEL.split(chunk) if part]
+    return all(_WORDY.fullmatch(part) for part in parts)
+
+
+def is_random(value: str, *, at_least: int) -> bool:
+    """True when a value of enough characters looks drawn by chance: no words, many different characters, and either
+    letters with digits, or letters in both cases that make no camelCase."""
+    if len(value) < at_least or is_path(value):
+        return False
+    has_digit = any(char.isdigit() for char in value)
+    has_letter = any(char.isalpha() for char in value)
+    if not has_letter or (is_word(value) and not (len(value) >= 20 and _longest_part(value) >= 20)):
+        return False
+    cases = any(char.islower() for char in value) and any(char.isupper() for char in value)
+    if not (has_digit or cases or _longest_part(value) >= 20):
+        return False
+    return _entropy(value) >= min(2.5, math.log2(len(value)) - 0.8)
+
+
+def _longest_part(value: str) -> int:
+    return max(len(part) for part in _SEPARATORS.split(value))
+
+
+def _entropy(value: str) -> float:
+    """Shannon entropy in bits per character."""
+    counts = [value.count(char) for char in set(value)]
+    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
