@@ -1,0 +1,121 @@
+"""What every REST door shares: session sign-in answered with 401, and one shape of error.
+
+``memoryhub.api.views`` has the base view, ``fields`` the strict fields, ``paging`` the cursors, ``docs`` the OpenAPI.
+This module must not import ``rest_framework.views``: that one reads the settings which name the classes here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import resolve_url
+from rest_framework import authentication, exceptions, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge, Unavailable
+
+CODES = {
+    400: "malformed",
+    401: "not_signed_in",
+    403: "forbidden",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    415: "media_type",
+}
+
+
+class SessionAuthentication(authentication.SessionAuthentication):
+    """Django's session. Says how to authenticate, so that a stranger gets 401 and not 403."""
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Session"
+
+
+def exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
+    """Every error as ``{error: {code, message, fields?}}``; anything unknown rises to Django's 500.
+
+    A browser that is not signed in is led to the login page instead.
+    """
+    if isinstance(exception, DomainError):
+        return _domain_response(exception)
+    translated = _translate(exception)
+    if translated is not None:
+        return _domain_response(translated)
+    request = context.get("request")
+    if isinstance(exception, exceptions.NotAuthenticated) and request is not None and prefers_html(request):
+        return redirect_to_login(_where_to_return(request), resolve_url(settings.LOGIN_URL))
+    return _rest_response(exception, context)
+
+
+def prefers_html(request: HttpRequest | Request) -> bool:
+    """True for a browser following a link: it names text/html before anything else."""
+    first = request.META.get("HTTP_ACCEPT", "").split(",")[0]
+    return first.split(";")[0].strip().lower() == "text/html"
+
+
+def _where_to_return(request: Request) -> str:
+    return request.get_full_path() if request.method == "GET" else "/"
+
+
+def _translate(exception: Exception) -> DomainError | None:
+    if isinstance(exception, Http404):
+        return NotFound()
+    if isinstance(exception, PermissionDenied):
+        return Forbidden()
+    if isinstance(exception, RequestDataTooBig):
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+        return TooLarge(f"The request has more than {limit:,} bytes.")
+    if isinstance(exception, SuspiciousOperation):
+        return Malformed()
+    return None
+
+
+def _domain_response(error: DomainError) -> Response:
+    body = error.body()
+    if error.fields:
+        body["error"]["fields"] = {printable(name): printable(text) for name, text in error.fields.items()}
+    response = Response(body, status=error.status)
+    if isinstance(error, Unavailable):
+        response["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def _rest_response(exception: Exception, context: dict[str, Any]) -> Response | None:
+    from rest_framework.views import exception_handler as rest_exception_handler  # see the module's docstring
+
+    response = rest_exception_handler(exception, context)
+    if response is None or not isinstance(exception, exceptions.APIException):
+        return response
+    if isinstance(exception, exceptions.ValidationError):
+        response.status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
+        fields = _flatten(exception.detail)
+        message = " ".join(f"{name}: {text}" for name, text in fields.items())
+        response.data = {"error": {"code": "invalid", "message": message, "fields": fields}}
+        return response
+    code = CODES.get(response.status_code, str(exception.default_code))
+    if isinstance(exception, exceptions.PermissionDenied) and "CSRF" in str(exception.detail):
+        code = "csrf"
+    response.data = {"error": {"code": code, "message": printable(str(exception.detail))}}
+    return response
+
+
+def _flatten(detail: Any, name: str = "") -> dict[str, str]:
+    if isinstance(detail, dict):
+        fields: dict[str, str] = {}
+        for key, value in detail.items():
+            key = "body" if key == "non_field_errors" else printable(str(key))
+            fields |= _flatten(value, f"{name}.{key}" if name else key)
+        return fields
+    if isinstance(detail, list):
+        return {name or "body": " ".join(printable(str(part)) for part in detail)}
+    return {name or "body": printable(str(detail))}
+
+
+def printable(text: str) -> str:
+    """Fit for a UTF-8 answer: JSON may smuggle in lone surrogates, which no encoder takes."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,204 @@
+"""How routes describe themselves in the OpenAPI schema: success, errors, examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+)
+from rest_framework import serializers
+
+from memoryhub.api.paging import PageQuery
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ErrorDetail(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="Stable, for programs.")
+    message = serializers.CharField(help_text="A sentence, for people.")
+    fields = serializers.DictField(  # type: ignore[assignment]  # the name is the API's
+        child=serializers.CharField(), required=False, help_text="For 422: what is wrong with each field."
+    )
+
+
+class ErrorBody(serializers.Serializer[Any]):
+    error = ErrorDetail()
+
+
+ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
+    400: (
+        "The request could not be read: malformed JSON, or a cursor of another list.",
+        {"code": "malformed", "message": "JSON parse error - Expecting value: line 1 column 1 (char 0)"},
+    ),
+    401: (
+        "Not signed in. A browser (`Accept: text/html` first) is redirected to the login page instead.",
+        {"code": "not_signed_in", "message": "Authentication credentials were not provided."},
+    ),
+    403: (
+        "Your role here does not allow this, or the CSRF token is missing (code `csrf`).",
+        {"code": "forbidden", "message": "This needs the role editor; yours here is viewer."},
+    ),
+    404: (
+        "There is no such thing, or it is not yours to see.",
+        {"code": "not_found", "message": "There is nothing here, or it is not yours to see."},
+    ),
+    409: (
+        "It cannot be done in the present state.",
+        {"code": "conflict", "message": "Somebody else changed this in the meantime."},
+    ),
+    413: (
+        "The body is larger than the server takes.",
+        {"code": "too_large", "message": "The request has more than 1,048,576 bytes."},
+    ),
+    415: (
+        "The body is not JSON.",
+        {"code": "media_type", "message": 'Unsupported media type "text/plain" in request.'},
+    ),
+    422: (
+        "A field is not valid; `fields` says which and what is allowed.",
+        {
+            "code": "invalid",
+            "message": "content: Must be a string.",
+            "fields": {"content": "Must be a string."},
+        },
+    ),
+    503: (
+        "A part of the system is not answering; `Retry-After` says when to come again.",
+        {"code": "unavailable", "message": "A part of the system is not answering. Try again in a moment."},
+    ),
+}
+READ_ERRORS = (401,)
+WRITE_ERRORS = (401, 403)
+BODY_ERRORS = (400, 413, 415, 422)
+
+
+def documented(
+    summary: str,
+    *,
+    tag: str,
+    operation: str,
+    answers: Mapping[int, Any],
+    body: Any = None,
+    query: type[serializers.Serializer[Any]] | None = None,
+    errors: Sequence[int] = (),
+    description: str = "",
+    examples: Sequence[OpenApiExample] = (),
+    writes: bool = False,
+) -> Callable[[F], F]:
+    """Describe one method of a view.
+
+    ``answers`` maps success codes to a serializer (or None, or an OpenApiResponse); ``errors`` adds to those that
+    follow by themselves: 401 always, 403 for writes, 400, 413, 415 and 422 with a body, 422 with query parameters.
+    """
+    codes = {*READ_ERRORS, *errors}
+    if writes:
+        codes |= set(WRITE_ERRORS)
+    if body is not None:
+        codes |= set(BODY_ERRORS)
+    if query is not None:
+        codes.add(422)
+    if query is not None and issubclass(query, PageQuery):
+        codes.add(400)
+    responses: dict[int, Any] = {
+        code: OpenApiResponse(description="Done, nothing to return.") if kind is None else kind
+        for code, kind in answers.items()
+    }
+    responses |= {code: error_response(code) for code in sorted(codes)}
+    return extend_schema(
+        summary=summary,
+        description=description or summary + ".",
+        operation_id=operation,
+        tags=[tag],
+        request=body,
+        parameters=[query] if query is not None else [],
+        responses=responses,
+        examples=list(examples),
+    )
+
+
+def error_response(code: int) -> OpenApiResponse:
+    description, example = ERRORS[code]
+    return OpenApiResponse(
+        response=ErrorBody,
+        description=description,
+        examples=[OpenApiExample(f"Error {code}", value={"error": example}, status_codes=[str(code)])],
+    )
+
+
+def request_example(name: str, value: Mapping[str, Any]) -> OpenApiExample:
+    return OpenApiExample(name, value=dict(value), request_only=True)
+
+
+def answer_example(name: str, value: Any, *, code: int = 200) -> OpenApiExample:
+    return OpenApiExample(name, value=value, response_only=True, status_codes=[str(code)])
+
+
+def page_of(item: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:
+    """The envelope of one page, as a serializer for the schema."""
+    return type(
+        f"{name}Page",
+        (serializers.Serializer,),
+        {
+            "items": item(many=True),
+            "next_cursor": serializers.CharField(
+                allow_null=True, help_text="Pass it as `cursor`; null on the last page."
+            ),
+            "has_more": serializers.BooleanField(),
+        },
+    )
+
+
+def path_id(name: str, what: str) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description=what)
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    """The session cookie; writes also need the CSRF token in the header ``X-CSRFToken``."""
+
+    target_class = "memoryhub.api.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "sessionid",
+            "description": "Sign in at /accounts/login/. POST, PATCH and DELETE also need the header `X-CSRFToken` "
+            "with the value of the cookie `csrftoken`.",
+        }
+
+
+class StrictBody(OpenApiSerializerExtension):
+    """Request bodies refuse fields they do not know."""
+
+    target_class = "memoryhub.api.fields.Body"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        schema["additionalProperties"] = False
+        return schema
+
+
+class StorableText(OpenApiSerializerFieldExtension):
+    """Text that must not be blank says so as a pattern, and every text that NUL is refused."""
+
+    target_class = "memoryhub.api.fields.Text"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        schema = auto_schema._map_serializer_field(self.target, direction, bypass_extensions=True)
+        if direction == "request":
+            schema["pattern"] = r"^[^\x00]*$" if self.target.allow_blank else r"^[^\x00]*[^\s\x00][^\x00]*$"
+        return schema

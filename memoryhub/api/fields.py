@@ -1,0 +1,135 @@
+"""Fields that take a value of their own type or refuse it. DRF's would turn 5 into "5" and "no" into false."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from rest_framework import serializers
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
+
+
+class Body(serializers.Serializer[Any]):
+    """A request body. A field it does not know is refused by name, so that nothing can be set by accident."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError({"body": "Must be a JSON object."})
+        unknown = [name for name in data if name not in self.fields]
+        if unknown:
+            allowed = ", ".join(self.fields) or "none"
+            raise serializers.ValidationError(
+                {str(name)[:60]: f"There is no such field here. Allowed: {allowed}." for name in unknown[:10]}
+            )
+        return super().to_internal_value(data)
+
+
+class Text(serializers.CharField):
+    """A JSON string without the characters that a database or an encoder refuses (NUL, lone surrogates)."""
+
+    default_error_messages = {
+        "invalid": "Must be a string.",
+        "blank": "Must not be blank.",
+        "max_length": "Must have at most {max_length} characters.",
+    }
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Flag(serializers.BooleanField):
+    default_error_messages = {"invalid": "Must be true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class Number(serializers.FloatField):
+    default_error_messages = {
+        "invalid": "Must be a number.",
+        "min_value": "Must be at least {min_value}.",
+        "max_value": "Must be at most {max_value}.",
+    }
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        try:
+            number = float(data)
+        except OverflowError:
+            self.fail("invalid")
+        if not math.isfinite(number):
+            self.fail("invalid")
+        return number
+
+
+class WholeNumber(serializers.IntegerField):
+    default_error_messages = {
+        "invalid": "Must be a whole number.",
+        "min_value": "Must be at least {min_value}.",
+        "max_value": "Must be at most {max_value}.",
+    }
+
+    def to_internal_value(self, data: Any) -> int:
+        whole = isinstance(data, int) or (isinstance(data, float) and data.is_integer())
+        if isinstance(data, bool) or not whole:
+            self.fail("invalid")
+        return int(data)
+
+
+class Choice(serializers.ChoiceField):
+    """One of a few words. The refusal lists them and never repeats what was sent."""
+
+    def __init__(self, choices: Iterable[str], **kwargs: Any) -> None:
+        words = list(choices)
+        kwargs.setdefault("error_messages", {"invalid_choice": f"Must be one of {', '.join(words)}."})
+        super().__init__(choices=words, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str) or data not in self.choices:
+            self.fail("invalid_choice")
+        return data
+
+
+class Words(serializers.ListField):
+    """A list of short strings."""
+
+    default_error_messages = {
+        "not_a_list": "Must be a list of strings.",
+        "max_length": "Must have at most {max_length} entries.",
+    }
+
+    def __init__(self, *, word_length: int, **kwargs: Any) -> None:
+        super().__init__(child=Text(max_length=word_length), **kwargs)
+
+
+class Moment(serializers.DateTimeField):
+    """A point in time: ISO 8601 with its zone coming in, UTC with ``Z`` going out."""
+
+    default_error_messages = {"invalid": "Must be a time with its zone, such as 2026-03-15T12:00:00Z."}
+
+    def to_internal_value(self, value: Any) -> datetime:
+        if not isinstance(value, str) or not MOMENT.fullmatch(value):
+            self.fail("invalid", format="")
+        try:
+            moment = parse_datetime(value.upper())
+            return moment.astimezone(UTC) if moment else self.fail("invalid", format="")
+        except (ValueError, OverflowError):
+            self.fail("invalid", format="")
+
+    def to_representation(self, value: datetime | None) -> str | None:
+        return iso(value) if value else None
+
+
+def iso(value: datetime) -> str:
+    """ISO 8601 in UTC, such as ``2026-03-07T10:30:00.000000Z``."""
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

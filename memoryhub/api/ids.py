@@ -1,0 +1,28 @@
+"""Path converters: an id that no public id can look like is not found before the database is asked."""
+
+from __future__ import annotations
+
+from django.urls import register_converter
+
+from memoryhub.ids import LENGTH
+
+
+class PublicIdConverter:
+    prefix = ""
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+for _prefix in ("ws", "usr", "chat", "msg", "mem"):
+    register_converter(
+        type(
+            f"{_prefix.title()}IdConverter",
+            (PublicIdConverter,),
+            {"prefix": _prefix, "regex": f"{_prefix}_[A-Za-z0-9]{{{LENGTH}}}"},
+        ),
+        f"{_prefix}_id",
+    )

@@ -1,0 +1,67 @@
+"""The base of every REST view."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from rest_framework.exceptions import ParseError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView
+
+from memoryhub.errors import NotFound
+from workspaces.models import User
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """Answers are JSON whatever the client says it accepts; a browser's Accept header must reach the sign-in check."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class StrictJsonParser(JSONParser):
+    """JSON, or 400: also for nesting so deep that the parser gives up."""
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise ParseError("JSON parse error - nested too deeply") from None
+
+
+class ApiView(APIView):
+    """Session sign-in, JSON in and out. Views load through ``access``, make one domain call and shape the answer."""
+
+    content_negotiation_class = AlwaysJson
+    parser_classes = [StrictJsonParser]
+
+    @property
+    def person(self) -> User:
+        """Who is asking. Permissions have made sure that somebody is signed in."""
+        return cast(User, self.request.user)
+
+    def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
+        """The checked request body; 422 naming the field otherwise. Only what was sent (and defaults) is in it."""
+        return self._checked(kind, self.request.data)
+
+    def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
+        """The checked query parameters."""
+        return self._checked(kind, self.request.query_params)
+
+    def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
+        serializer = kind(data=data)
+        serializer.is_valid(raise_exception=True)
+        return cast(dict[str, Any], serializer.validated_data)
+
+
+class NoSuchRoute(ApiView):
+    """What no other route answers: JSON like every error here, and 401 first for those not signed in."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        raise NotFound("There is no such address in this API.")

@@ -1,0 +1,140 @@
+"""Every change to a workspace, its members and a person's own settings."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+
+from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.access import get_workspace, require
+from workspaces.models import Membership, Role, User, Workspace
+
+NAME_LENGTH = 120
+DESCRIPTION_LENGTH = 2000
+
+
+def create_workspace(*, name: str, description: str = "", by: User) -> Workspace:
+    """A new workspace, owned by ``by`` and carrying their ``role``."""
+    name, description = _clean_name(name), _clean_description(description)
+    with transaction.atomic():
+        workspace = Workspace.objects.create(name=name, description=description)
+        Membership.objects.create(workspace=workspace, user=by, role=Role.OWNER)
+    return get_workspace(by, workspace.public_id)
+
+
+def update_workspace(
+    workspace: Workspace, *, by: User, name: str | None = None, description: str | None = None
+) -> Workspace:
+    """Change what is passed; ``None`` leaves it as it is. Owners only."""
+    with transaction.atomic():
+        _lock_as_owner(workspace, by)
+        if name is not None:
+            workspace.name = _clean_name(name)
+        if description is not None:
+            workspace.description = _clean_description(description)
+        workspace.save(update_fields=["name", "description", "updated_at"])
+    return workspace
+
+
+def delete_workspace(workspace: Workspace, *, by: User) -> None:
+    """Delete a workspace with everything in it, for good. Owners only, and never somebody's default one."""
+    with transaction.atomic():
+        _lock_as_owner(workspace, by)
+        if workspace.is_default:
+            raise Conflict("A person's own workspace cannot be deleted.", code="default_workspace")
+        workspace.delete()
+
+
+def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
+    """Let a person in. Owners only; Conflict when they are in already."""
+    wanted = _clean_role(role)
+    if not user.is_active:
+        raise Invalid(fields={"username": "There is no such person."})
+    try:
+        with transaction.atomic():
+            _lock_as_owner(workspace, by)
+            return Membership.objects.create(workspace=workspace, user=user, role=wanted)
+    except IntegrityError:
+        raise Conflict(f"{user.get_username()} is a member already.", code="already_member") from None
+
+
+def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
+    """Owners only. The last owner stays one, and so does the person whose default workspace this is."""
+    wanted = _clean_role(role)
+    with transaction.atomic():
+        _lock_as_owner(workspace, by)
+        membership = _membership(workspace, user)
+        if wanted != Role.OWNER:
+            _refuse_to_lose(workspace, membership)
+        membership.role = wanted
+        membership.save(update_fields=["role"])
+    return membership
+
+
+def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
+    """Owners remove anybody, anybody may leave. Never the last owner, nor from their default workspace."""
+    with transaction.atomic():
+        if user.pk == by.pk:
+            _lock(workspace)
+        else:
+            _lock_as_owner(workspace, by)
+        membership = _membership(workspace, user)
+        _refuse_to_lose(workspace, membership)
+        membership.delete()
+
+
+def set_memory_default(user: User, enabled: bool) -> None:
+    """Store the person's answer to the question whether automatic memory is on in their chats."""
+    user.memory_default = enabled
+    user.save(update_fields=["memory_default"])
+
+
+def _lock(workspace: Workspace) -> None:
+    """Changes to one workspace's members wait for each other: two owners cannot both step down at once."""
+    if not Workspace.objects.select_for_update().filter(pk=workspace.pk).exists():
+        raise NotFound("There is no such workspace, or it is not yours to see.")
+
+
+def _lock_as_owner(workspace: Workspace, by: User) -> None:
+    """Asks for the role again under the lock: it may have been taken away since the page was loaded."""
+    _lock(workspace)
+    require(_membership(workspace, by).role, Role.OWNER)
+
+
+def _membership(workspace: Workspace, user: User) -> Membership:
+    membership = Membership.objects.filter(workspace=workspace, user=user).select_related("user").first()
+    if membership is None:
+        raise NotFound("There is no such member, or it is not yours to see.")
+    return membership
+
+
+def _refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
+    if workspace.default_of_id == membership.user_id:
+        raise Conflict("This is their own workspace: they stay its owner.", code="default_workspace")
+    if membership.role == Role.OWNER:
+        others = Membership.objects.filter(workspace=workspace, role=Role.OWNER).exclude(pk=membership.pk)
+        if not others.exists():
+            raise Conflict(
+                "A workspace needs an owner. Make somebody else an owner first.", code="last_owner"
+            )
+
+
+def _clean_name(name: str) -> str:
+    return _clean("name", " ".join(name.split()), low=1, high=NAME_LENGTH)
+
+
+def _clean_description(description: str) -> str:
+    return _clean("description", description.strip(), low=0, high=DESCRIPTION_LENGTH)
+
+
+def _clean(field: str, text: str, *, low: int, high: int) -> str:
+    if not low <= len(text) <= high:
+        raise Invalid(fields={field: f"Must have {low} to {high} characters."})
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise Invalid(fields={field: "Has characters that cannot be stored."})
+    return text
+
+
+def _clean_role(role: str) -> Role:
+    if role not in Role.values:
+        raise Invalid(fields={"role": f"Must be one of {', '.join(Role.values)}."})
+    return Role(role)

@@ -1,0 +1,78 @@
+"""The JSON of workspaces and their members."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from memoryhub.api.fields import Body, Choice, Moment, Text
+from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
+from workspaces.models import Membership, Role, User, Workspace
+
+
+class WorkspaceJson(serializers.ModelSerializer[Workspace]):
+    id = serializers.CharField(source="public_id")
+    role = serializers.ChoiceField(choices=Role.values, help_text="Yours.")
+    is_default = serializers.BooleanField(help_text="True for a person's own workspace.")
+    member_count = serializers.IntegerField()
+    memory_count = serializers.IntegerField(help_text="Live memories that you may see.")
+    created_at = Moment()
+    updated_at = Moment()
+
+    class Meta:
+        model = Workspace
+        fields = [
+            "id",
+            "name",
+            "description",
+            "role",
+            "is_default",
+            "member_count",
+            "memory_count",
+            "created_at",
+            "updated_at",
+        ]
+
+
+class WorkspaceBody(Body):
+    name = Text(max_length=NAME_LENGTH)
+    description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
+
+
+class WorkspaceChanges(Body):
+    name = Text(max_length=NAME_LENGTH, required=False)
+    description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
+
+
+class PersonJson(serializers.ModelSerializer[User]):
+    id = serializers.CharField(source="public_id")
+
+    class Meta:
+        model = User
+        fields = ["id", "username"]
+
+
+class MemberJson(serializers.ModelSerializer[Membership]):
+    id = serializers.CharField(source="user.public_id", help_text="The person's id, `usr_…`.")
+    username = serializers.CharField(source="user.username")
+    role = serializers.ChoiceField(choices=Role.values)
+    joined_at = Moment(source="created_at")
+
+    class Meta:
+        model = Membership
+        fields = ["id", "username", "role", "joined_at"]
+
+
+class MemberBody(Body):
+    username = Text(max_length=150)
+    role = Choice(Role.values, default=Role.VIEWER.value)
+
+    def validate_username(self, value: str) -> User:
+        """The person of that name: what the view hands on."""
+        person = User.objects.filter(username=value, is_active=True).first()
+        if person is None:
+            raise serializers.ValidationError("There is no such person.")
+        return person
+
+
+class RoleBody(Body):
+    role = Choice(Role.values)

@@ -1,0 +1,240 @@
+"""Workspaces and who belongs to them, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.views import ApiView
+from memoryhub.errors import NotFound
+from workspaces import access, actions
+from workspaces.api.serializers import (
+    MemberBody,
+    MemberJson,
+    RoleBody,
+    WorkspaceBody,
+    WorkspaceChanges,
+    WorkspaceJson,
+)
+from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
+
+WORKSPACE = {
+    "id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
+    "name": "Launch",
+    "description": "Everything about the spring launch.",
+    "role": "owner",
+    "is_default": False,
+    "member_count": 3,
+    "memory_count": 12,
+    "created_at": "2026-03-07T10:30:00.000000Z",
+    "updated_at": "2026-03-07T10:30:00.000000Z",
+}
+MEMBER = {
+    "id": "usr_8pRw5TzB2mYw1KsX9vLcHn3Q",
+    "username": "maria",
+    "role": "editor",
+    "joined_at": "2026-03-07T10:30:00.000000Z",
+}
+
+
+def with_counts(workspaces: WorkspaceQuerySet, user: User) -> WorkspaceQuerySet:
+    """Each with its ``member_count`` and ``memory_count`` in the same query."""
+    # By name: what a memory is and who may see it belongs to the room above this one, which must not be imported.
+    memories = (
+        apps.get_model("memories", "Memory").objects.visible_to(user).live().filter(workspace=OuterRef("pk"))
+    )
+    members = Membership.objects.filter(workspace=OuterRef("pk"))
+    return workspaces.annotate(memory_count=_count(memories), member_count=_count(members))
+
+
+def _count(rows: Any) -> Any:
+    counted = rows.order_by().values("workspace").annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(counted), 0)
+
+
+def workspace_json(workspace: Workspace, user: User) -> Any:
+    """One workspace with its counts."""
+    return WorkspaceJson(with_counts(Workspace.objects.visible_to(user), user).get(pk=workspace.pk)).data
+
+
+class WorkspaceList(ApiView):
+    @documented(
+        "List your workspaces",
+        tag="workspaces",
+        operation="workspaces_list",
+        answers={200: page_of(WorkspaceJson, "Workspace")},
+        query=PageQuery,
+        description="The workspaces you are a member of, in the order they were made. "
+        "Your own one is made on first sight.",
+        examples=[answer_example("A page", {"items": [WORKSPACE], "next_cursor": None, "has_more": False})],
+    )
+    def get(self, request: Request) -> Response:
+        access.default_workspace(self.person)
+        page = paged(
+            request,
+            with_counts(Workspace.objects.visible_to(self.person), self.person),
+            keys=["created_at", "id"],
+            descending=False,
+            list_name=f"workspaces of {self.person.public_id}",
+            shape=lambda rows: WorkspaceJson(rows, many=True).data,
+        )
+        return Response(page)
+
+    @documented(
+        "Make a workspace",
+        tag="workspaces",
+        operation="workspaces_create",
+        answers={201: WorkspaceJson},
+        body=WorkspaceBody,
+        writes=True,
+        description="You become its owner.",
+        examples=[
+            request_example("A workspace", {"name": "Launch", "description": "Everything about the launch."}),
+            answer_example("Made", WORKSPACE, code=201),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        workspace = actions.create_workspace(**self.body(WorkspaceBody), by=self.person)
+        return Response(workspace_json(workspace, self.person), status=status.HTTP_201_CREATED)
+
+
+class WorkspaceDetail(ApiView):
+    @documented(
+        "Look at a workspace",
+        tag="workspaces",
+        operation="workspaces_get",
+        answers={200: WorkspaceJson},
+        errors=[404],
+        examples=[answer_example("A workspace", WORKSPACE)],
+    )
+    def get(self, request: Request, workspace_id: str) -> Response:
+        return Response(workspace_json(access.get_workspace(self.person, workspace_id), self.person))
+
+    @documented(
+        "Change a workspace",
+        tag="workspaces",
+        operation="workspaces_update",
+        answers={200: WorkspaceJson},
+        body=WorkspaceChanges,
+        errors=[404],
+        writes=True,
+        description="Owners only. What is left out stays as it is.",
+        examples=[
+            request_example("A new name", {"name": "Spring launch"}),
+            answer_example("Changed", WORKSPACE),
+        ],
+    )
+    def patch(self, request: Request, workspace_id: str) -> Response:
+        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        actions.update_workspace(workspace, **self.body(WorkspaceChanges), by=self.person)
+        return Response(workspace_json(workspace, self.person))
+
+    @documented(
+        "Delete a workspace",
+        tag="workspaces",
+        operation="workspaces_delete",
+        answers={204: None},
+        errors=[404, 409],
+        writes=True,
+        description="Owners only. Deletes its chats and memories for good. A person's own workspace stays (409).",
+    )
+    def delete(self, request: Request, workspace_id: str) -> Response:
+        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        actions.delete_workspace(workspace, by=self.person)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class MemberList(ApiView):
+    @documented(
+        "List the members",
+        tag="members",
+        operation="members_list",
+        answers={200: page_of(MemberJson, "Member")},
+        query=PageQuery,
+        errors=[404],
+        description="In the order they came.",
+        examples=[answer_example("A page", {"items": [MEMBER], "next_cursor": None, "has_more": False})],
+    )
+    def get(self, request: Request, workspace_id: str) -> Response:
+        workspace = access.get_workspace(self.person, workspace_id)
+        page = paged(
+            request,
+            Membership.objects.filter(workspace=workspace).select_related("user"),
+            keys=["created_at", "id"],
+            descending=False,
+            list_name=f"members of {workspace.public_id}",
+            shape=lambda rows: MemberJson(rows, many=True).data,
+        )
+        return Response(page)
+
+    @documented(
+        "Add a member",
+        tag="members",
+        operation="members_add",
+        answers={201: MemberJson},
+        body=MemberBody,
+        errors=[404, 409],
+        writes=True,
+        description="Owners only. 409 when the person is a member already.",
+        examples=[
+            request_example("An editor", {"username": "maria", "role": "editor"}),
+            answer_example("Added", MEMBER, code=201),
+        ],
+    )
+    def post(self, request: Request, workspace_id: str) -> Response:
+        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        body = self.body(MemberBody)
+        member = actions.add_member(workspace, user=body["username"], role=body["role"], by=self.person)
+        return Response(MemberJson(member).data, status=status.HTTP_201_CREATED)
+
+
+class MemberDetail(ApiView):
+    @documented(
+        "Change a member's role",
+        tag="members",
+        operation="members_update",
+        answers={200: MemberJson},
+        body=RoleBody,
+        errors=[404, 409],
+        writes=True,
+        description="Owners only. 409 for the last owner, and for a person in their own workspace.",
+        examples=[request_example("A viewer", {"role": "viewer"}), answer_example("Changed", MEMBER)],
+    )
+    def patch(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        member = actions.change_role(
+            workspace, user=_member(workspace, user_id), role=self.body(RoleBody)["role"], by=self.person
+        )
+        return Response(MemberJson(member).data)
+
+    @documented(
+        "Remove a member",
+        tag="members",
+        operation="members_remove",
+        answers={204: None},
+        errors=[404, 409],
+        writes=True,
+        description="Owners remove anybody; anybody may leave. 409 for the last owner.",
+    )
+    def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        leaving = user_id == self.person.public_id
+        workspace = access.get_workspace(
+            self.person, workspace_id, need=Role.VIEWER if leaving else Role.OWNER
+        )
+        actions.remove_member(workspace, user=_member(workspace, user_id), by=self.person)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _member(workspace: Workspace, user_id: str) -> User:
+    person = User.objects.filter(public_id=user_id, memberships__workspace=workspace).first()
+    if person is None:
+        raise NotFound("There is no such member, or it is not yours to see.")
+    return person
