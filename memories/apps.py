@@ -1,5 +1,21 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
+    """The minute's sweep is data of the queue: made (or mended) whenever the database is migrated."""
+    from django_q.models import Schedule
+
+    Schedule.objects.update_or_create(
+        name="memories: sweep",
+        defaults={"func": "memories.tasks.sweep", "schedule_type": Schedule.MINUTES, "minutes": 1, "repeats": -1},
+    )
 
 
 class MemoriesConfig(AppConfig):
     name = "memories"
+
+    def ready(self) -> None:
+        post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")

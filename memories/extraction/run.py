@@ -1,0 +1,215 @@
+"""Mining finished turns for memories: queued, retried with backoff, run at least once and stored once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django_q.tasks import async_task
+
+from memories import gate
+from memories.consent import vetoed
+from memories.drafts import Draft, cut_at_word
+from memories.embedding import embed_or_none
+from memories.extraction.candidates import Candidate
+from memories.extraction.model import extract_with_model, synthesize
+from memories.extraction.rules import extract_with_rules
+from memories.extraction.turns import TurnText, load_message, load_turn
+from memories.models import Extraction, Memory
+from memories.models.extraction import ExtractionStatus
+from memoryhub.errors import Conflict, Invalid, SecretRefused
+from memoryhub.llm.base import Message
+from memoryhub.llm.errors import ModelError
+from memoryhub.llm.registry import get_chat_model
+from workspaces.models import User, Workspace
+
+logger = logging.getLogger(__name__)
+MAX_ATTEMPTS = 5
+BACKOFF = timedelta(seconds=30)  # doubled with every attempt
+SWEEP = 50
+
+
+def queue_extraction(
+    *, workspace: Workspace, user: User, chat_id: str, message_id: str, source_type: str, now: datetime
+) -> Extraction:
+    """Record that this turn is to be mined and hurry a worker to it; saying so twice records it once."""
+    extraction, made = Extraction.objects.get_or_create(
+        message_id=message_id,
+        source_type=source_type,
+        defaults={"workspace": workspace, "user": user, "chat_id": chat_id, "next_attempt_at": now},
+    )
+    if made:
+        hurry(extraction)
+    return extraction
+
+
+def hurry(extraction: Extraction) -> None:
+    job = {"extraction_id": extraction.pk, "task_name": "extract"}
+    transaction.on_commit(lambda: async_task("memories.tasks.extract_turn", **job))
+
+
+def retry(extraction: Extraction, *, now: datetime) -> None:
+    """A failed extraction begins anew, with all its attempts."""
+    Extraction.objects.filter(pk=extraction.pk).update(
+        status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, error="", finished_at=None
+    )
+    hurry(extraction)
+
+
+def sweep(*, now: datetime) -> int:
+    """Run what is due and no job took up (a lost job, a retry whose time has come); how many."""
+    due = list(Extraction.objects.due(now).order_by("next_attempt_at").values_list("pk", flat=True)[:SWEEP])
+    for pk in due:
+        extract(pk, now=now)
+    return len(due)
+
+
+def extract(extraction_id: int, *, now: datetime) -> str:
+    """Mine one turn. Killed in the middle it runs again: the saves and "done" are one transaction."""
+    extraction = _claim(extraction_id, now)
+    if extraction is None:
+        return "nothing to do"
+    try:
+        turn = None if vetoed() else load_turn(extraction.message_id)
+        name, candidates = _candidates(turn) if turn else ("", [])
+        drafts = [_draft(extraction, turn, name, candidate) for candidate in candidates if turn]
+        return _store(extraction, name, drafts, now=now)
+    except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
+        _failed(extraction, error, now)
+        return f"failed: {type(error).__name__}"
+
+
+def _claim(extraction_id: int, now: datetime) -> Extraction | None:
+    """Count the attempt before making it, so that a turn that kills its worker is given up in the end."""
+    with transaction.atomic():
+        extraction = (
+            Extraction.objects.select_for_update(of=("self",))
+            .select_related("workspace", "user")
+            .filter(pk=extraction_id, status=ExtractionStatus.PENDING)
+            .first()
+        )
+        if extraction is None:
+            return None
+        if extraction.attempts >= MAX_ATTEMPTS:
+            _give_up(extraction, "Its worker ended in the middle, several times.", now)
+            return None
+        extraction.attempts += 1
+        extraction.next_attempt_at = now + timedelta(seconds=settings.JOB_TIMEOUT)
+        extraction.save(update_fields=["attempts", "next_attempt_at"])
+    return extraction
+
+
+def completer() -> Callable[[list[dict[str, str]]], str] | None:
+    """The configured model as a plain function, or None where it is too small to extract."""
+    model = get_chat_model()
+    if not model.capabilities.can_extract:
+        return None
+
+    def complete(messages: list[dict[str, str]]) -> str:
+        asked = [Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages]
+        return model.complete(asked, temperature=0.0, max_tokens=800)
+
+    return complete
+
+
+def _candidates(turn: TurnText) -> tuple[str, list[Candidate]]:
+    complete = completer()
+    if complete is None:
+        return "rules", extract_with_rules(turn.messages)
+    return "model", extract_with_model(complete, turn.messages)
+
+
+def _draft(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft:
+    return Draft(
+        content=cut_at_word(candidate.text),
+        summary=cut_at_word(candidate.text),
+        workspace=extraction.workspace,
+        author=extraction.user,
+        category=candidate.kind,
+        importance=candidate.importance,
+        source_type=extraction.source_type,
+        source_chat_id=extraction.chat_id,
+        source_message_id=turn.user_message_id,
+        source_excerpt=turn.excerpt,
+        source_details={"extractor": extractor, **candidate.details},
+    )
+
+
+def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: datetime) -> str:
+    cleaned, refused = [], 0
+    for draft in drafts:
+        try:
+            cleaned.append(draft.cleaned())
+        except (SecretRefused, Invalid):
+            refused += 1
+    embedded = embed_or_none([draft.content for draft in cleaned])
+    with transaction.atomic():
+        row = Extraction.objects.select_for_update().get(pk=extraction.pk)
+        if row.status != ExtractionStatus.PENDING:
+            return "another worker was first"
+        saved = [
+            gate.save_embedded(
+                draft, (embedded[0], embedded[1][i : i + 1]) if embedded else None, by=None, now=now
+            )
+            for i, draft in enumerate(cleaned)
+        ]
+        stored = [result.memory for result in saved if result.created]
+        row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
+        row.stored_count, row.refused_count = len(stored), refused
+        row.duplicate_count = len(saved) - len(stored)
+        row.save()
+        gate.announce_auto_saved(stored, chat_id=extraction.chat_id)
+    return f"stored {len(stored)}"
+
+
+def _failed(extraction: Extraction, error: Exception, now: datetime) -> None:
+    logger.warning(
+        "Extraction %s failed (attempt %s): %s", extraction.pk, extraction.attempts, type(error).__name__
+    )
+    # Errors of models are sentences of ours; others may quote stored text and are named by their kind only.
+    reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__} while extracting"
+    if extraction.attempts >= MAX_ATTEMPTS:
+        _give_up(extraction, reason, now)
+        return
+    wait = BACKOFF * 2 ** (extraction.attempts - 1)
+    Extraction.objects.filter(pk=extraction.pk, status=ExtractionStatus.PENDING).update(
+        error=reason[:500], next_attempt_at=now + wait
+    )
+
+
+def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
+    Extraction.objects.filter(pk=extraction.pk, status=ExtractionStatus.PENDING).update(
+        status=ExtractionStatus.FAILED, error=reason[:500], finished_at=now
+    )
+
+
+def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
+    """Have one memory's summary, and its content where that was synthesised, made anew from its source message.
+
+    Runs in the background. Conflict when the memory has no source message.
+    """
+    if not memory.source_message_id:
+        raise Conflict("This memory has no source message to extract from.", code="no_source")
+    job = {"memory_id": memory.pk, "by_id": by.pk if by else None, "task_name": "rerun extraction"}
+    transaction.on_commit(lambda: async_task("memories.tasks.rerun_extraction", **job))
+
+
+def refresh(memory: Memory, *, by: User | None, now: datetime) -> str:
+    """The work of ``rerun``: may wait for a model. Says what it did."""
+    turn = load_message(memory.source_message_id)
+    if turn is None:
+        return "its source message is gone"
+    complete = completer()
+    changes: dict[str, str] = {}
+    name, candidates = _candidates(turn)
+    if candidates:
+        changes["summary"] = candidates[0].text
+    if complete is not None and memory.source_details.get("synthesize"):
+        changes["content"] = cut_at_word(synthesize(complete, turn.messages[0][1]))
+    if not changes:
+        return f"{name} found nothing to say"
+    gate.edit_memory(memory, by=by, now=now, **changes)
+    return f"{name} refreshed {' and '.join(sorted(changes))}"

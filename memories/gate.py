@@ -1,0 +1,332 @@
+"""The one gate: every write of a memory, from whatever door, passes here. Nothing else inserts or edits one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django_q.tasks import async_task
+
+from memories.drafts import CLEANERS, Draft, clean_fields, content_hash
+from memories.embedding import embed_or_none, queue_embedding, store_vector
+from memories.models import Memory, Revision, Scope
+from memories.models.memory import RevisionAction
+from memories.similar import find_similar
+from memories.words import index_words
+from memoryhub import events
+from memoryhub.errors import Conflict, NotFound
+from memoryhub.llm.base import Vectors
+from workspaces.access import default_workspace
+from workspaces.models import User, Workspace
+
+__all__ = [
+    "Draft",
+    "Saved",
+    "delete_memory",
+    "edit_memory",
+    "keep_both",
+    "reembed",
+    "replace_older",
+    "restore_memory",
+    "save_memory",
+]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What became of a draft. ``duplicate``: nothing was stored, ``memory`` is the one that said it already."""
+
+    memory: Memory
+    created: bool
+    duplicate: bool = False
+
+
+def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
+    """Store a draft unless its workspace and scope know it already.
+
+    ``dedupe="key"``: a live memory of the same key is updated in place; a text that is equal or a near-duplicate
+    returns the existing one. ``dedupe="create"`` always makes a row. Raises Invalid or SecretRefused. The text is
+    stored even when it cannot be embedded; that follows in the background. Costs one embedding.
+    """
+    draft = draft.cleaned()
+    if draft.scope == Scope.USER and draft.author is not None:
+        draft = replace(draft, workspace=default_workspace(draft.author))
+    return save_embedded(draft, embed_or_none([draft.content]), by=by, now=now, dedupe=dedupe)
+
+
+def save_embedded(
+    draft: Draft, embedded: tuple[str, Vectors] | None, *, by: User | None, now: datetime, dedupe: str = "key"
+) -> Saved:
+    """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction."""
+    model, vector = (embedded[0], embedded[1][0]) if embedded else ("", None)
+    with transaction.atomic():
+        _one_writer_at_a_time(draft.workspace)
+        rows = _rows_beside(draft, now)
+        may_replace = None
+        if dedupe != "create":
+            if draft.key and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
+                return Saved(_update_by_key(same_key, draft, model, vector, by=by, now=now), created=False)
+            if equal := rows.filter(content_hash=content_hash(draft.content)).first():
+                return Saved(equal, created=False, duplicate=True)
+            if vector is not None:
+                found = find_similar(draft.content, vector, model, rows, threshold=settings.DEDUPE_THRESHOLD)
+                if found.duplicate:
+                    return Saved(found.duplicate, created=False, duplicate=True)
+                may_replace = found.possible_update
+        memory = _insert(draft, may_replace, by=by, now=now)
+        _store_vector_or_queue(memory, model, vector)
+        _announce(memory, "create")
+        if memory.is_automatic:
+            _queue_eviction(memory)
+    return Saved(memory, created=True)
+
+
+def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: Any) -> Memory:
+    """Change the given fields (of ``drafts.CLEANERS``). New content is embedded anew and recalled by nothing older.
+
+    Raises Invalid, SecretRefused, or NotFound if it was deleted meanwhile.
+    """
+    unknown = set(changes) - set(CLEANERS)
+    if unknown:
+        raise TypeError(f"not fields of a memory: {sorted(unknown)}")
+    changes = clean_fields(changes)
+    embedded = embed_or_none([changes["content"]]) if "content" in changes else None
+    with transaction.atomic():
+        locked = _locked(memory, deleted=False)
+        changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
+        if not changes:
+            return locked
+        if "key" in changes and changes["key"]:
+            twin = Memory.objects.live(now).filter(
+                workspace_id=locked.workspace_id, scope=locked.scope, owner_id=locked.owner_id, key=changes["key"]
+            )
+            if twin.exclude(pk=locked.pk).exists():
+                raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
+        _change(locked, changes, by=by, now=now)
+        if "content" in changes:
+            model, vector = (embedded[0], embedded[1][0]) if embedded else ("", None)
+            _store_vector_or_queue(locked, model, vector)
+        _announce(locked, "edit")
+    return locked
+
+
+def delete_memory(
+    memory: Memory, *, by: User | None, now: datetime, action: str = RevisionAction.DELETE
+) -> Memory:
+    """Soft: gone from every list, count, recall and dedupe at once, and can be restored. Twice does nothing more."""
+    with transaction.atomic():
+        locked = Memory.objects.select_for_update(of=("self",)).get(pk=memory.pk)
+        if locked.deleted_at is None:
+            locked.deleted_at = locked.updated_at = now
+            locked.save(update_fields=["deleted_at", "updated_at"])
+            locked.embeddings.update(live=False)
+            Revision.objects.create(memory=locked, action=action, by=by, at=now)
+            _announce(locked, "delete")
+    return locked
+
+
+def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
+    """Undo a soft delete. Twice does nothing more."""
+    with transaction.atomic():
+        locked = Memory.objects.select_for_update(of=("self",)).get(pk=memory.pk)
+        if locked.deleted_at is not None:
+            locked.deleted_at, locked.updated_at = None, now
+            locked.save(update_fields=["deleted_at", "updated_at"])
+            if not locked.embeddings.update(live=True):
+                queue_embedding([locked.pk])
+            Revision.objects.create(memory=locked, action=RevisionAction.RESTORE, by=by, at=now)
+            _announce(locked, "restore")
+    return locked
+
+
+def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
+    """Yes, this one replaces the older it is linked to: the older is forgotten (softly)."""
+    with transaction.atomic():
+        locked = _locked(memory, deleted=False)
+        if locked.may_replace is not None:
+            delete_memory(locked.may_replace, by=by, now=now)
+        return _unlink(locked)
+
+
+def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
+    """No, both are true: the link goes, nothing else changes."""
+    with transaction.atomic():
+        return _unlink(_locked(memory, deleted=False))
+
+
+def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
+    """Have these embedded anew in the background; their count."""
+    ids = list(memories.filter(deleted_at=None).values_list("pk", flat=True))
+    Memory.objects.filter(pk__in=ids).update(embedding_failed_at=None)
+    queue_embedding(ids)
+    return len(ids)
+
+
+def store_late_vector(memory: Memory, model: str, vector: Vectors, *, now: datetime) -> None:
+    """Store a vector made in the background, unless the memory was edited or deleted while it was being made.
+
+    A memory that was saved without one is compared now: a duplicate is merged, that is the newer goes (softly).
+    """
+    with transaction.atomic():
+        _one_writer_at_a_time(memory.workspace)
+        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
+        if locked is None or locked.content_hash != memory.content_hash:
+            return
+        never_compared = locked.updated_at == locked.created_at and not locked.embeddings.exists()
+        store_vector(locked, model, vector)
+        Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
+        if never_compared:
+            _compare_late(locked, model, vector, now=now)
+        _announce(locked, "embed")
+
+
+def _compare_late(memory: Memory, model: str, vector: Vectors, *, now: datetime) -> None:
+    older = Memory.objects.live(now).filter(
+        workspace_id=memory.workspace_id, scope=memory.scope, owner_id=memory.owner_id, pk__lt=memory.pk
+    )
+    found = find_similar(memory.content, vector, model, older, threshold=settings.DEDUPE_THRESHOLD)
+    if found.duplicate and not memory.pinned and not memory.key:
+        delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
+    elif found.possible_update:
+        Memory.objects.filter(pk=memory.pk).update(may_replace=found.possible_update)
+
+
+def _one_writer_at_a_time(workspace: Workspace) -> None:
+    """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('memories'), %s)", [workspace.pk % 2**31])
+
+
+def _rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
+    """The live memories among which a draft may find its double: same workspace, scope and owner."""
+    owner = draft.author if draft.scope == Scope.USER else None
+    return Memory.objects.live(now).filter(workspace=draft.workspace, scope=draft.scope, owner=owner)
+
+
+def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
+    memory = Memory.objects.create(
+        workspace=draft.workspace,
+        scope=draft.scope,
+        owner=draft.author if draft.scope == Scope.USER else None,
+        author=draft.author,
+        content=draft.content,
+        summary=draft.summary,
+        key=draft.key,
+        category=draft.category,
+        tags=list(draft.tags),
+        importance=draft.importance,
+        pinned=draft.pinned,
+        expires_at=draft.expires_at,
+        source_type=draft.source_type,
+        source_chat_id=draft.source_chat_id,
+        source_message_id=draft.source_message_id,
+        source_excerpt=draft.source_excerpt,
+        source_details=dict(draft.source_details),
+        may_replace=may_replace,
+        content_hash=content_hash(draft.content),
+        created_at=now,
+        updated_at=now,
+    )
+    index_words([memory.pk])
+    Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
+    return memory
+
+
+def _update_by_key(
+    memory: Memory, draft: Draft, model: str, vector: Vectors | None, *, by: User | None, now: datetime
+) -> Memory:
+    """Same key, scope and context: same id, new content, pin kept."""
+    changes: dict[str, Any] = {"content": draft.content, "importance": draft.importance, "tags": list(draft.tags)}
+    changes |= {"summary": draft.summary, "expires_at": draft.expires_at}
+    if draft.category is not None:
+        changes["category"] = draft.category
+    locked = _locked(memory, deleted=False)
+    changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
+    if changes:
+        _change(locked, changes, by=by, now=now)
+        if "content" in changes:
+            _store_vector_or_queue(locked, model, vector)
+        _announce(locked, "edit")
+    return locked
+
+
+def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: datetime) -> None:
+    """Apply checked changes to a locked row, with a revision. New content takes what was derived from the old with it."""
+    if "content" in changes:
+        changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
+    before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
+    for name, value in changes.items():
+        setattr(memory, name, value)
+    memory.content_hash = content_hash(memory.content)
+    memory.updated_at = now
+    memory.save(update_fields=[*changes, "content_hash", "updated_at"])
+    index_words([memory.pk])
+    Revision.objects.create(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before)
+
+
+def _store_vector_or_queue(memory: Memory, model: str, vector: Vectors | None) -> None:
+    if vector is not None:
+        store_vector(memory, model, vector)
+    else:
+        memory.embeddings.all().delete()
+        queue_embedding([memory.pk])
+
+
+def _queue_eviction(memory: Memory) -> None:
+    """Have the cap looked after once the running transaction has committed. No cap, no job."""
+    place = {"workspace_id": memory.workspace_id, "owner_id": memory.owner_id}
+    if settings.MAX_MEMORIES:
+        transaction.on_commit(lambda: async_task("memories.tasks.evict", task_name="make room", **place))
+
+
+def _unlink(memory: Memory) -> Memory:
+    memory.may_replace = None
+    memory.save(update_fields=["may_replace"])
+    _announce(memory, "edit")
+    return memory
+
+
+def _locked(memory: Memory, *, deleted: bool) -> Memory:
+    """The row as it is now, locked until commit. NotFound if it was deleted meanwhile."""
+    locked = (
+        Memory.objects.select_for_update(of=("self",))
+        .select_related("workspace", "author", "may_replace")
+        .filter(pk=memory.pk, deleted_at__isnull=not deleted)
+        .first()
+    )
+    if locked is None:
+        raise NotFound("This memory was forgotten in the meantime.")
+    return locked
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _announce(memory: Memory, action: str) -> None:
+    """Tell open pages after the commit. Personal memories concern their owner's pages alone."""
+    channel = (
+        f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
+    )
+    data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
+    events.publish(channel, "memory.changed", data)
+
+
+def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
+    """``x_memory.auto_saved`` to the workspace's open pages, when a background save landed."""
+    if not memories:
+        return
+    first = memories[0]
+    data = {
+        "workspace_id": first.workspace.public_id,
+        "chat_id": chat_id,
+        "source_type": first.source_type,
+        "memory_ids": [memory.public_id for memory in memories],
+        "count": len(memories),
+    }
+    events.publish(f"workspace:{first.workspace.public_id}", "x_memory.auto_saved", data)

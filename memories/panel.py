@@ -1,0 +1,38 @@
+"""What the memory panel counts and lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Q
+
+from memories.models import Memory, SourceType
+from workspaces.models import User, Workspace
+
+AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Automatic memories against their cap (0: no cap)."""
+
+    automatic: int
+    cap: int
+
+    @property
+    def percent(self) -> int:
+        return min(100, round(100 * self.automatic / self.cap)) if self.cap else 0
+
+
+def live_in(workspace: Workspace, user: User):  # type: ignore[no-untyped-def]  # a QuerySet of Memory
+    """The live memories of one workspace that this person may see: what badge, panel and lists are made of."""
+    return Memory.objects.visible_to(user).live().filter(workspace=workspace)
+
+
+def count_live(workspace: Workspace, user: User) -> int:
+    return live_in(workspace, user).count()
+
+
+def usage(workspace: Workspace, user: User) -> Usage:
+    return Usage(live_in(workspace, user).filter(AUTOMATIC).count(), settings.MAX_MEMORIES)

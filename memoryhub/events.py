@@ -1,0 +1,155 @@
+"""Publish and subscribe over Postgres LISTEN/NOTIFY: every process hears what any process says.
+
+``publish`` is part of the running transaction: a rollback says nothing, a commit tells everyone. One listening
+connection a process, in a thread of its own, started by the first subscriber; after a lost connection it comes back
+and tells every subscriber to look again (``resync``), since what was said meanwhile is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from django.db import connection, connections
+
+logger = logging.getLogger(__name__)
+NOTIFY_CHANNEL = "memoryhub"
+RESYNC = "resync"
+QUEUE_LIMIT = 1000
+
+
+@dataclass(frozen=True)
+class Event:
+    channel: str
+    name: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None:
+    """Tell the subscribers of ``channel``. Ids and numbers only, at most 7,900 bytes: Postgres carries no more."""
+    payload = json.dumps([channel, name, data or {}], separators=(",", ":"))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload])
+
+
+def _connection_params() -> dict[str, Any]:
+    """What libpq needs to reach the database Django uses, without what is Django's own."""
+    django_only = {"cursor_factory", "context", "prepare_threshold"}
+    params = connections["default"].get_connection_params()
+    return {name: value for name, value in params.items() if name not in django_only}
+
+
+class Subscription:
+    """A queue of events in the loop that made it."""
+
+    def __init__(self, channels: tuple[str, ...]) -> None:
+        self.channels = channels
+        self.loop = asyncio.get_running_loop()
+        self.queue: asyncio.Queue[Event] = asyncio.Queue(maxsize=QUEUE_LIMIT)
+
+    def offer(self, event: Event) -> None:
+        """Called from the listener's thread."""
+        try:
+            self.loop.call_soon_threadsafe(self._put, event)
+        except RuntimeError:
+            logger.debug("A subscriber's loop is gone.")
+
+    def _put(self, event: Event) -> None:
+        if self.queue.full():  # a reader that slow is better off looking again
+            while not self.queue.empty():
+                self.queue.get_nowait()
+            event = Event(event.channel, RESYNC)
+        self.queue.put_nowait(event)
+
+    async def get(self, timeout: float | None = None) -> Event | None:
+        """The next event, or None after ``timeout`` seconds."""
+        try:
+            return await asyncio.wait_for(self.queue.get(), timeout)
+        except TimeoutError:
+            return None
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.subscriptions: dict[str, set[Subscription]] = defaultdict(set)
+        self.thread: threading.Thread | None = None
+        self.ready = threading.Event()
+
+    def add(self, subscription: Subscription) -> None:
+        with self.lock:
+            for channel in subscription.channels:
+                self.subscriptions[channel].add(subscription)
+            if self.thread is None or not self.thread.is_alive():
+                self.ready.clear()
+                self.thread = threading.Thread(target=self._run, name="events", daemon=True)
+                self.thread.start()
+
+    def remove(self, subscription: Subscription) -> None:
+        with self.lock:
+            for channel in subscription.channels:
+                self.subscriptions[channel].discard(subscription)
+                if not self.subscriptions[channel]:
+                    del self.subscriptions[channel]
+
+    def _dispatch(self, event: Event) -> None:
+        with self.lock:
+            receivers = list(self.subscriptions.get(event.channel, ()))
+        for subscription in receivers:
+            subscription.offer(event)
+
+    def _resync(self) -> None:
+        with self.lock:
+            pairs = [(channel, sub) for channel, subs in self.subscriptions.items() for sub in subs]
+        for channel, subscription in pairs:
+            subscription.offer(Event(channel, RESYNC))
+
+    def _run(self) -> None:
+        pause, first = 0.1, True
+        while True:
+            try:
+                with psycopg.connect(**_connection_params(), autocommit=True) as listening:
+                    listening.execute(f"LISTEN {NOTIFY_CHANNEL}")
+                    self.ready.set()
+                    if not first:
+                        self._resync()
+                    pause, first = 0.1, False
+                    for note in listening.notifies():
+                        self._dispatch(Event(*json.loads(note.payload)))
+            except psycopg.Error as error:
+                logger.warning("The event connection was lost and is coming back: %s", type(error).__name__)
+            self.ready.clear()
+            time.sleep(pause)
+            pause = min(pause * 2, 5)
+
+
+_listener = Listener()
+
+
+@asynccontextmanager
+async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
+    """Hear these channels from now on; inside the block nothing said after its start is missed."""
+    heard = Subscription(channels)
+    _listener.add(heard)
+    if not _listener.ready.is_set():
+        await asyncio.to_thread(_listener.ready.wait, 5)
+    try:
+        yield heard
+    finally:
+        _listener.remove(heard)
+
+
+async def subscribe(*channels: str, heartbeat: float | None = None) -> AsyncGenerator[Event | None, None]:
+    """Events of these channels as they come; None whenever ``heartbeat`` seconds passed without one."""
+    async with subscription(*channels) as heard:
+        while True:
+            yield await heard.get(heartbeat)
