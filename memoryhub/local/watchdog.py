@@ -1,0 +1,99 @@
+"""What a supervisor that is killed outright leaves behind: a small process that ends all the others.
+
+The supervisor starts it by path (`python -I -S watchdog.py …`, nothing of the project is imported, 9 MB) and writes
+one line for each child it starts or reaps. When the pipe closes without a farewell the supervisor is dead, and the
+children's process groups are ended: the rest first, the database last. A death signal alone would not do: it
+reaches children only, and a background worker is a grandchild.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+GRACE_SECONDS = 4.0
+DATABASE_SECONDS = 15.0
+FAREWELL = "farewell"
+
+
+def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
+    """From the supervisor's lines: process group → (signal that stops it, whether it goes last), and the farewell.
+
+    A line is `+ GROUP SIGNAL LAST` (LAST is 0 or 1), `- GROUP`, or the farewell. A line that was cut off is ignored.
+    """
+    children: dict[int, tuple[int, bool]] = {}
+    for line in lines:
+        match line.split():
+            case ["+", group, stop_signal, last, "."]:
+                children[int(group)] = (int(stop_signal), last == "1")
+            case ["-", group, "."]:
+                children.pop(int(group), None)
+            case [word] if word == FAREWELL:
+                return {}, True
+    return children, False
+
+
+def started(group: int, stop_signal: int, last: bool) -> str:
+    """The line that tells of a new child; the dot proves that the line is whole."""
+    return f"+ {group} {int(stop_signal)} {int(last)} .\n"
+
+
+def ended(group: int) -> str:
+    """The line that tells of a child that is gone."""
+    return f"- {group} .\n"
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of the group still runs; one that only waits to be reaped does not count."""
+    if not sys.platform.startswith("linux"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, 0)
+            return True
+        return False
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError):
+                state, _parent, its_group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                if int(its_group) == group and state not in "ZX":
+                    return True
+    return False
+
+
+def end_groups(groups: dict[int, int], seconds: float) -> None:
+    """Send the leader of each group its signal, wait, and kill what is left of the groups."""
+    for group, stop_signal in groups.items():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getpgid(group) == group:
+                os.kill(group, stop_signal)
+    end = time.monotonic() + seconds
+    left = [group for group in groups if _alive(group)]
+    while left and time.monotonic() < end:
+        time.sleep(0.05)
+        left = [group for group in left if _alive(group)]
+    for group in left:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def main() -> None:
+    lock_path, *files_to_remove = sys.argv[1:]
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    with Path(lock_path).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        children, farewell = read_children(list(sys.stdin))
+        if farewell:
+            return
+        end_groups({group: sig for group, (sig, last) in children.items() if not last}, GRACE_SECONDS)
+        end_groups({group: sig for group, (sig, last) in children.items() if last}, DATABASE_SECONDS)
+        for path in files_to_remove:
+            Path(path).unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Finds a django-q2 cluster that looks alive but does no work.
+
+A worker that is killed while it waits for a job dies with the lock of the queue that all workers share: the cluster
+replaces it, yet nobody ever gets a job again. So any sudden loss among the cluster's processes is reason enough for
+a restart, and so are jobs that wait although a worker says that it is idle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import psutil
+import psycopg
+
+STUCK_SECONDS = 30.0
+QUEUE_CHECK_SECONDS = 5.0
+# Jobs whose time has come and that nobody has taken; a taken job's lock lies in the future until its retry.
+OLDEST_WAITING = "SELECT extract(epoch FROM now() - min(lock)) FROM django_q_ormq WHERE lock <= now()"
+
+
+def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
+    """How long the oldest job has waited for somebody to take it; 0 when none waits or the database is away."""
+    try:
+        with psycopg.connect(connect_timeout=3, **database) as connection:  # type: ignore[arg-type]
+            row = connection.execute(OLDEST_WAITING).fetchone()
+    except psycopg.Error:
+        return 0.0  # a missing database is somebody else's illness
+    return float(row[0]) if row and row[0] is not None else 0.0
+
+
+class WorkerHealth:
+    """Call it with the cluster's process id every second or so; it answers why the cluster must be restarted."""
+
+    def __init__(self, oldest_waiting: Callable[[], float]) -> None:
+        self._oldest_waiting = oldest_waiting
+        self._cluster = 0
+        self._members: set[int] = set()
+        self._next_queue_check = 0.0
+        self._stuck_since: float | None = None
+
+    def __call__(self, cluster: int) -> str | None:
+        members = cluster_members(cluster)
+        if cluster != self._cluster:
+            self._cluster, self._members, self._stuck_since = cluster, set(), None
+        lost = self._members - members.keys()
+        self._members = set(members)
+        if lost:
+            return f"process {min(lost)} of it ended, and may have taken the queue's lock with it"
+        return self._stuck(members)
+
+    def _stuck(self, members: Mapping[int, str]) -> str | None:
+        now = time.monotonic()
+        if now < self._next_queue_check:
+            return None
+        self._next_queue_check = now + QUEUE_CHECK_SECONDS
+        idle = any(title.endswith(" idle") for title in members.values())
+        if not idle or self._oldest_waiting() < STUCK_SECONDS:
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = now
+        elif now - self._stuck_since >= STUCK_SECONDS:
+            return f"jobs have waited for more than {STUCK_SECONDS:g} s while a worker is idle"
+        return None
+
+
+def cluster_members(cluster: int) -> dict[int, str]:
+    """The cluster's workers, pusher and monitor with their titles: the grandchildren of its main process.
+
+    What a job starts lies deeper, and may come and go.
+    """
+    members: dict[int, str] = {}
+    try:
+        for sentinel in psutil.Process(cluster).children():
+            for member in sentinel.children():
+                try:
+                    if member.status() != psutil.STATUS_ZOMBIE:
+                        members[member.pid] = " ".join(member.cmdline()).strip()
+                except psutil.NoSuchProcess:
+                    continue
+    except psutil.NoSuchProcess:
+        return {}
+    return members

@@ -1,0 +1,34 @@
+"""`manage.py ensure_admin`: the first account, from the environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from memoryhub.environment import Environment
+
+NAMES = ("ADMIN_USERNAME", "ADMIN_PASSWORD")
+
+
+class Command(BaseCommand):
+    help = "Make the administrator named by MEMORYHUB_ADMIN_USERNAME, _PASSWORD and _EMAIL if there is none of that name."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        environment = Environment("MEMORYHUB_")
+        username, password = (environment.text(name) for name in NAMES)
+        email = environment.text("ADMIN_EMAIL")
+        if not (username or password or email):
+            return
+        if not (username and password):
+            missing = "MEMORYHUB_ADMIN_PASSWORD" if username else "MEMORYHUB_ADMIN_USERNAME"
+            raise CommandError(
+                f"{missing} is not set. An administrator needs MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD "
+                "(MEMORYHUB_ADMIN_EMAIL is optional)."
+            )
+        users: Any = get_user_model()._default_manager
+        if users.filter(username=username).exists():
+            return  # the password is the person's own by now
+        users.create_superuser(username=username, email=email, password=password)
+        self.stdout.write(f"Made the administrator {username}.")
