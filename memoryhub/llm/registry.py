@@ -38,9 +38,9 @@ _of_the_parent: list[object] = []
 
 
 def get_chat_model() -> ChatModel:
-    """The configured model; there always is one, but its calls raise ModelUnavailable where none is reachable.
+    """The configured model. There always is one; its calls raise ModelUnavailable where none is reachable.
 
-    The first call in a process takes about half a second (importing the client): make it before the first turn.
+    The first call in a process takes half a second (importing the client): make it before the first turn.
     """
     global _chat
     wanted = _values(CHAT_SETTINGS)
@@ -68,10 +68,10 @@ def reset() -> None:
 
 
 def _forget_after_fork() -> None:
-    """A forked worker makes its own: the parent's sockets and the embedder's threads are not the child's to use.
+    """A forked worker makes its own: the parent's sockets and the embedder's threads are not the child's.
 
-    The parent's objects are kept, unused: destroying an inference session here would wait for threads that exist
-    in the parent only.
+    The parent's objects are kept, unused: destroying an inference session here would wait for threads that
+    exist in the parent only.
     """
     global _lock, _chat, _embedder
     _lock = threading.Lock()
@@ -109,8 +109,7 @@ def _make_chat_model() -> ChatModel:
 
 
 def _embedded_endpoint() -> Endpoint | None:
-    """Where the embedded server listens now. The file is small, so it is read for every call: a server that was
-    restarted has a new port and key."""
+    """Where the embedded server listens now; read for every call, as a restart may have moved it."""
     found = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
     return Endpoint(found.base_url, found.api_key, found.model) if found else None
 

@@ -1,0 +1,46 @@
+"""Fixtures over the fakes; tests/conftest.py loads them as a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from tests.fakes.local_model import running_local_model
+from tests.fakes.openai_server import ScriptedOpenAI
+
+
+@pytest.fixture
+def scripted_openai() -> Iterator[ScriptedOpenAI]:
+    """A scripted OpenAI-compatible server on a port of its own."""
+    server = ScriptedOpenAI().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def scripted_model(scripted_openai: ScriptedOpenAI, settings: Settings) -> ScriptedOpenAI:
+    """The scripted server as the chat model that the settings name (the embedder stays what it is)."""
+    settings.LLM_BASE_URL = scripted_openai.base_url
+    settings.LLM_API_KEY = scripted_openai.api_key
+    settings.LLM_MODEL = scripted_openai.model
+    settings.EMBEDDED_MODEL = False
+    return scripted_openai
+
+
+@pytest.fixture(scope="session")
+def local_model_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The real embedded model server, started once a session; gives the data folder that says where it is."""
+    with running_local_model(tmp_path_factory.mktemp("local-model")) as data_dir:
+        yield data_dir
+
+
+@pytest.fixture
+def local_model(local_model_data_dir: Path, settings: Settings) -> Path:
+    """The real embedded model as the chat model that the settings name. Mark such a test `local_model`."""
+    settings.LLM_BASE_URL = None
+    settings.EMBEDDED_MODEL = True
+    settings.DATA_DIR = local_model_data_dir
+    return local_model_data_dir

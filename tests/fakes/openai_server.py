@@ -1,0 +1,314 @@
+"""A real HTTP server that speaks the OpenAI API and answers as a test tells it to.
+
+    server.script(Answer("The ", "deadline ", "is March 15."))   # the next chat request
+    server.script(Failure(429, headers={"retry-after": "0"}), Answer("Fine."))
+    server.respond = lambda request: Answer(request.last_user_text)   # all others
+
+It runs in a thread of its own on one event loop, so hundreds of slow streams cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.embedder import FakeEmbedder
+
+
+class Hold:
+    """In place of a piece of text: the stream waits here for `server.release()`."""
+
+
+HOLD = Hold()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A streamed or whole answer, as the request asks."""
+
+    pieces: tuple[str | Hold, ...]
+    delay: float = 0.0
+    finish_reason: str | None = "stop"
+    cut: bool = False
+
+    def __init__(
+        self, *pieces: str | Hold, delay: float = 0.0, finish_reason: str | None = "stop", cut: bool = False
+    ) -> None:
+        """`delay` seconds before each piece; `cut` drops the connection after the last one."""
+        for name, value in (
+            ("pieces", pieces), ("delay", delay), ("finish_reason", finish_reason), ("cut", cut)
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class Failure:
+    status: int
+    message: str = "scripted failure"
+    code: str | None = None
+    type: str | None = None
+    param: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """These bytes as the body, whatever they are."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Accepts the request and never answers."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Closes the connection without an answer."""
+
+
+Reply = Answer | Failure | Raw | Hang | Drop
+
+
+@dataclass(frozen=True)
+class Received:
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return list(self.body["messages"])
+
+    @property
+    def last_user_text(self) -> str:
+        return next(str(m["content"]) for m in reversed(self.messages) if m["role"] == "user")
+
+
+class ScriptedOpenAI:
+    api_key = "test-key"
+    model = "scripted-model"
+
+    def __init__(self) -> None:
+        self.requests: list[Received] = []
+        self.connections = 0
+        self.respond: Callable[[Received], Reply] = lambda request: Answer("Hello", " from", " the script.")
+        self.embedder = FakeEmbedder(384)
+        self._script: deque[Reply] = deque()
+        self._embedding_script: deque[Reply] = deque()
+        self._loop = asyncio.new_event_loop()
+        self._released = asyncio.Event()
+        self._received = threading.Condition()
+        self._hung_up = threading.Semaphore(0)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-openai", daemon=True)
+
+    # --- what tests use
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def script(self, *replies: Reply) -> None:
+        """The next chat requests get these, in order; later ones what `respond` says."""
+        self._script.extend(replies)
+
+    def script_embeddings(self, *replies: Reply) -> None:
+        """The next embedding requests get these; later ones vectors of `embedder`."""
+        self._embedding_script.extend(replies)
+
+    def release(self) -> None:
+        """Lets every stream that waits at a HOLD go on."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
+    def wait_for_requests(self, count: int, seconds: float = 10.0) -> bool:
+        """True once so many requests have arrived."""
+        with self._received:
+            return self._received.wait_for(lambda: len(self.requests) >= count, seconds)
+
+    def wait_for_hang_up(self, seconds: float = 5.0) -> bool:
+        """True once a client has closed its connection in the middle of a reply (each is reported once)."""
+        return self._hung_up.acquire(timeout=seconds)
+
+    def drop_connections(self) -> None:
+        """Closes the connections that clients keep open, as a server does when it has waited long enough."""
+
+        async def drop() -> None:
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(drop(), self._loop).result(5)
+
+    @property
+    def chat_requests(self) -> list[Received]:
+        return [request for request in self.requests if request.path.endswith("/chat/completions")]
+
+    def start(self) -> ScriptedOpenAI:
+        self._thread.start()
+        self.listen(0)
+        return self
+
+    def listen(self, port: int) -> None:
+        async def listen() -> asyncio.Server:
+            return await asyncio.start_server(self._serve, "127.0.0.1", port, backlog=512)
+
+        self._server = asyncio.run_coroutine_threadsafe(listen(), self._loop).result(5)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._server.close)
+        self.drop_connections()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+    # --- HTTP
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        try:
+            while (request := await _read_request(reader)) is not None:
+                with self._received:
+                    self.requests.append(request)
+                    self._received.notify_all()
+                if not await self._unless_hung_up(self._answer(request, writer), reader):
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return  # the client went away, or the server is being stopped
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _unless_hung_up(self, answering: Any, reader: asyncio.StreamReader) -> bool:
+        """Runs `answering` until done or the client closes; True where the connection can be used again."""
+        answer = asyncio.ensure_future(answering)
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done() and not isinstance(answer.exception(), ConnectionError):
+                return bool(answer.result())
+            self._hung_up.release()
+            return False
+        finally:
+            for task in (answer, gone):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                    await task
+
+    async def _answer(self, request: Received, writer: asyncio.StreamWriter) -> bool:
+        reply = self._choose(request)
+        if isinstance(reply, dict):
+            await _send_json(writer, 200, reply)
+        elif isinstance(reply, Failure):
+            error = {"message": reply.message, "code": reply.code, "type": reply.type, "param": reply.param}
+            await _send_json(writer, reply.status, {"error": error}, reply.headers)
+        elif isinstance(reply, Raw):
+            await _send(writer, 200, reply.body, {"content-type": reply.content_type})
+        elif isinstance(reply, Hang):
+            await asyncio.Event().wait()
+        elif isinstance(reply, Drop):
+            return False
+        elif request.body.get("stream"):
+            return await self._stream(reply, writer)
+        else:
+            text = "".join([piece async for piece in self._pieces(reply)])
+            await _send_json(writer, 200, _completion(text, reply.finish_reason))
+        return True
+
+    def _choose(self, request: Received) -> Reply | dict[str, Any]:
+        if request.headers.get("authorization") != f"Bearer {self.api_key}":
+            return Failure(401, "Incorrect API key provided.", code="invalid_api_key")
+        if request.path == "/v1/chat/completions":
+            return self._script.popleft() if self._script else self.respond(request)
+        if request.path == "/v1/embeddings":
+            if self._embedding_script:
+                return self._embedding_script.popleft()
+            texts = request.body["input"]
+            texts = [texts] if isinstance(texts, str) else texts
+            rows = self.embedder.embed(texts).tolist()
+            data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(rows)]
+            return {"object": "list", "model": self.model, "data": data}
+        if request.path == "/v1/models":
+            return {"object": "list", "data": [{"id": self.model, "object": "model"}]}
+        return Failure(404, f"no such route: {request.path}")
+
+    async def _pieces(self, reply: Answer) -> AsyncIterator[str]:
+        for piece in reply.pieces:
+            if reply.delay:
+                await asyncio.sleep(reply.delay)
+            if isinstance(piece, Hold):
+                await self._released.wait()
+            else:
+                yield piece
+
+    async def _stream(self, reply: Answer, writer: asyncio.StreamWriter) -> bool:
+        writer.write(_head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}))
+        _write_event(writer, _chunk({"role": "assistant", "content": None}))
+        await writer.drain()
+        async for piece in self._pieces(reply):
+            _write_event(writer, _chunk({"content": piece}))
+            await writer.drain()
+        if reply.cut:
+            return False  # without the last chunk of the transfer encoding: the connection just ends
+        if reply.finish_reason is not None:
+            _write_event(writer, _chunk({}, reply.finish_reason))
+            _write_event(writer, "[DONE]")
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Received | None:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode("latin-1").strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Received(first.split(" ")[1], headers, json.loads(body) if body else {})
+
+
+def _head(status: int, headers: Mapping[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def _send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    writer.write(_head(status, {**headers, "content-length": str(len(body))}) + body)
+    await writer.drain()
+
+
+async def _send_json(
+    writer: asyncio.StreamWriter, status: int, body: dict[str, Any], headers: Mapping[str, str] | None = None
+) -> None:
+    headers = {"content-type": "application/json", **(headers or {})}
+    await _send(writer, status, json.dumps(body).encode(), headers)
+
+
+def _write_event(writer: asyncio.StreamWriter, data: str) -> None:
+    event = f"data: {data}\n\n".encode()
+    writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
+
+
+def _chunk(delta: dict[str, Any], finish_reason: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return json.dumps({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]})
+
+
+def _completion(text: str, finish_reason: str | None) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}

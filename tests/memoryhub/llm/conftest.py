@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from memoryhub.llm import openai_errors
+from memoryhub.llm.base import Capabilities
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.openai_compatible import OpenAIChatModel
+from tests.fakes.openai_server import ScriptedOpenAI
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_between_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_errors, "RETRY_DELAYS_SECONDS", (0.0, 0.0))
+
+
+@pytest.fixture
+def model(scripted_openai: ScriptedOpenAI) -> OpenAIChatModel:
+    endpoint = Endpoint(scripted_openai.base_url, scripted_openai.api_key, scripted_openai.model)
+    capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=True)
+    return OpenAIChatModel(lambda: endpoint, capabilities, timeout=5.0)

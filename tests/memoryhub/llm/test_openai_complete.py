@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from memoryhub.llm import errors
+from memoryhub.llm.base import Message
+from memoryhub.llm.openai_compatible import OpenAIChatModel
+from tests.fakes.openai_failures import NOT_RETRIED, RETRIED
+from tests.fakes.openai_server import Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI
+
+QUESTION = [Message("user", "When is the deadline?")]
+
+
+def test_gives_the_whole_answer(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(Answer("March", " 15"))
+    assert model.complete(QUESTION, max_tokens=9, temperature=0.5) == "March 15"
+    assert scripted_openai.chat_requests[0].body == {
+        "model": "scripted-model",
+        "messages": [{"role": "user", "content": "When is the deadline?"}],
+        "max_tokens": 9,
+        "temperature": 0.5,
+    }
+
+
+def test_asks_for_json_and_does_without_where_the_server_has_none(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(Failure(400, "'response_format.type' must be 'json_schema' or 'text'"))
+    scripted_openai.respond = lambda request: Answer("{}")
+    assert [model.complete(QUESTION, json=True) for _ in range(2)] == ["{}", "{}"]
+    assert [request.body.get("response_format") for request in scripted_openai.chat_requests] == [
+        {"type": "json_object"},
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"), [case[1:] for case in NOT_RETRIED], ids=[c[0] for c in NOT_RETRIED]
+)
+def test_failures_that_another_attempt_would_not_cure(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
+) -> None:
+    scripted_openai.script(reply)
+    with pytest.raises(errors.ModelError) as caught:
+        model.complete(QUESTION)
+    assert type(caught.value) is expected
+    assert len(scripted_openai.chat_requests) == 1
+
+
+@pytest.mark.parametrize(("reply", "expected"), [case[1:] for case in RETRIED], ids=[c[0] for c in RETRIED])
+def test_passing_failures_are_retried_twice(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
+) -> None:
+    scripted_openai.script(reply, reply, Answer("Fine."))
+    assert model.complete(QUESTION) == "Fine."
+    scripted_openai.script(reply, reply, reply)
+    with pytest.raises(errors.ModelError) as caught:
+        model.complete(QUESTION)
+    assert type(caught.value) is expected
+    assert len(scripted_openai.chat_requests) == 6
+
+
+def test_no_answer_in_time(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(Hang())
+    with pytest.raises(errors.ModelTimeout):
+        model.complete(QUESTION, timeout=0.2)
+
+
+def body(**message: object) -> bytes:
+    return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Raw(b"{not json", "application/json"), errors.ModelBadReply),
+        (Raw(b"<html>Hello</html>", "text/html"), errors.ModelBadReply),
+        (Raw(b"{}", "application/json"), errors.ModelBadReply),
+        (Raw(b"[]", "application/json"), errors.ModelBadReply),
+        (Raw(b'{"choices": []}', "application/json"), errors.ModelBadReply),
+        (Raw(b'{"choices": [{}]}', "application/json"), errors.ModelBadReply),
+        (Raw(body(content=None), "application/json"), errors.ModelBadReply),
+        (Raw(body(content=["March"]), "application/json"), errors.ModelBadReply),
+        (Raw(body(content=None, refusal="I cannot."), "application/json"), errors.ContentFiltered),
+        (Answer("", finish_reason="content_filter"), errors.ContentFiltered),
+        (Answer(""), errors.ModelBadReply),
+    ],
+)
+def test_replies_that_are_no_answer(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
+) -> None:
+    scripted_openai.script(reply)
+    with pytest.raises(errors.ModelError) as caught:
+        model.complete(QUESTION)
+    assert type(caught.value) is expected
+
+
+def test_threads_share_connections(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.respond = lambda request: Answer(request.last_user_text)
+    texts = [f"question {number}" for number in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda text: model.complete([Message("user", text)]), texts))
+    assert answers == texts
+    assert scripted_openai.connections <= 4

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memoryhub.llm import errors
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.openai_compatible import OpenAIEmbedder
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.openai_server import Drop, Failure, Raw, Reply, ScriptedOpenAI
+
+TEXTS = ["tea", "coffee", "the deadline is March 15"]
+
+
+@pytest.fixture
+def embedder(scripted_openai: ScriptedOpenAI) -> OpenAIEmbedder:
+    return OpenAIEmbedder(Endpoint(scripted_openai.base_url, scripted_openai.api_key, "big-embedder"))
+
+
+def vectors(rows: list[Any], indexes: list[int] | None = None) -> Raw:
+    numbers = indexes or range(len(rows))
+    data = [{"index": index, "embedding": row} for index, row in zip(numbers, rows, strict=True)]
+    return Raw(json.dumps({"object": "list", "data": data}).encode(), "application/json")
+
+
+@pytest.mark.parametrize("dimension", [8, 384, 768, 3072, 4096])
+def test_takes_any_dimension(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI, dimension: int
+) -> None:
+    scripted_openai.embedder = FakeEmbedder(dimension)
+    found = embedder.embed(TEXTS)
+    assert found.shape == (3, dimension)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(found, FakeEmbedder(dimension).embed(TEXTS), atol=1e-5)
+
+
+def test_is_named_after_its_model(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
+    embedder.embed(["tea"])
+    assert embedder.name == "big-embedder"
+    assert scripted_openai.requests[0].body == {
+        "model": "big-embedder",
+        "input": ["tea"],
+        "encoding_format": "float",
+    }
+
+
+def test_many_texts_go_in_batches_and_keep_their_order(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI
+) -> None:
+    texts = [f"number {number}" for number in range(130)]
+    found = embedder.embed(texts)
+    assert [len(request.body["input"]) for request in scripted_openai.requests] == [64, 64, 2]
+    np.testing.assert_allclose(found, FakeEmbedder(384).embed(texts), atol=1e-5)
+
+
+def test_order_is_the_index_not_the_position(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script_embeddings(vectors([[0, 2], [3, 0]], indexes=[1, 0]))
+    assert embedder.embed(["a", "b"]).tolist() == [[1, 0], [0, 1]]
+
+
+def test_no_texts_ask_nobody(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
+    assert len(embedder.embed([])) == 0
+    assert scripted_openai.requests == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        vectors([[1, 0]]),
+        vectors([[1, 0], [0, 1], [1, 1]]),
+        vectors([[1, 0], [0, 1]], indexes=[0, 0]),
+        vectors([[1, 0], [0, 1]], indexes=[1, 2]),
+        vectors([[1, 0], [0, 1, 0]]),
+        vectors([[1, 0], [0, 0]]),
+        vectors([[1, 0], [float("nan"), 0]]),
+        vectors([[1, 0], [float("inf"), 0]]),
+        vectors([[], []]),
+        vectors([[1, 0], None]),
+        vectors([["a", "b"], [1, 0]]),
+        vectors([[[1]], [[2]]]),
+        Raw(b"{}", "application/json"),
+        Raw(b'{"data": []}', "application/json"),
+        Raw(b'{"data": [1, 2]}', "application/json"),
+        Raw(b"{not json", "application/json"),
+        Raw(b"<html></html>", "text/html"),
+    ],
+)
+def test_replies_that_are_no_vectors(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI, reply: Reply
+) -> None:
+    scripted_openai.script_embeddings(reply)
+    with pytest.raises(errors.EmbedderBadReply):
+        embedder.embed(["a", "b"])
+
+
+def test_batches_of_different_sizes_are_refused(
+    embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script_embeddings(vectors([[1, 0]] * 64), vectors([[1, 0, 0]]))
+    with pytest.raises(errors.EmbedderBadReply):
+        embedder.embed([f"number {number}" for number in range(65)])
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected", "attempts"),
+    [
+        (Failure(401), errors.EmbedderRefused, 1),
+        (Failure(403), errors.EmbedderRefused, 1),
+        (Failure(404), errors.EmbedderRefused, 1),
+        (Failure(400, "maximum context length is 512 tokens"), errors.EmbedderBadRequest, 1),
+        (Failure(422, "input must be text"), errors.EmbedderBadRequest, 1),
+        (Failure(429, headers={"retry-after": "60"}), errors.EmbedderUnavailable, 1),
+        (Failure(500), errors.EmbedderUnavailable, 3),
+        (Drop(), errors.EmbedderUnavailable, 3),
+    ],
+)
+def test_failures(
+    embedder: OpenAIEmbedder,
+    scripted_openai: ScriptedOpenAI,
+    reply: Reply,
+    expected: type[errors.EmbedderError],
+    attempts: int,
+) -> None:
+    scripted_openai.script_embeddings(reply, reply, reply)
+    with pytest.raises(errors.EmbedderError) as caught:
+        embedder.embed(["tea"])
+    assert type(caught.value) is expected
+    assert len(scripted_openai.requests) == attempts
+
+
+def test_a_passing_failure_is_not_noticed(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script_embeddings(Failure(503), Drop())
+    assert embedder.embed(["tea"]).shape == (1, 384)
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(errors.EmbedderUnavailable) as caught:
+        OpenAIEmbedder(Endpoint("http://127.0.0.1:9/v1", "", "model")).embed(["tea"])
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("make", [FakeEmbedder, lambda: FakeEmbedder(4096)])
+def test_the_fake_is_deterministic_and_knows_shared_words(make: Callable[[], FakeEmbedder]) -> None:
+    first = make().embed(["the deadline is March 15", "deadline: March 15!", "I like tea", ""])
+    np.testing.assert_array_equal(
+        first, make().embed(["the deadline is March 15", "deadline: March 15!", "I like tea", ""])
+    )
+    assert first[0] @ first[1] > 0.6 > 0.3 > abs(first[0] @ first[2])
