@@ -1,6 +1,6 @@
 """What every REST door shares: session sign-in answered with 401, and one shape of error.
 
-``memoryhub.api.views`` has the base view, ``fields`` the strict fields, ``paging`` the cursors, ``docs`` the OpenAPI.
+``views`` has the base view, ``fields`` the strict fields, ``paging`` the cursors, ``docs`` the OpenAPI.
 This module must not import ``rest_framework.views``: that one reads the settings which name the classes here.
 """
 

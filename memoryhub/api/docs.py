@@ -99,8 +99,8 @@ def documented(
 ) -> Callable[[F], F]:
     """Describe one method of a view.
 
-    ``answers`` maps success codes to a serializer (or None, or an OpenApiResponse); ``errors`` adds to those that
-    follow by themselves: 401 always, 403 for writes, 400, 413, 415 and 422 with a body, 422 with query parameters.
+    ``answers`` maps success codes to a serializer, None or an OpenApiResponse. ``errors`` adds to those that
+    follow by themselves: 401 always; 403 for writes; 400, 413, 415 and 422 with a body; 400 and 422 for pages.
     """
     codes = {*READ_ERRORS, *errors}
     if writes:
@@ -175,8 +175,8 @@ class SessionScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "cookie",
             "name": "sessionid",
-            "description": "Sign in at /accounts/login/. POST, PATCH and DELETE also need the header `X-CSRFToken` "
-            "with the value of the cookie `csrftoken`.",
+            "description": "Sign in at /accounts/login/. POST, PATCH and DELETE also need the header "
+            "`X-CSRFToken` with the value of the cookie `csrftoken`.",
         }
 
 

@@ -1,4 +1,4 @@
-"""Fields that take a value of their own type or refuse it. DRF's would turn 5 into "5" and "no" into false."""
+"""Fields that take a value of their own type or refuse it. DRF's turn 5 into "5" and "no" into false."""
 
 from __future__ import annotations
 

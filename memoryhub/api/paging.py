@@ -30,10 +30,10 @@ class PageQuery(serializers.Serializer[Any]):
         max_value=MAX_LIMIT,
         default=LIMIT,
         help_text="How many at most.",
-        error_messages={
-            name: f"Must be a whole number from 1 to {MAX_LIMIT}."
-            for name in ("invalid", "min_value", "max_value", "max_string_length")
-        },
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value", "max_string_length"),
+            f"Must be a whole number from 1 to {MAX_LIMIT}.",
+        ),
     )
     cursor = serializers.CharField(
         required=False, help_text="`next_cursor` of the page before. Opaque: do not make or change one."

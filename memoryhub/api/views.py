@@ -16,7 +16,7 @@ from workspaces.models import User
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """Answers are JSON whatever the client says it accepts; a browser's Accept header must reach the sign-in check."""
+    """JSON whatever the client says it accepts: a browser's Accept header must reach the sign-in check."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         return renderers[0], renderers[0].media_type
@@ -33,7 +33,7 @@ class StrictJsonParser(JSONParser):
 
 
 class ApiView(APIView):
-    """Session sign-in, JSON in and out. Views load through ``access``, make one domain call and shape the answer."""
+    """Session sign-in, JSON in and out. Views load through access, make one domain call, shape the answer."""
 
     content_negotiation_class = AlwaysJson
     parser_classes = [StrictJsonParser]
@@ -44,7 +44,7 @@ class ApiView(APIView):
         return cast(User, self.request.user)
 
     def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        """The checked request body; 422 naming the field otherwise. Only what was sent (and defaults) is in it."""
+        """The checked request body, only what was sent and defaults in it; 422 naming the field otherwise."""
         return self._checked(kind, self.request.data)
 
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:

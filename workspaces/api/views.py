@@ -47,7 +47,7 @@ MEMBER = {
 
 def with_counts(workspaces: WorkspaceQuerySet, user: User) -> WorkspaceQuerySet:
     """Each with its ``member_count`` and ``memory_count`` in the same query."""
-    # By name: what a memory is and who may see it belongs to the room above this one, which must not be imported.
+    # By name: who may see a memory is a rule of the room above this one, which must not be imported here.
     memories = (
         apps.get_model("memories", "Memory").objects.visible_to(user).live().filter(workspace=OuterRef("pk"))
     )
@@ -144,7 +144,7 @@ class WorkspaceDetail(ApiView):
         answers={204: None},
         errors=[404, 409],
         writes=True,
-        description="Owners only. Deletes its chats and memories for good. A person's own workspace stays (409).",
+        description="Owners only. Deletes its chats and memories for good. 409 for a person's own workspace.",
     )
     def delete(self, request: Request, workspace_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)

@@ -1,0 +1,194 @@
+"""The JSON of memories, their history and what was recalled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from memories.drafts import TAG_LENGTH, TAGS
+from memories.models import Memory, Receipt, ReceiptItem, Revision, Scope
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
+from memories.ranking import RANKINGS
+from memoryhub.api.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
+from workspaces.api.serializers import PersonJson
+
+QUERY_LENGTH = 32_000
+MAX_OFFSET = 10_000
+
+
+class MemoryJson(serializers.ModelSerializer[Memory]):
+    id = serializers.CharField(source="public_id")
+    tags = serializers.ListField(child=serializers.CharField())
+    importance = serializers.FloatField(help_text="0 to 1.")
+    expires_at = Moment(allow_null=True)
+    scope = serializers.ChoiceField(choices=Scope.values)
+    source_type = serializers.CharField(
+        help_text="user, model, auto_chat, auto_deep_think, auto_research, auto_compaction, import or a label."
+    )
+    source_chat_id = serializers.SerializerMethodField()
+    source_message_id = serializers.SerializerMethodField()
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    author = PersonJson(allow_null=True)
+    may_replace = serializers.SerializerMethodField(
+        help_text="The id of an older memory that says nearly the same with another value, or null."
+    )
+    searchable = serializers.BooleanField(
+        help_text="True once it can be found by meaning, not only by words."
+    )
+    created_at = Moment()
+    updated_at = Moment()
+    last_accessed_at = Moment(allow_null=True)
+
+    class Meta:
+        model = Memory
+        fields = [
+            "id",
+            "content",
+            "summary",
+            "category",
+            "key",
+            "tags",
+            "importance",
+            "pinned",
+            "expires_at",
+            "scope",
+            "source_type",
+            "source_chat_id",
+            "source_message_id",
+            "workspace_id",
+            "author",
+            "may_replace",
+            "searchable",
+            "created_at",
+            "updated_at",
+            "last_accessed_at",
+        ]
+
+    def get_source_chat_id(self, memory: Memory) -> str | None:
+        return memory.source_chat_id or None
+
+    def get_source_message_id(self, memory: Memory) -> str | None:
+        return memory.source_message_id or None
+
+    def get_may_replace(self, memory: Memory) -> str | None:
+        older = memory.may_replace
+        return older.public_id if older is not None and older.is_live else None
+
+
+class SavedMemoryJson(MemoryJson):
+    """For the schema: a memory and whether it was there already."""
+
+    duplicate = serializers.BooleanField(
+        help_text="True: nothing was stored, this is the one that said it already."
+    )
+
+    class Meta(MemoryJson.Meta):
+        fields = [*MemoryJson.Meta.fields, "duplicate"]
+
+
+class RecalledJson(MemoryJson):
+    """For the schema: a memory with its score."""
+
+    score = serializers.FloatField()
+    score_parts = serializers.DictField(
+        child=serializers.FloatField(), help_text="What the score is the sum of."
+    )
+
+    class Meta(MemoryJson.Meta):
+        fields = [*MemoryJson.Meta.fields, "score", "score_parts"]
+
+
+class RecallJson(serializers.Serializer[Any]):
+    memories = RecalledJson(many=True)
+    ranking = serializers.ChoiceField(choices=RANKINGS)
+    degraded = serializers.BooleanField(
+        help_text="True: the search by meaning failed, these were found by words."
+    )
+    degraded_reason = serializers.CharField(allow_null=True)
+
+
+class RevisionJson(serializers.ModelSerializer[Revision]):
+    by = PersonJson(allow_null=True, help_text="null: the system.")
+    before = serializers.DictField(help_text="The old values of the fields that were changed.")
+    at = Moment()
+
+    class Meta:
+        model = Revision
+        fields = ["action", "by", "before", "at"]
+
+
+class ReceiptItemJson(serializers.ModelSerializer[ReceiptItem]):
+    memory_id = serializers.CharField(source="memory.public_id")
+    content = serializers.CharField(help_text="As it read at that moment.")
+    score_parts = serializers.DictField(child=serializers.FloatField())
+    used = serializers.BooleanField(help_text="Whether the model saw it.")
+    reason = serializers.CharField(help_text="Why it was left out; empty when it was used.")
+
+    class Meta:
+        model = ReceiptItem
+        fields = [
+            "memory_id",
+            "position",
+            "content",
+            "score",
+            "score_parts",
+            "used",
+            "reason",
+            "not_relevant",
+        ]
+
+
+class ReceiptJson(serializers.ModelSerializer[Receipt]):
+    degraded = serializers.SerializerMethodField(
+        help_text="True: found by words, since the search by meaning failed."
+    )
+    degraded_reason = serializers.SerializerMethodField()
+    created_at = Moment()
+    items = ReceiptItemJson(many=True)
+
+    class Meta:
+        model = Receipt
+        fields = ["message_id", "ranking", "threshold", "degraded", "degraded_reason", "created_at", "items"]
+
+    def get_degraded(self, receipt: Receipt) -> bool:
+        return bool(receipt.degraded)
+
+    def get_degraded_reason(self, receipt: Receipt) -> str | None:
+        return receipt.degraded or None
+
+
+class MemoryChanges(Body):
+    """What a client may change. Everything else about a memory is the system's to say."""
+
+    content = Text(max_length=CONTENT_LENGTH, required=False)
+    category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
+    key = Text(max_length=KEY_LENGTH, allow_null=True, allow_blank=True, required=False)
+    tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
+    importance = Number(min_value=0, max_value=1, required=False)
+    pinned = Flag(required=False)
+    expires_at = Moment(allow_null=True, required=False, help_text="null: never.")
+
+
+class MemoryBody(MemoryChanges):
+    content = Text(max_length=CONTENT_LENGTH)
+    scope = Choice(
+        Scope.values,
+        required=False,
+        help_text="workspace (default): all members. user: yours alone, in every workspace; "
+        "it is kept in your own workspace.",
+    )
+    dedupe = Choice(
+        ["key", "create"],
+        default="key",
+        help_text="key (default): a memory of the same key is updated, a near-duplicate is not stored again. "
+        "create: always a new one.",
+    )
+
+
+class RecallBody(Body):
+    query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
+    limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
+    offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
+    ranking = Choice(RANKINGS, default="hybrid")
+    threshold = Number(allow_null=True, default=None, help_text="Drop what scores less.")

@@ -1,0 +1,221 @@
+"""The memories of a workspace, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memories import gate
+from memories.access import get_memory
+from memories.api import examples
+from memories.api.queries import described, memories_json, memory_json
+from memories.api.serializers import (
+    MemoryBody,
+    MemoryChanges,
+    MemoryJson,
+    RecallBody,
+    RecallJson,
+    RevisionJson,
+    SavedMemoryJson,
+)
+from memories.models import Memory
+from memories.panel import live_in
+from memories.recall import recall
+from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.views import ApiView
+from workspaces.access import get_workspace
+from workspaces.models import Role
+
+
+def saved_response(saved: gate.Saved) -> Response:
+    """201 for a new memory; 200 when it was updated by its key, or was known already (``duplicate``)."""
+    code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
+    return Response({**memory_json(saved.memory), "duplicate": saved.duplicate}, status=code)
+
+
+class MemoryList(ApiView):
+    @documented(
+        "List the memories of a workspace",
+        tag="memories",
+        operation="memories_list",
+        answers={200: page_of(MemoryJson, "Memory")},
+        query=PageQuery,
+        errors=[404],
+        description="Newest first. Inserts and deletes while you page repeat and skip nothing.",
+        examples=[answer_example("A page", examples.PAGE)],
+    )
+    def get(self, request: Request, workspace_id: str) -> Response:
+        workspace = get_workspace(self.person, workspace_id)
+        page = paged(
+            request,
+            described(live_in(workspace, self.person)),
+            keys=["created_at", "id"],
+            descending=True,
+            list_name=f"memories of {workspace.public_id}",
+            shape=lambda rows: MemoryJson(rows, many=True).data,
+        )
+        return Response(page)
+
+    @documented(
+        "Save a memory",
+        tag="memories",
+        operation="memories_create",
+        answers={201: SavedMemoryJson, 200: SavedMemoryJson},
+        body=MemoryBody,
+        errors=[404],
+        writes=True,
+        description="201 with the new memory. 200 with the existing one when it says nearly the same "
+        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret` for a credential.",
+        examples=[
+            request_example(
+                "A fact", {"content": "Quarterly review meets every Thursday", "category": "fact"}
+            ),
+            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
+            answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
+            examples.SECRET,
+        ],
+    )
+    def post(self, request: Request, workspace_id: str) -> Response:
+        workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
+        body = self.body(MemoryBody)
+        dedupe = body.pop("dedupe")
+        draft = gate.Draft(workspace=workspace, author=self.person, **body)
+        return saved_response(gate.save_memory(draft, by=self.person, now=timezone.now(), dedupe=dedupe))
+
+
+class WorkspaceMemoryView(ApiView):
+    """One memory, found inside its workspace."""
+
+    def memory(
+        self, workspace_id: str, memory_id: str, need: Role = Role.VIEWER, *, include_deleted: bool = False
+    ) -> Memory:
+        return get_memory(
+            self.person,
+            memory_id,
+            workspace=get_workspace(self.person, workspace_id),
+            need=need,
+            include_deleted=include_deleted,
+        )
+
+
+class MemoryDetail(WorkspaceMemoryView):
+    @documented(
+        "Look at a memory",
+        tag="memories",
+        operation="memories_get",
+        answers={200: MemoryJson},
+        errors=[404],
+        examples=[answer_example("A memory", examples.MEMORY)],
+    )
+    def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        return Response(memory_json(self.memory(workspace_id, memory_id)))
+
+    @documented(
+        "Change a memory",
+        tag="memories",
+        operation="memories_update",
+        answers={200: MemoryJson},
+        body=MemoryChanges,
+        errors=[404, 409],
+        writes=True,
+        description="What is left out stays. New content is embedded anew. 409 when the key is taken.",
+        examples=[
+            request_example("New content", {"content": "The project deadline is April 1, 2026"}),
+            answer_example("Changed", examples.MEMORY),
+            examples.SECRET,
+        ],
+    )
+    def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        memory = self.memory(workspace_id, memory_id, Role.EDITOR)
+        changes: dict[str, Any] = self.body(MemoryChanges)
+        return Response(memory_json(gate.edit_memory(memory, by=self.person, now=timezone.now(), **changes)))
+
+    @documented(
+        "Delete a memory",
+        tag="memories",
+        operation="memories_delete",
+        answers={204: None},
+        errors=[404],
+        writes=True,
+        description="Gone from every list, count and recall at once; `restore` brings it back.",
+    )
+    def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        memory = self.memory(workspace_id, memory_id, Role.EDITOR)
+        gate.delete_memory(memory, by=self.person, now=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class MemoryRestore(WorkspaceMemoryView):
+    @documented(
+        "Restore a deleted memory",
+        tag="memories",
+        operation="memories_restore",
+        answers={200: MemoryJson},
+        errors=[404],
+        writes=True,
+        description="Undo of a delete. Restoring a memory that is not deleted changes nothing.",
+        examples=[answer_example("Restored", examples.MEMORY)],
+    )
+    def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
+        return Response(memory_json(gate.restore_memory(memory, by=self.person, now=timezone.now())))
+
+
+class MemoryRevisions(WorkspaceMemoryView):
+    @documented(
+        "The history of a memory",
+        tag="memories",
+        operation="memories_revisions",
+        answers={200: page_of(RevisionJson, "Revision")},
+        query=PageQuery,
+        errors=[404],
+        description="Who changed it, when, and what it said before. Newest first.",
+        examples=[answer_example("A page", examples.REVISIONS)],
+    )
+    def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        memory = self.memory(workspace_id, memory_id)
+        page = paged(
+            request,
+            memory.revisions.select_related("by"),
+            keys=["at", "id"],
+            descending=True,
+            list_name=f"revisions of {memory.public_id}",
+            shape=lambda rows: RevisionJson(rows, many=True).data,
+        )
+        return Response(page)
+
+
+class Recall(ApiView):
+    @documented(
+        "Recall what matters to a query",
+        tag="memories",
+        operation="memories_recall",
+        answers={200: RecallJson},
+        body=RecallBody,
+        errors=[404],
+        description="The ranked memories with their scores, your personal ones included.",
+        examples=[
+            request_example("A question", {"query": "When is the deadline?", "limit": 5}),
+            answer_example("Found", examples.RECALL),
+        ],
+    )
+    def post(self, request: Request, workspace_id: str) -> Response:
+        workspace = get_workspace(self.person, workspace_id)
+        found = recall(workspace=workspace, user=self.person, now=timezone.now(), **self.body(RecallBody))
+        scores = {item.memory.public_id: item for item in found.items}
+        memories = [
+            {**memory, "score": scores[memory["id"]].score, "score_parts": scores[memory["id"]].parts}
+            for memory in memories_json(item.memory for item in found.items)
+        ]
+        answer = {
+            "memories": memories,
+            "ranking": found.ranking,
+            "degraded": bool(found.degraded),
+            "degraded_reason": found.degraded or None,
+        }
+        return Response(answer)
