@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import openai
+import openai.resources.chat.completions  # the library would import these during the first answer
+import openai.resources.embeddings
 
 from memoryhub.llm.base import Capabilities, Delta, Message, Vectors
 from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of

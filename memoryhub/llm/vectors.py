@@ -22,4 +22,5 @@ def normalised(rows: ArrayLike, *, count: int) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
         raise EmbedderBadReply(detail="a vector has no direction (its length is zero or infinite)")
-    return (vectors / lengths).astype(np.float32)
+    unit: Vectors = (vectors / lengths).astype(np.float32)
+    return unit

@@ -41,4 +41,5 @@ class FakeEmbedder:
 
     def _sum(self, text: str) -> Vectors:
         words = re.findall(r"\w+", text.lower()) or [f"no words: {text}"]
-        return np.sum([_direction(word, self.dim) for word in words], axis=0, dtype=np.float32)
+        total: Vectors = np.sum([_direction(word, self.dim) for word in words], axis=0, dtype=np.float32)
+        return total
