@@ -37,7 +37,7 @@ def test_vectors_have_384_numbers_and_length_one(embedder: OnnxEmbedder) -> None
     ("query", "near", "far"),
     [
         (
-            "What can I cook for dinner?",
+            "What food does Anna eat?",
             "Anna is vegetarian and eats no meat.",
             "The server runs on port 8000.",
         ),
