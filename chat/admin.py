@@ -1,0 +1,173 @@
+"""Chats and messages, for moderation: what was said is read here, never rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.db.models import Max, QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+
+from chat import actions
+from chat.models import Chat, Message, MessageRole, MessageStatus
+from memoryhub.admin import EXCERPT, AutocompleteFilter, ChoiceFilter, ReadOnlyAdmin, action, counted, rows_by_id
+from memoryhub.ids import PATTERN
+from workspaces.models import Role, User
+
+Choices = list[tuple[str, str]]
+WORDS_AMONG_NEWEST = 20_000
+
+
+class WorkspaceFilter(AutocompleteFilter):
+    title = "workspace"
+    field_name = "workspace"
+    parameter_name = "workspace"
+
+
+class ChatFilter(AutocompleteFilter):
+    title = "chat"
+    field_name = "chat"
+    parameter_name = "chat"
+
+
+class StateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    default = "live"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [("live", "In use"), ("deleted", "Deleted"), ("every", "Everything")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset if chosen == "every" else queryset.filter(deleted_at__isnull=chosen == "live")
+
+
+class RoleFilter(ChoiceFilter):
+    title = "role"
+    parameter_name = "role"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [("", "All"), *MessageRole.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(role=self.chosen()) if self.chosen() else queryset
+
+
+class StatusFilter(ChoiceFilter):
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [("", "All"), *MessageStatus.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(status=self.chosen()) if self.chosen() else queryset
+
+
+@admin.register(Chat)
+class ChatAdmin(ReadOnlyAdmin):
+    many = "chats"
+    list_display = ("__str__", "workspace", "created_by", "kind", "memory_enabled", "active_at", "deleted_at")
+    list_select_related = ("workspace", "created_by")
+    list_filter = (WorkspaceFilter, StateFilter)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("title",)
+    search_help_text = "A part of the title, or the id (chat_, ws_, usr_)."
+    actions = ("delete_softly", "restore")
+    fields = (
+        "title",
+        "public_id",
+        "workspace",
+        "created_by",
+        "memory_enabled",
+        "kind",
+        "created_at",
+        "active_at",
+        "deleted_at",
+        "its_messages",
+    )
+    readonly_fields = ("kind", "its_messages")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if PATTERN.fullmatch(search_term.strip()):
+            fields = {"chat": "public_id", "ws": "workspace__public_id", "usr": "created_by__public_id"}
+            return rows_by_id(queryset, search_term, fields), False
+        return queryset.filter(title__icontains=search_term.strip()), False
+
+    @admin.display(description="kind")
+    def kind(self, chat: Chat) -> str:
+        return "temporary" if chat.is_temporary else "private" if chat.is_private else "shared"
+
+    @admin.display(description="messages")
+    def its_messages(self, chat: Chat) -> str:
+        url = reverse("admin:chat_message_changelist")
+        return format_html('<a href="{}?chat={}">Messages of this chat</a>', url, chat.pk)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Chat | None = None) -> bool:
+        """The permission counts for the soft action only; the page that deletes for good is not there."""
+        return obj is None and request.user.has_perm("chat.delete_chat")  # type: ignore[union-attr]
+
+    @action("Delete (can be restored)", "delete")
+    def delete_softly(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
+        live = list(rows.filter(deleted_at=None).select_related("workspace", "created_by"))
+        already = rows.count() - len(live)
+        for chat in live:
+            actions.delete_chat(_with_role(chat), by=chat.created_by, now=timezone.now())
+        rest = f", {counted(already, 'was', 'were')} already" if already else ""
+        yield f"{counted(len(live), 'chat', 'chats')} deleted{rest}.", messages.SUCCESS
+
+    @action("Restore", "change")
+    def restore(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
+        gone = list(rows.filter(deleted_at__isnull=False).select_related("workspace", "created_by"))
+        in_use = rows.count() - len(gone)
+        for chat in gone:
+            actions.restore_chat(_with_role(chat), by=chat.created_by, now=timezone.now())
+        rest = f", {counted(in_use, 'was', 'were')} not deleted" if in_use else ""
+        yield f"{counted(len(gone), 'chat', 'chats')} restored{rest}.", messages.SUCCESS
+
+
+def _with_role(chat: Chat) -> Any:
+    return chat
+
+
+@admin.register(Message)
+class MessageAdmin(ReadOnlyAdmin):
+    many = "messages"
+    list_display = ("opening", "chat", "role", "author", "status", "created_at")
+    list_select_related = ("chat", "author")
+    list_filter = (ChatFilter, RoleFilter, StatusFilter)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id",)
+    search_help_text = (
+        f"The id of a message (msg_), chat (chat_) or person (usr_), or a part of the text "
+        f"among the newest {WORDS_AMONG_NEWEST:,}."
+    )
+    actions = None
+
+    def for_list(self, rows: QuerySet[Message]) -> QuerySet[Any]:
+        return rows.defer("content", "error").annotate(start=Left("content", EXCERPT + 1))
+
+    @admin.display(description="message")
+    def opening(self, message: Any) -> str:
+        start = message.start or "(empty)"
+        return f"{start[:EXCERPT].rstrip()}…" if len(start) > EXCERPT else start
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if not text or PATTERN.fullmatch(text):
+            fields = {"msg": "public_id", "chat": "chat__public_id", "usr": "author__public_id"}
+            return rows_by_id(queryset, text, fields), False
+        newest = Message.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        return queryset.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text), False

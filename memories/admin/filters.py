@@ -1,0 +1,134 @@
+"""What the list of memories can be narrowed by. Each narrows by an index or walks the newest rows first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from memories.embedding import active_model
+from memories.models import Extraction, MemoryEmbedding, SourceType
+from memories.models.extraction import ExtractionStatus
+from memories.models.memory import CATEGORIES
+from memoryhub.admin import AutocompleteFilter, ChoiceFilter
+
+Rows = QuerySet[Any]
+Choices = list[tuple[str, str]]
+
+
+class WorkspaceFilter(AutocompleteFilter):
+    title = "workspace"
+    field_name = "workspace"
+    parameter_name = "workspace"
+
+
+class AuthorFilter(AutocompleteFilter):
+    title = "author"
+    field_name = "author"
+    parameter_name = "author"
+
+
+class StateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    default = "live"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [
+            ("live", "In use"),
+            ("deleted", "Forgotten"),
+            ("expired", "Expired"),
+            ("every", "Everything"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        now = timezone.now()
+        match self.chosen():
+            case "deleted":
+                return queryset.filter(deleted_at__isnull=False)
+            case "expired":
+                return queryset.filter(deleted_at=None, expires_at__lte=now)
+            case "every":
+                return queryset
+        return queryset.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now))
+
+
+class SourceFilter(ChoiceFilter):
+    title = "source"
+    parameter_name = "source"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [("", "All"), *SourceType.choices, ("other", "A caller's own label")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        chosen = self.chosen()
+        if chosen == "other":
+            return queryset.exclude(source_type__in=SourceType.values)
+        return queryset.filter(source_type=chosen) if chosen else queryset
+
+
+class CategoryFilter(ChoiceFilter):
+    """The usual categories by name: listing those in the data would read every row."""
+
+    title = "category"
+    parameter_name = "category"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        usual = [(category, category.capitalize()) for category in CATEGORIES]
+        return [("", "All"), *usual, ("other", "Another"), ("none", "None")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        match self.chosen():
+            case "":
+                return queryset
+            case "other":
+                return queryset.filter(category__isnull=False).exclude(category__in=CATEGORIES)
+            case "none":
+                return queryset.filter(category=None)
+            case category:
+                return queryset.filter(category=category)
+
+
+class VectorFilter(ChoiceFilter):
+    """By the vectors of the current embedding model; those of an earlier one do not count."""
+
+    title = "vector"
+    parameter_name = "vector"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [("", "All"), ("with", "Searchable by meaning"), ("without", "Not yet"), ("failed", "Failed")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        chosen = self.chosen()
+        if chosen == "failed":
+            return queryset.filter(embedding_failed_at__isnull=False)
+        if not chosen:
+            return queryset
+        vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
+        return queryset.filter(Exists(vectors) if chosen == "with" else ~Exists(vectors))
+
+
+class ReviewFilter(ChoiceFilter):
+    title = "for review"
+    parameter_name = "review"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [
+            ("", "All"),
+            ("replaces", "May replace an older one"),
+            ("extraction-failed", "From a chat with a failed extraction"),
+            ("pinned", "Pinned"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        match self.chosen():
+            case "replaces":
+                return queryset.filter(may_replace__isnull=False)
+            case "extraction-failed":
+                failed = Extraction.objects.filter(status=ExtractionStatus.FAILED).values("chat_id")
+                return queryset.filter(source_chat_id__in=failed).exclude(source_chat_id="")
+            case "pinned":
+                return queryset.filter(pinned=True)
+        return queryset

@@ -1,0 +1,271 @@
+"""Memories: look, forget, restore, correct. Writes go through ``memories.gate`` with the administrator as ``by``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Left
+from django.forms import CheckboxInput, Textarea
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from memories import gate
+from memories.admin.filters import (
+    AuthorFilter,
+    CategoryFilter,
+    ReviewFilter,
+    SourceFilter,
+    StateFilter,
+    VectorFilter,
+    WorkspaceFilter,
+)
+from memories.admin.search import HELP, search_memories
+from memories.drafts import CLEANERS
+from memories.embedding import active_model
+from memories.extraction import run
+from memories.models import Memory, MemoryEmbedding, Revision
+from memoryhub.admin import EXCERPT, LeanAdmin, ReadOnlyInline, action, counted
+from memoryhub.errors import DomainError
+
+Sentences = Iterator[tuple[str, int]]
+HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")
+
+
+class RevisionInline(ReadOnlyInline):
+    model = Revision
+    fields = ("action", "by", "at", "before")
+    readonly_fields = fields
+    verbose_name_plural = "history, newest first"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Revision]:
+        return super().get_queryset(request).select_related("by")
+
+
+@admin.register(Memory)
+class MemoryAdmin(LeanAdmin):
+    many = "memories"
+    list_display = ("opening", "workspace", "category", "source", "state", "meaning", "author", "created_at")
+    list_select_related = ("workspace", "author")
+    list_filter = (
+        WorkspaceFilter,
+        StateFilter,
+        ReviewFilter,
+        VectorFilter,
+        SourceFilter,
+        CategoryFilter,
+        AuthorFilter,
+    )
+    ordering = ("-created_at", "-id")
+    sortable_by = ("created_at",)
+    search_fields = ("public_id",)
+    search_help_text = HELP
+    actions = ("forget", "restore", "embed_anew", "extract_anew", "replace_older", "keep_both")
+    inlines = (RevisionInline,)
+    autocomplete_fields = ("workspace",)
+    text_fields = ("content", "summary", "category", "key", "tags", "importance", "pinned", "expires_at")
+    written = (
+        "public_id",
+        "state",
+        "meaning",
+        "workspace",
+        "scope",
+        "owner",
+        "author",
+        "older",
+        "source_type",
+        "source_chat_id",
+        "source_message_id",
+        "source_excerpt",
+        "source_details",
+        "created_at",
+        "updated_at",
+        "last_accessed_at",
+        "deleted_at",
+    )
+
+    # What a list shows
+
+    def for_list(self, rows: QuerySet[Memory]) -> QuerySet[Any]:
+        vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
+        return rows.defer(*HEAVY).annotate(start=Left("content", EXCERPT + 1), has_vector=Exists(vectors))
+
+    @admin.display(description="memory")
+    def opening(self, memory: Any) -> str:
+        start = getattr(memory, "start", memory.content if "content" in memory.__dict__ else "")
+        return f"{start[:EXCERPT].rstrip()}…" if len(start) > EXCERPT else start
+
+    def action_checkbox(self, obj: Memory) -> SafeString:
+        # Django's names the row by str(), which would fetch each row's whole text again.
+        label = f"Select this memory: {self.opening(obj)}"
+        box = CheckboxInput({"class": "action-select", "aria-label": label}, lambda value: False)
+        return box.render("_selected_action", str(obj.pk))
+
+    action_checkbox.short_description = format_html('<input type="checkbox" id="action-toggle">')  # type: ignore[attr-defined]
+
+    @admin.display(description="source")
+    def source(self, memory: Memory) -> str:
+        return memory.source_label
+
+    @admin.display(description="state")
+    def state(self, memory: Memory) -> str:
+        words = ["in use" if memory.is_live else "forgotten" if memory.deleted_at else "expired"]
+        words += ["pinned"] if memory.pinned else []
+        words += ["may replace an older one"] if memory.may_replace_id else []
+        words += ["personal"] if memory.owner_id else []
+        return ", ".join(words)
+
+    @admin.display(description="found by meaning")
+    def meaning(self, memory: Any) -> str:
+        model = active_model()
+        if model is None:
+            return "no embedder"
+        known = getattr(memory, "has_vector", None)
+        if known is None:
+            known = memory.pk is not None and memory.embeddings.filter(model=model).exists()
+        return "yes" if known else "failed" if memory.embedding_failed_at else "not yet"
+
+    @admin.display(description="may replace")
+    def older(self, memory: Memory) -> str:
+        if memory.may_replace is None:
+            return "-"
+        url = reverse("admin:memories_memory_change", args=[memory.may_replace_id])
+        return format_html('<a href="{}">{}</a>', url, memory.may_replace.content)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return search_memories(queryset, search_term), False
+
+    # The form
+
+    def get_fieldsets(self, request: HttpRequest, obj: Memory | None = None) -> Any:
+        if obj is None:
+            return [(None, {"fields": ("workspace", *self.text_fields)})]
+        return [(None, {"fields": self.text_fields}), ("Where it comes from", {"fields": self.written})]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Memory | None = None) -> Any:
+        return self.written if obj else ()
+
+    def get_inlines(self, request: HttpRequest, obj: Memory | None) -> Any:
+        return self.inlines if obj else ()
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in {"content", "summary"}:
+            kwargs["widget"] = Textarea(attrs={"rows": 4, "class": "vLargeTextField"})
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
+        return (obj is None or obj.deleted_at is None) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
+        return (obj is None or obj.deleted_at is None) and super().has_delete_permission(request, obj)
+
+    def save_or_show(
+        self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: dict[str, Any] | None
+    ) -> HttpResponse:
+        # Without the transaction that Django's changeform_view puts around it: the gate asks the embedder first and
+        # opens its own.
+        return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined]
+
+    def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:
+        by: Any = request.user
+        values = {name: form.cleaned_data[name] for name in self.text_fields if name in form.cleaned_data}
+        for name in ("category", "key", "summary"):
+            values[name] = values.get(name) or None
+        values["tags"] = values.get("tags") or []
+        if change:
+            changed = {name: values[name] for name in form.changed_data if name in CLEANERS}
+            saved = gate.edit_memory(Memory.objects.get(pk=obj.pk), by=by, now=timezone.now(), **changed)
+        else:
+            draft = gate.Draft(workspace=form.cleaned_data["workspace"], author=by, **values)
+            result = gate.save_memory(draft, by=by, now=timezone.now())
+            saved, obj.was_known = result.memory, not result.created  # type: ignore[attr-defined]
+        for field in Memory._meta.concrete_fields:
+            if field.attname in saved.__dict__:
+                setattr(obj, field.attname, saved.__dict__[field.attname])
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return None if obj.was_known else super().log_addition(request, obj, message)
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+        if not obj.was_known:
+            return super().response_add(request, obj, post_url_continue)
+        text = "This is known already: nothing new was stored. Here is the memory that says it."
+        self.message_user(request, text, messages.WARNING)
+        return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[obj.pk]))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Nothing hangs on a memory that could be edited beside it."""
+
+    # Forgetting
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Forgetting is soft and touches nothing else, so nothing else is listed."""
+        return [str(memory) for memory in objs], {"memories": len(objs)}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: Memory) -> None:
+        gate.delete_memory(obj, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+
+    @action("Forget (can be restored)", "delete")
+    def forget(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        live = list(rows.filter(deleted_at=None))
+        already = rows.count() - len(live)
+        for memory in live:
+            gate.delete_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+        sentence = f"{counted(len(live), 'memory', 'memories')} forgotten"
+        yield _with_rest(sentence, already, "already"), messages.SUCCESS
+
+    @action("Restore", "change")
+    def restore(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        gone = list(rows.filter(deleted_at__isnull=False))
+        in_use = rows.count() - len(gone)
+        for memory in gone:
+            gate.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+        sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
+        yield _with_rest(sentence, in_use, "not forgotten"), messages.SUCCESS
+
+    @action("Embed anew", "change")
+    def embed_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        if active_model() is None:
+            yield "No embedder is configured, so nothing was queued.", messages.WARNING
+            return
+        queued = gate.reembed(rows, by=request.user)  # type: ignore[arg-type]
+        sentence = f"{counted(queued, 'memory', 'memories')} queued to be embedded anew"
+        yield _with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
+
+    @action("Rerun extraction", "change")
+    def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        yield from self._each(request, rows, run.rerun, "extracted anew")
+
+    @action("Replace the older one (forgets it)", "delete")
+    def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        yield from self._each(request, rows.filter(may_replace__isnull=False), gate.replace_older, "replaced an older one")
+
+    @action("Keep both", "change")
+    def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        yield from self._each(request, rows.filter(may_replace__isnull=False), gate.keep_both, "kept beside the older one")
+
+    def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:
+        """One domain call a row; a refused row stops none of the others and is named."""
+        succeeded, refused = 0, []
+        for memory in rows:
+            try:
+                function(memory, by=request.user, now=timezone.now())
+                succeeded += 1
+            except DomainError as error:
+                refused.append(f"{memory.public_id}: {error.message}")
+        yield f"{counted(succeeded, 'memory', 'memories')} {done}.", messages.SUCCESS if succeeded else messages.INFO
+        if refused:
+            more = f" And {len(refused) - 5} more." if len(refused) > 5 else ""
+            yield f"{counted(len(refused), 'was', 'were')} refused. {' '.join(refused[:5])}{more}", messages.WARNING
+
+
+def _with_rest(sentence: str, number: int, what: str) -> str:
+    """"3 memories forgotten, 1 was already." """
+    return f"{sentence}, {counted(number, 'was', 'were')} {what}." if number else f"{sentence}."

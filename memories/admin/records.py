@@ -1,0 +1,116 @@
+"""What the system notes about its own work: extractions and receipts. Nobody types into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from memories.admin.filters import WorkspaceFilter
+from memories.extraction import run
+from memories.models import Extraction, Receipt, ReceiptItem
+from memories.models.extraction import ExtractionStatus
+from memoryhub.admin import ChoiceFilter, ReadOnlyAdmin, ReadOnlyInline, action, counted, rows_by_id
+
+
+class StatusFilter(ChoiceFilter):
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), *ExtractionStatus.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(status=self.chosen()) if self.chosen() else queryset
+
+
+class DegradedFilter(ChoiceFilter):
+    title = "recall"
+    parameter_name = "recall"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), ("degraded", "Fell back to words")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.exclude(degraded="") if self.chosen() else queryset
+
+
+@admin.register(Extraction)
+class ExtractionAdmin(ReadOnlyAdmin):
+    many = "extractions"
+    list_display = (
+        "message_id",
+        "workspace",
+        "user",
+        "source_type",
+        "status",
+        "attempts",
+        "outcome",
+        "created_at",
+    )
+    list_select_related = ("workspace", "user")
+    list_filter = (WorkspaceFilter, StatusFilter)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("message_id", "chat_id")
+    search_help_text = "The id of a message (msg_) or chat (chat_)."
+    actions = ("retry",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return rows_by_id(queryset, search_term, {"msg": "message_id", "chat": "chat_id"}), False
+
+    @admin.display(description="outcome")
+    def outcome(self, extraction: Extraction) -> str:
+        if extraction.status != ExtractionStatus.DONE:
+            return extraction.error or "-"
+        counts = {
+            "stored": extraction.stored_count,
+            "known already": extraction.duplicate_count,
+            "refused": extraction.refused_count,
+        }
+        return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to remember"
+
+    @action("Retry the failed ones", "change")
+    def retry(self, request: HttpRequest, rows: QuerySet[Extraction]) -> Iterator[tuple[str, int]]:
+        failed = list(rows.filter(status=ExtractionStatus.FAILED))
+        others = rows.count() - len(failed)
+        for extraction in failed:
+            run.retry(extraction, now=timezone.now())
+        sentence = f"{counted(len(failed), 'extraction', 'extractions')} queued again"
+        rest = f", {counted(others, 'had', 'had')} not failed" if others else ""
+        yield f"{sentence}{rest}.", messages.SUCCESS
+
+
+class ReceiptItemInline(ReadOnlyInline):
+    model = ReceiptItem
+    fields = ("position", "content", "score", "score_parts", "used", "reason", "not_relevant")
+    readonly_fields = fields
+    verbose_name_plural = "what was recalled, best first"
+
+
+@admin.register(Receipt)
+class ReceiptAdmin(ReadOnlyAdmin):
+    many = "receipts"
+    list_display = ("message_id", "workspace", "user", "ranking", "fell_back", "created_at")
+    list_select_related = ("workspace", "user")
+    list_filter = (WorkspaceFilter, DegradedFilter)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("message_id",)
+    search_help_text = "The id of a message (msg_)."
+    inlines = (ReceiptItemInline,)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return rows_by_id(queryset, search_term, {"msg": "message_id"}), False
+
+    @admin.display(description="fell back to words", boolean=True)
+    def fell_back(self, receipt: Receipt) -> bool:
+        return bool(receipt.degraded)

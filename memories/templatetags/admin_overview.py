@@ -1,0 +1,17 @@
+"""Puts the overview on the admin's first page without an admin site of our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.utils import timezone
+
+from memories.admin.overview import overview
+
+register = template.Library()
+
+
+@register.inclusion_tag("admin/overview.html", takes_context=True)
+def admin_overview(context: dict[str, Any]) -> dict[str, Any]:
+    return {"groups": overview(context["request"].user, timezone.now())}

@@ -1,0 +1,310 @@
+"""What every admin page shares: lists that cost the same at a hundred and at a hundred thousand rows.
+
+Django's admin counts twice for each list, selects every column and lists every related row as a filter choice. Here a
+count stops at a bound and is estimated above it, a list selects what it shows, and a filter over a long table is a
+search box.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any, cast
+
+from allauth.account.decorators import secure_admin_login
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets, get_content_type_for_model
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.core.paginator import Paginator
+from django.db import models
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+
+from memoryhub.errors import DomainError, SecretRefused
+from memoryhub.ids import PATTERN
+
+EXACT_COUNT_UP_TO = 1000
+AT_ONCE = 1000  # the most rows one click of an action may touch: each goes through the domain on its own
+EXCERPT = 120
+
+admin.site.site_header = "MemoryHub"
+admin.site.site_title = "MemoryHub admin"
+admin.site.index_title = "Overview"
+# One way in: the sign-in page with its limit on guesses. Who is signed in and no member of staff gets 403.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
+
+class BoundedPaginator(Paginator):
+    """Counts exactly up to a bound; above it the number is the planner's estimate and costs no scan."""
+
+    is_estimate = False
+
+    @cached_property
+    def count(self) -> int:  # type: ignore[override]  # Django's is a cached property too
+        number, self.is_estimate = count_or_estimate(cast("models.QuerySet[Any]", self.object_list))
+        return number
+
+
+def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
+    """How many rows, and whether that is an estimate: the planner's, as fresh as the last ANALYZE."""
+    rows = rows.order_by()
+    number = rows.values("pk")[: EXACT_COUNT_UP_TO + 1].count()
+    if number <= EXACT_COUNT_UP_TO:
+        return number, False
+    return max(number, int(json.loads(rows.explain(format="json"))[0]["Plan"]["Plan Rows"])), True
+
+
+class LeanChangeList(ChangeList):
+    def get_results(self, request: HttpRequest) -> None:
+        # Only what is shown: actions build their own queryset and still get whole rows.
+        self.queryset = cast("LeanAdmin", self.model_admin).for_list(self.queryset)
+        super().get_results(request)
+
+
+class LeanAdmin(admin.ModelAdmin):
+    """The base of every list here."""
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    list_per_page = 50
+    list_max_show_all = 200
+    many = "rows"  # what the sentence after an action calls them
+
+    def for_list(self, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """Leave out the columns a list does not show."""
+        return rows
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LeanChangeList
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without Django's hard delete: it would load and drop everything that hangs on a row."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return cast("dict[str, Any]", actions)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """Saves through the domain, whose refusals appear in the form: the second round fails where it says so."""
+        try:
+            return self.save_or_show(request, object_id, form_url, extra_context)
+        except DomainError as refusal:
+            request.refusal = refusal  # type: ignore[attr-defined]
+            return self.save_or_show(request, object_id, form_url, extra_context)
+
+    def save_or_show(self, *args: Any) -> Any:
+        return super().changeform_view(*args)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        refusal = getattr(request, "refusal", None)
+        return refused(form, refusal) if refusal else form
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+        self.note(request, [obj], ADDITION, message)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+        self.note(request, [obj], CHANGE, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:  # type: ignore[override]
+        self.note(request, queryset, DELETION, "")
+
+    def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
+        """Who did what, in the admin's log. By public id: a copy of stored text would outlive its forgetting."""
+        content_type = get_content_type_for_model(self.model)
+        text = message if isinstance(message, str) else json.dumps(message)
+        LogEntry.objects.bulk_create(
+            LogEntry(
+                user_id=cast("int", request.user.pk),
+                content_type=content_type,
+                object_id=str(each.pk),
+                object_repr=getattr(each, "public_id", "") or f"{self.opts.verbose_name} {each.pk}",
+                action_flag=flag,
+                change_message=text,
+            )
+            for each in objects
+        )
+
+    @property
+    def media(self) -> forms.Media:
+        media = super().media
+        for each in self.list_filter:
+            if isinstance(each, type) and issubclass(each, AutocompleteFilter):
+                media += each.widget_of(self.model, self.admin_site).media
+        return media
+
+
+def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.ModelForm]:
+    """The form with the domain's refusal as its errors, at the fields it names."""
+
+    class Refused(form):  # type: ignore[misc, valid-type]
+        def clean(self) -> Any:
+            cleaned = super().clean()
+            for name, text in refusal.fields.items():
+                sentence = text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+                self.add_error(name if name in self.fields else None, sentence)
+            if not refusal.fields or isinstance(refusal, SecretRefused):
+                self.add_error(None, refusal.message)
+            return cleaned
+
+    return Refused
+
+
+class ReadOnlyAdmin(LeanAdmin):
+    """Records that the system keeps of itself: to look at, never to type into. Actions may still need 'change'."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return obj is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+
+class ReadOnlyInline(admin.TabularInline):
+    extra = 0
+    can_delete = False
+    show_change_link = False
+
+    def has_add_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return False
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """Fixed choices, one of which holds when nothing is chosen. Costs no query."""
+
+    default: str = ""
+
+    def chosen(self) -> str:
+        value = self.value()
+        return value if value in dict(self.lookup_choices) else self.default
+
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        for value, title in self.lookup_choices:
+            parameters = {self.parameter_name: value}
+            yield {
+                "selected": self.chosen() == value,
+                "query_string": changelist.get_query_string(
+                    {} if value == self.default else parameters,
+                    [self.parameter_name] if value == self.default else [],
+                ),
+                "display": title,
+            }
+
+
+class AutocompleteFilter(admin.ListFilter):
+    """A search box for one foreign key: there may be thousands of rows to choose from."""
+
+    template = "admin/filter_autocomplete.html"
+    field_name: str
+    parameter_name: str
+
+    def __init__(
+        self, request: HttpRequest, params: dict[str, Any], model: type[models.Model], model_admin: admin.ModelAdmin
+    ) -> None:
+        self.title = self.title or self.field_name
+        super().__init__(request, params, model, model_admin)
+        self.model, self.site = model, model_admin.admin_site
+        given = params.pop(self.parameter_name, [""])
+        self.value = str(given[-1] if isinstance(given, list) else given)
+        if self.value and not (self.value.isascii() and self.value.isdigit() and len(self.value) < 18):
+            raise IncorrectLookupParameters(f"{self.parameter_name} must be a number")
+        self.may_search = self.site.get_model_admin(self._field(model).related_model).has_view_permission(request)
+
+    @classmethod
+    def _field(cls, model: type[models.Model]) -> Any:
+        return model._meta.get_field(cls.field_name)
+
+    @classmethod
+    def widget_of(cls, model: type[models.Model], site: admin.AdminSite) -> AutocompleteSelect:
+        field = cls._field(model)
+        rows = field.related_model._default_manager.all()
+        widget = AutocompleteSelect(field, site, attrs={"aria-label": str(cls.title), "data-width": "100%"})
+        forms.ModelChoiceField(rows, required=False, widget=widget)  # gives the widget its choices
+        return widget
+
+    def has_output(self) -> bool:
+        return self.may_search or bool(self.value)
+
+    def expected_parameters(self) -> list[str]:
+        return [self.parameter_name]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        return queryset.filter(**{f"{self._field(self.model).attname}": int(self.value)}) if self.value else queryset
+
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        select = forms.ModelChoiceField(
+            self._field(self.model).related_model._default_manager.all(),
+            required=False,
+            widget=self.widget_of(self.model, self.site),
+        )
+        kept = changelist.get_filters_params() | {
+            name: [value] for name, value in changelist.params.items() if name in {"q", "o"}
+        }
+        kept.pop(self.parameter_name, None)
+        yield {
+            "selected": not self.value,
+            "query_string": changelist.get_query_string({}, [self.parameter_name]),
+            "select": select.widget.render(self.parameter_name, self.value, {"id": f"filter-{self.parameter_name}"}),
+            "kept": [(name, value) for name, values in kept.items() for value in values],
+        }
+
+
+def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
+    """The rows with this public id; ``fields`` says which prefix lies in which column. Other text finds nothing."""
+    text = text.strip()
+    if not text:
+        return rows
+    field = fields.get(text.split("_")[0]) if PATTERN.fullmatch(text) else None
+    return rows.filter(**{field: text}) if field else rows.none()
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """"1 memory", "3 memories"."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Iterable[tuple[str, int]]]
+
+
+def action(label: str, permission: str) -> Callable[[Action], Any]:
+    """An admin action that yields (sentence, level) pairs, refuses a huge selection and words a refusal.
+
+    ``permission``: view, change or delete; who lacks it is not offered the action, and cannot run it.
+    """
+
+    def decorate(function: Action) -> Any:
+        @wraps(function)
+        def run(self: LeanAdmin, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+            keys = list(queryset.order_by().values_list("pk", flat=True)[: AT_ONCE + 1])
+            if len(keys) > AT_ONCE:
+                text = f"That is more than {AT_ONCE:,} {self.many} at once. Narrow the list down first; nothing was done."
+                self.message_user(request, text, messages.ERROR)
+                return
+            rows = self.model._default_manager.filter(pk__in=keys).order_by("pk")
+            touched = list(rows)
+            try:
+                for sentence, level in function(self, request, rows):
+                    self.message_user(request, sentence, level)
+                self.note(request, touched, CHANGE, f"Action: {label}")
+            except DomainError as error:
+                self.message_user(request, error.message, messages.ERROR)
+
+        return admin.action(run, description=label, permissions=[permission])
+
+    return decorate

@@ -1,0 +1,179 @@
+"""People and workspaces. What a member may do is decided in ``workspaces.actions``; what staff may do here, by permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from memoryhub.admin import ChoiceFilter, LeanAdmin, action, counted
+from workspaces import actions
+from workspaces.models import Membership, Role, User, Workspace
+
+POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+
+
+class KindFilter(ChoiceFilter):
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), ("shared", "Made by somebody"), ("default", "Somebody's own")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(default_of__isnull=chosen == "shared") if chosen else queryset
+
+
+class MembershipInline(admin.TabularInline):
+    model = Membership
+    extra = 0
+    autocomplete_fields = ("user",)
+    readonly_fields = ("created_at",)
+    verbose_name_plural = "members"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return super().get_queryset(request).select_related("user")
+
+
+@admin.register(Workspace)
+class WorkspaceAdmin(LeanAdmin):
+    many = "workspaces"
+    list_display = ("name", "members", "own_of", "created_at")
+    list_select_related = ("default_of",)
+    list_filter = (KindFilter,)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("name",)
+    search_help_text = "A part of the name, or the id (ws_) of a workspace or (usr_) of one of its members."
+    fields = ("name", "description", "public_id", "default_of", "created_at", "updated_at", "lists")
+    readonly_fields = ("public_id", "default_of", "created_at", "updated_at", "lists")
+    inlines = (MembershipInline,)
+
+    def for_list(self, rows: QuerySet[Workspace]) -> QuerySet[Any]:
+        memberships = Membership.objects.filter(workspace=OuterRef("pk")).order_by().values("workspace")
+        number = Subquery(memberships.annotate(number=Count("pk")).values("number"))
+        return rows.defer("description").annotate(number_of_members=number)
+
+    @admin.display(description="members")
+    def members(self, workspace: Any) -> int:
+        return workspace.number_of_members or 0
+
+    @admin.display(description="default workspace of")
+    def own_of(self, workspace: Workspace) -> str:
+        return str(workspace.default_of or "-")
+
+    @admin.display(description="in it")
+    def lists(self, workspace: Workspace) -> str:
+        if workspace.pk is None:
+            return "-"
+        links = [("Memories", "memories_memory"), ("Chats", "chat_chat"), ("Extractions", "memories_extraction")]
+        shown = format_html("")
+        for title, name in links:
+            url = reverse(f"admin:{name}_changelist")
+            shown = format_html('{}<a href="{}?workspace={}">{}</a>&emsp;', shown, url, workspace.pk, title)
+        return shown
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if text.startswith("ws_"):
+            return queryset.filter(public_id=text), False
+        if text.startswith("usr_"):
+            return queryset.filter(memberships__user__public_id=text), False
+        return (queryset.filter(name__icontains=text) if text else queryset), False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
+        """Deleting a workspace takes everything in it away for good: that is for its owners, not for moderation."""
+        return False
+
+    def get_inlines(self, request: HttpRequest, obj: Workspace | None) -> Any:
+        return self.inlines if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
+        values = {name: form.cleaned_data[name] for name in ("name", "description")}
+        if change:
+            actions.update_workspace(obj, by=_acting_owner(obj, request), **values)
+        else:
+            made = actions.create_workspace(by=cast(User, request.user), **values)
+            obj.pk, obj.public_id = made.pk, made.public_id
+            obj.refresh_from_db()
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Members come, change and go through the domain: its rules (never without an owner) hold here too."""
+        formset.save(commit=False)
+        workspace = form.instance
+        by = _acting_owner(workspace, request)
+        for membership in formset.new_objects:
+            actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+        for membership, changed in formset.changed_objects:
+            if "user" in changed:
+                before = Membership.objects.select_related("user").get(pk=membership.pk)
+                actions.remove_member(workspace, user=before.user, by=by)
+                actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+            else:
+                actions.change_role(workspace, user=membership.user, role=membership.role, by=by)
+        for membership in formset.deleted_objects:
+            actions.remove_member(workspace, user=membership.user, by=by)
+
+
+def _acting_owner(workspace: Workspace, request: HttpRequest) -> User:
+    """Who the domain is told acts: staff need no membership, so an owner stands for them; the admin's log has the name."""
+    owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
+    return owners.filter(pk=request.user.pk).first() or owners.first() or cast(User, request.user)
+
+
+@admin.register(User)
+class PersonAdmin(LeanAdmin, UserAdmin):
+    many = "people"
+    list_display = ("username", "email", "memory_default", "is_staff", "is_active", "last_login", "date_joined")
+    list_filter = ("is_staff", "is_superuser", "is_active")
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("username__icontains", "email__icontains", "=public_id")
+    search_help_text = "A part of the name or address, or the id (usr_)."
+    readonly_fields = ("public_id", "last_login", "date_joined")
+    actions = ("close", "reopen")
+    fieldsets = (
+        (None, {"fields": ("username", "password", "public_id")}),
+        ("Person", {"fields": ("first_name", "last_name", "email", "memory_default")}),
+        ("May do", {"fields": ("is_active", *POWERS)}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Who is no superuser may not touch one: a new password would be as good as the account."""
+        below = obj is None or not obj.is_superuser or cast(User, request.user).is_superuser
+        return below and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Deleting a person would take their workspace and everybody's work in it: accounts are closed instead."""
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        fixed = tuple(super().get_readonly_fields(request, obj))
+        return fixed if cast(User, request.user).is_superuser else (*fixed, *POWERS)
+
+    @action("Close the account (can be reopened)", "change")
+    def close(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        mine = cast(User, request.user)
+        own = rows.filter(pk=mine.pk).exists()
+        others = rows.exclude(pk=mine.pk)
+        if not mine.is_superuser:
+            others = others.filter(is_superuser=False)
+        closed = others.filter(is_active=True).update(is_active=False)
+        yield f"{counted(closed, 'account', 'accounts')} closed.", messages.SUCCESS
+        if own:
+            yield "Yours was left open: somebody else has to close it.", messages.WARNING
+
+    @action("Reopen the account", "change")
+    def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        opened = rows.filter(is_active=False).update(is_active=True)
+        yield f"{counted(opened, 'account', 'accounts')} reopened.", messages.SUCCESS
