@@ -1,5 +1,24 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
+    from django_q.models import Schedule
+
+    Schedule.objects.update_or_create(
+        name="chat: sweep",
+        defaults={"func": "chat.tasks.sweep", "schedule_type": Schedule.MINUTES, "minutes": 1, "repeats": -1},
+    )
 
 
 class ChatConfig(AppConfig):
     name = "chat"
+
+    def ready(self) -> None:
+        from chat.turns import load_message, load_turn
+        from memories.extraction.turns import register_loaders
+
+        register_loaders(turn=load_turn, message=load_message)
+        post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="chat.sweep")

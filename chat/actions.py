@@ -1,0 +1,253 @@
+"""What people do to chats and messages. Each checks the right of ``by`` that its door cannot know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from chat import runner
+from chat.excerpts import excerpt_around
+from chat.live import live_answer
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
+from memories.consent import memory_on
+from memories.drafts import UNSTORABLE, cut_at_word
+from memories.extraction.run import rerun
+from memories.gate import Draft, Saved, save_memory
+from memoryhub import events
+from memoryhub.errors import Conflict, Forbidden, Invalid
+from workspaces.access import role_in
+from workspaces.models import Role, User, Workspace
+
+TITLE_FROM_MESSAGE = 60
+
+
+@dataclass(frozen=True)
+class Turn:
+    message: Message
+    answer: Message
+
+
+def create_chat(
+    *,
+    workspace: Workspace,
+    by: User,
+    now: datetime,
+    title: str = "",
+    memory_enabled: bool | None = None,
+    is_private: bool = False,
+    is_temporary: bool = False,
+) -> Chat:
+    chat = Chat.objects.create(
+        workspace=workspace,
+        created_by=by,
+        title=_clean_title(title),
+        memory_enabled=memory_enabled,
+        is_private=is_private,
+        is_temporary=is_temporary,
+        created_at=now,
+        active_at=now,
+    )
+    announce(chat)
+    return chat
+
+
+def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
+    title = _clean_title(title)
+    if not title:
+        raise Invalid("Give the chat a title.", fields={"title": f"is required, 1 to {TITLE_LENGTH} characters"})
+    chat.title = title
+    chat.save(update_fields=["title"])
+    announce(chat)
+    return chat
+
+
+def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
+    """The Memory chip of this chat; None goes back to the person's default."""
+    chat.memory_enabled = enabled
+    chat.save(update_fields=["memory_enabled"])
+    return chat
+
+
+def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
+    if chat.created_by_id != by.pk:
+        raise Forbidden("Only the person who began a chat can make it private or shared.")
+    chat.is_private = is_private
+    chat.save(update_fields=["is_private"])
+    announce(chat)
+    return chat
+
+
+def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
+    """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
+    _require_own(chat, by)
+    Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now)
+    chat.refresh_from_db(fields=["deleted_at"])
+    announce(chat)
+    return chat
+
+
+def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
+    _require_own(chat, by)
+    chat.deleted_at = None
+    chat.save(update_fields=["deleted_at"])
+    announce(chat)
+    return chat
+
+
+def begin_turn(
+    chat: Chat, *, content: str, by: User, now: datetime, memory_enabled: bool | None = None
+) -> Turn:
+    """Store the message and an empty answer, and set the model to work once that is committed.
+
+    ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. Raises Invalid for a blank or too
+    long message and Conflict while another answer is being written.
+    """
+    content = _clean_message(content)
+    reap_abandoned(chat, now=now)
+    enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
+    try:
+        with transaction.atomic():
+            message = Message.objects.create(
+                chat=chat, role=MessageRole.USER, author=by, content=content, created_at=now, finished_at=now
+            )
+            answer = Message.objects.create(
+                chat=chat,
+                role=MessageRole.ASSISTANT,
+                status=MessageStatus.STREAMING,
+                reply_to=message,
+                memory_enabled=enabled and not chat.is_temporary,
+                created_at=now,
+                beat_at=now,
+            )
+            if not chat.title:
+                chat.title = cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
+            chat.active_at = now
+            chat.save(update_fields=["title", "active_at"])
+            announce(chat)
+            transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
+    except IntegrityError:
+        raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy") from None
+    return Turn(message, answer)
+
+
+def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
+    """Have the last answer of a chat written again, in its place."""
+    reap_abandoned(answer.chat, now=now)
+    if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
+        raise Conflict("Only an answer can be written again.")
+    if answer.chat.messages.aggregate(last=Max("pk"))["last"] != answer.pk:
+        raise Conflict("Only the last answer of a chat can be written again.")
+    try:
+        with transaction.atomic():
+            locked = Message.objects.select_for_update().get(pk=answer.pk)
+            if locked.status == MessageStatus.STREAMING:
+                raise Conflict("This answer is still being written.", code="busy")
+            locked.status, locked.content, locked.error, locked.error_code = MessageStatus.STREAMING, "", "", ""
+            locked.attempt += 1
+            locked.stop_requested, locked.beat_at, locked.finished_at = False, now, None
+            locked.memory_enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
+            locked.save()
+            transaction.on_commit(lambda: runner.start(locked.pk, locked.attempt, by.pk))
+    except IntegrityError:
+        raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy") from None
+    locked.chat = answer.chat
+    return locked
+
+
+def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
+    """Stop writing; the text so far is kept. Whichever process writes it notices within a second."""
+    Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
+    live = live_answer(answer.public_id)
+    if live is not None:
+        live.request_stop()
+    reap_abandoned(answer.chat, now=now)
+    answer.refresh_from_db()
+    return answer
+
+
+def reap_abandoned(chat: Chat, *, now: datetime) -> int:
+    """Close answers whose process is gone: the text so far stays, with a reason and a Retry. How many."""
+    streaming = chat.messages.filter(status=MessageStatus.STREAMING)
+    return sum(close_abandoned(answer, now=now) for answer in streaming)
+
+
+def close_abandoned(answer: Message, *, now: datetime) -> bool:
+    if not answer.is_abandoned(now):
+        return False
+    closed = Message.objects.filter(
+        pk=answer.pk, status=MessageStatus.STREAMING, attempt=answer.attempt, beat_at=answer.beat_at
+    ).update(
+        status=MessageStatus.FAILED,
+        error_code="interrupted",
+        error="The server stopped in the middle of this answer. Your message is saved.",
+        finished_at=now,
+    )
+    return bool(closed)
+
+
+def remember_message(
+    message: Message,
+    *,
+    by: User,
+    now: datetime,
+    category: str | None = None,
+    content: str | None = None,
+    synthesize: bool = False,
+) -> Saved:
+    """Make a memory of a message, or of ``content`` said to come from it. Text of the message itself is cut to fit.
+
+    With ``synthesize`` the stored text is rewritten into one statement in the background, where the model can.
+    """
+    draft = Draft(
+        content=cut_at_word(message.content) if content is None else content,
+        workspace=message.chat.workspace,
+        author=by,
+        category=category,
+        source_chat_id=message.chat.public_id,
+        source_message_id=message.public_id,
+        source_excerpt=excerpt_around(message),
+        source_details={"synthesize": True} if synthesize else {},
+    )
+    saved = save_memory(draft, by=by, now=now)
+    if synthesize and saved.created:
+        rerun(saved.memory, by=by, now=now)
+    return saved
+
+
+def announce(chat: Chat) -> None:
+    """Tell open pages that the list of chats changed; a private chat concerns its creator's pages alone."""
+    hidden = chat.is_private or chat.is_temporary
+    channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
+    data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
+    events.publish(channel, "chat.changed", data)
+
+
+def _require_own(chat: Chat, by: User) -> None:
+    if chat.created_by_id != by.pk and role_in(by, chat.workspace) != Role.OWNER:
+        raise Forbidden("Only the person who began a chat or an owner of the workspace can delete it.")
+
+
+def _clean_title(title: str) -> str:
+    title = " ".join(UNSTORABLE.sub("", title).split())
+    if len(title) > TITLE_LENGTH:
+        raise Invalid(
+            "The title is too long.", fields={"title": f"may have at most {TITLE_LENGTH} characters"}
+        )
+    return title
+
+
+def _clean_message(content: str) -> str:
+    if UNSTORABLE.search(content):
+        raise Invalid("The message has a character that cannot be stored.", fields={"content": "has a NUL character"})
+    content = content.replace("\r\n", "\n").strip()
+    if not content:
+        raise Invalid("Write a message first.", fields={"content": "is required"})
+    if len(content) > MESSAGE_LENGTH:
+        raise Invalid(
+            f"The message is too long: {len(content):,} characters, at most {MESSAGE_LENGTH:,}.",
+            fields={"content": f"may have at most {MESSAGE_LENGTH:,} characters"},
+        )
+    return content

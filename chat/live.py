@@ -1,0 +1,75 @@
+"""Answers being written by this process: the text so far, and who waits for more of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class LiveAnswer:
+    """Grows in the turn engine's thread and is read from any; readers are woken in their own loops."""
+
+    def __init__(self, public_id: str, pk: int, attempt: int) -> None:
+        self.public_id, self.pk, self.attempt = public_id, pk, attempt
+        self.stop_requested = threading.Event()
+        self._lock = threading.Lock()
+        self._text = ""
+        self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    def append(self, text: str) -> None:
+        with self._lock:
+            self._text += text
+        self.wake()
+
+    def request_stop(self) -> None:
+        self.stop_requested.set()
+        self.wake()
+
+    def wake(self) -> None:
+        with self._lock:
+            readers = list(self._readers)
+        for loop, event in readers:
+            try:
+                loop.call_soon_threadsafe(event.set)
+            except RuntimeError:  # that reader's loop has ended
+                self._readers.discard((loop, event))
+
+    @contextmanager
+    def reader(self) -> Iterator[asyncio.Event]:
+        """An event of the caller's loop, set whenever there is more; the reader clears it."""
+        mine = (asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            self._readers.add(mine)
+        try:
+            yield mine[1]
+        finally:
+            with self._lock:
+                self._readers.discard(mine)
+
+
+_answers: dict[str, LiveAnswer] = {}
+
+
+def live_answer(public_id: str) -> LiveAnswer | None:
+    """The answer this process is writing, or None: then the database has what there is."""
+    return _answers.get(public_id)
+
+
+def all_live() -> list[LiveAnswer]:
+    return list(_answers.values())
+
+
+@contextmanager
+def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
+    _answers[live.public_id] = live
+    try:
+        yield live
+    finally:
+        _answers.pop(live.public_id, None)
+        live.wake()

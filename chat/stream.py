@@ -1,0 +1,106 @@
+"""Following an answer while it is written, from any process, from any point, as often as one likes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils import timezone
+
+from chat.actions import close_abandoned
+from chat.live import live_answer
+from chat.models import Message, MessageStatus
+from chat.runner import in_thread
+from memoryhub import events
+
+POLL = 1.0  # seconds between looks when nothing is heard: events are a help, the database is the truth
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """``token`` carries text and has as id the length of the text it reaches; ``restart`` says it begins anew."""
+
+    kind: str
+    data: dict[str, Any] = field(default_factory=dict)
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class _State:
+    text: str
+    status: str
+    attempt: int
+    error_code: str
+    error: str
+
+
+async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
+    """What comes of an answer beyond its first ``after`` characters, until it is done or has failed.
+
+    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is where to go on from
+    (``Last-Event-ID``). An answer that does not exist ends at once with an error.
+    """
+    reached, attempt = after, None
+    async with events.subscription(message_channel(answer_id)) as heard:
+        while True:
+            state = await _state(answer_id)
+            if state is None:
+                yield StreamEvent("error", {"code": "not_found", "message": "This answer is gone."}, reached)
+                return
+            if len(state.text) < reached or attempt not in (None, state.attempt):
+                reached = 0
+                yield StreamEvent("restart", {}, 0)
+            attempt = state.attempt
+            if len(state.text) > reached:
+                text, reached = state.text[reached:], len(state.text)
+                yield StreamEvent("token", {"text": text}, reached)
+            if state.status == MessageStatus.FAILED:
+                yield StreamEvent("error", {"code": state.error_code, "message": state.error}, reached)
+                return
+            if state.status != MessageStatus.STREAMING:
+                yield StreamEvent("done", {"status": state.status}, reached)
+                return
+            await _more(answer_id, reached, heard)
+
+
+def to_sse(event: StreamEvent) -> str:
+    """One server-sent event, its data as JSON on one line."""
+    return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"
+
+
+def message_channel(answer_id: str) -> str:
+    return f"message:{answer_id}"
+
+
+async def _state(answer_id: str) -> _State | None:
+    live = live_answer(answer_id)
+    if live is not None:
+        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "")
+    return await in_thread(_stored_state, answer_id)
+
+
+def _stored_state(answer_id: str) -> _State | None:
+    answer = Message.objects.filter(public_id=answer_id).first()
+    if answer is None:
+        return None
+    if close_abandoned(answer, now=timezone.now()):
+        answer.refresh_from_db()
+    return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error)
+
+
+async def _more(answer_id: str, reached: int, heard: events.Subscription) -> None:
+    """Return when there may be more than ``reached`` characters, or after a while."""
+    live = live_answer(answer_id)
+    if live is None:
+        await heard.get(POLL)
+        return
+    with live.reader() as woken:
+        if len(live.text) > reached or live_answer(answer_id) is not live:
+            return
+        try:
+            await asyncio.wait_for(woken.wait(), POLL)
+        except TimeoutError:
+            return

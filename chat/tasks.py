@@ -1,0 +1,21 @@
+"""Background jobs of chats."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from chat.actions import close_abandoned
+from chat.models import Chat, Message, MessageStatus
+
+TEMPORARY_KEPT = timedelta(hours=24)
+
+
+def sweep() -> str:
+    """Every minute: close answers whose process is gone, and drop temporary chats a day after their last message."""
+    now = timezone.now()
+    streaming = Message.objects.filter(status=MessageStatus.STREAMING)
+    closed = sum(close_abandoned(answer, now=now) for answer in streaming)
+    dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
+    return f"{closed} abandoned answers, {dropped} temporary rows"

@@ -1,0 +1,209 @@
+"""One turn: recall, prompt, model, answer. What the person sees of it comes from ``chat.stream``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from chat.actions import announce
+from chat.context import build_prompt
+from chat.live import LiveAnswer, all_live, being_written
+from chat.models import Message, MessageStatus
+from chat.runner import in_thread
+from chat.stream import message_channel
+from memories.extraction.run import queue_extraction
+from memories.models import SourceType
+from memories.recall import Recall, recall
+from memories.receipts import split_recall, store_receipt
+from memoryhub import events
+from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.errors import ModelError
+from memoryhub.llm.registry import get_chat_model
+from workspaces.models import User
+
+logger = logging.getLogger(__name__)
+KEEP_EVERY = 0.3  # seconds between saves of a growing answer: what a crash can lose
+BEAT_EVERY = 3.0  # seconds between signs of life while the model is silent
+FINISH_TRIES = 30  # seconds a finished answer waits for a database that is away
+LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    status: str
+    error_code: str = ""
+    error: str = ""
+
+
+async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
+    """Write one answer from recall to receipt. Every failure ends in a stored status; the message is never lost."""
+    public_id = await in_thread(_public_id, answer_pk)
+    if public_id is None:
+        return
+    live = LiveAnswer(public_id, answer_pk, attempt)
+    with being_written(live):
+        keeper = asyncio.create_task(_keep(live))
+        try:
+            outcome = await _ask_model(live, user_pk)
+        finally:
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
+        await _finish(live, outcome, user_pk)
+
+
+async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
+    try:
+        prompt = await in_thread(_prepare, live.pk, user_pk)
+        model = get_chat_model()
+        stopped = asyncio.create_task(_stop_requested(live))
+        answering = asyncio.create_task(_stream(live, prompt))
+        try:
+            await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                return _Outcome(MessageStatus.STOPPED)
+            await answering
+        finally:
+            for task in (stopped, answering):
+                task.cancel()
+            await asyncio.gather(stopped, answering, return_exceptions=True)
+        if not live.text.strip():
+            return _Outcome(MessageStatus.FAILED, "model_bad_reply", f"{model.name} sent an empty answer.")
+        return _Outcome(MessageStatus.DONE)
+    except ModelError as error:
+        logger.warning("The model failed: %s %s", error.code, error.detail)
+        return _Outcome(MessageStatus.FAILED, error.code, f"{error} Your message is saved.")
+    except Exception:
+        logger.exception("A turn failed")
+        return _Outcome(MessageStatus.FAILED, "internal", "Something went wrong here. Your message is saved.")
+
+
+async def _stream(live: LiveAnswer, prompt: list[Prompt]) -> None:
+    async with aclosing(get_chat_model().stream(prompt, max_tokens=settings.LLM_MAX_TOKENS)) as deltas:
+        async for delta in deltas:
+            if delta.text:
+                live.append(delta.text.replace("\x00", ""))
+
+
+async def _stop_requested(live: LiveAnswer) -> None:
+    """Returns when the person wants it to stop; hears of it from this process and, through _keep, from others."""
+    with live.reader() as woken:
+        while not live.stop_requested.is_set():
+            await woken.wait()
+            woken.clear()
+
+
+async def _keep(live: LiveAnswer) -> None:
+    """Save the growing answer now and then, show that it is alive, and hear a stop from another process."""
+    kept, silent = "", 0.0
+    while True:
+        await asyncio.sleep(KEEP_EVERY)
+        silent += KEEP_EVERY
+        text = live.text
+        if text == kept and silent < BEAT_EVERY:
+            continue
+        try:
+            if not await in_thread(_save_so_far, live, text):
+                live.request_stop()
+        except DatabaseError:
+            logger.warning("The database is away; the answer is kept in memory meanwhile")
+            continue
+        kept, silent = text, 0.0
+
+
+def _save_so_far(live: LiveAnswer, text: str) -> bool:
+    """False when this process should stop writing: on request, or because the answer was taken from it."""
+    mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
+    with transaction.atomic():
+        alive = mine.update(content=text, beat_at=timezone.now())
+        events.publish(message_channel(live.public_id), "grown")
+    return bool(alive) and not mine.filter(stop_requested=True).exists()
+
+
+def _public_id(answer_pk: int) -> str | None:
+    return Message.objects.filter(pk=answer_pk).values_list("public_id", flat=True).first()
+
+
+def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
+    """What the model will see. Recall, and its receipt, when memory is on; trouble there never costs the turn."""
+    answer = Message.objects.select_related("chat__workspace", "reply_to").get(pk=answer_pk)
+    user = User.objects.get(pk=user_pk)
+    question = answer.reply_to
+    assert question is not None
+    used = []
+    if answer.memory_enabled:
+        try:
+            found = _recall_for(answer, question, user)
+            used = found
+        except Exception:
+            logger.exception("Recall failed; the turn goes on without it")
+    model = get_chat_model()
+    Message.objects.filter(pk=answer_pk).update(model=model.name[:200])
+    return build_prompt(question, used, model.capabilities, now=timezone.now())
+
+
+def _recall_for(answer: Message, question: Message, user: User) -> list:  # type: ignore[type-arg]
+    limit, threshold = settings.RECALL_LIMIT, settings.RECALL_THRESHOLD
+    workspace = answer.chat.workspace
+    found: Recall = recall(question.content, workspace, user, limit=limit + LEFT_OUT)
+    verdicts = split_recall(found, threshold=threshold, limit=limit)
+    store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
+    return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]
+
+
+async def _finish(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
+    for left in range(FINISH_TRIES, 0, -1):
+        try:
+            await in_thread(_store_outcome, live, outcome, user_pk)
+            return
+        except DatabaseError:
+            if left == 1:
+                raise
+            await asyncio.sleep(1)
+
+
+def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
+    now = timezone.now()
+    with transaction.atomic():
+        answer = (
+            Message.objects.select_for_update(of=("self",))
+            .select_related("chat__workspace", "chat__created_by", "reply_to")
+            .get(pk=live.pk)
+        )
+        if answer.attempt != live.attempt or answer.status != MessageStatus.STREAMING:
+            return
+        answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
+        answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
+        answer.save(update_fields=["content", "status", "finished_at", "error_code", "error"])
+        events.publish(message_channel(live.public_id), "finished")
+        announce(answer.chat)
+        if outcome.status == MessageStatus.DONE and answer.memory_enabled:
+            queue_extraction(
+                workspace=answer.chat.workspace,
+                user=User.objects.get(pk=user_pk),
+                chat_id=answer.chat.public_id,
+                message_id=answer.public_id,
+                source_type=SourceType.AUTO_CHAT,
+                now=now,
+            )
+
+
+def close_interrupted() -> None:
+    """For the end of the process: store every growing answer as interrupted, with its text so far."""
+    for live in all_live():
+        try:
+            Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING).update(
+                content=live.text,
+                status=MessageStatus.FAILED,
+                error_code="interrupted",
+                error="The server stopped in the middle of this answer. Your message is saved.",
+                finished_at=timezone.now(),
+            )
+        except DatabaseError:
+            logger.warning("An answer could not be closed; it will be found abandoned")

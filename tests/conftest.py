@@ -1,0 +1,72 @@
+"""The whole suite runs on a real Postgres with pgvector: the embedded one, started here unless DATABASE_URL is set."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+
+from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from workspaces.models import User, Workspace
+
+pytest_plugins = ["tests.fakes.fixtures"]
+_server: EmbeddedPostgres | None = None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _server
+    folder = Path(tempfile.mkdtemp(prefix="memoryhub-tests-"))
+    folder.chmod(0o755)  # the database server may run as another user
+    django_settings.DATA_DIR = folder
+    django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    django_settings.STORAGES["staticfiles"] = {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+    }
+    django_settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    if django_settings.EMBEDDED_DATABASE and not config.option.collectonly:
+        _server = EmbeddedPostgres(folder, durable=False)
+        _server.initialise()
+        _server.start()
+        place = connection_settings(folder)
+        django_settings.DATABASES["default"].update(
+            NAME=place["dbname"], USER=place["user"], HOST=place["host"], PORT=place["port"]
+        )
+    django_settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _server is not None:
+        _server.stop()
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The fixed cast of every permission test: one shared workspace and who has which place in it."""
+
+    workspace: Workspace
+    owner: User
+    editor: User
+    viewer: User
+    stranger: User
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    from tests.factories import make_user, make_workspace
+
+    owner, editor, viewer = make_user("olive"), make_user("eddie"), make_user("vera")
+    workspace = make_workspace(owner=owner, editor=editor, viewer=viewer)
+    return Cast(workspace, owner, editor, viewer, make_user("sam"))
+
+
+@pytest.fixture(autouse=True)
+def _close_connections_of_threads() -> Iterator[None]:
+    """The turn engine's threads keep no connection after a test, or dropping the database would wait for them."""
+    yield
+    from chat import runner
+
+    runner.wait_until_idle(timeout=10)
