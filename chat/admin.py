@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Max, QuerySet
@@ -13,11 +13,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from chat import actions
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from memoryhub.admin import EXCERPT, AutocompleteFilter, ChoiceFilter, ReadOnlyAdmin, action, counted, rows_by_id
+from memoryhub.admin import (
+    EXCERPT,
+    AutocompleteFilter,
+    ChoiceFilter,
+    ReadOnlyAdmin,
+    action,
+    counted,
+    rows_by_id,
+)
 from memoryhub.ids import PATTERN
-from workspaces.models import Role, User
 
 Choices = list[tuple[str, str]]
 WORDS_AMONG_NEWEST = 20_000
@@ -118,6 +124,8 @@ class ChatAdmin(ReadOnlyAdmin):
 
     @action("Delete (can be restored)", "delete")
     def delete_softly(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
+        from chat import actions
+
         live = list(rows.filter(deleted_at=None).select_related("workspace", "created_by"))
         already = rows.count() - len(live)
         for chat in live:
@@ -127,6 +135,8 @@ class ChatAdmin(ReadOnlyAdmin):
 
     @action("Restore", "change")
     def restore(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
+        from chat import actions
+
         gone = list(rows.filter(deleted_at__isnull=False).select_related("workspace", "created_by"))
         in_use = rows.count() - len(gone)
         for chat in gone:

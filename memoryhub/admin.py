@@ -1,8 +1,8 @@
 """What every admin page shares: lists that cost the same at a hundred and at a hundred thousand rows.
 
-Django's admin counts twice for each list, selects every column and lists every related row as a filter choice. Here a
-count stops at a bound and is estimated above it, a list selects what it shows, and a filter over a long table is a
-search box.
+Django's admin counts twice for each list, selects every column and lists every related row as a filter choice. Here
+a count stops at a bound and is estimated above it, a list selects what it shows, and a filter over a long table is
+a search box.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class LeanAdmin(admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Saves through the domain, whose refusals appear in the form: the second round fails where it says so."""
+        """Saves through the domain. What it refuses appears in the form, in a second round that saves nothing."""
         try:
             return self.save_or_show(request, object_id, form_url, extra_context)
         except DomainError as refusal:
@@ -120,7 +120,7 @@ class LeanAdmin(admin.ModelAdmin):
         self.note(request, queryset, DELETION, "")
 
     def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
-        """Who did what, in the admin's log. By public id: a copy of stored text would outlive its forgetting."""
+        """Who did what, in the admin's log. By public id: a copy of the text would outlive its forgetting."""
         content_type = get_content_type_for_model(self.model)
         text = message if isinstance(message, str) else json.dumps(message)
         LogEntry.objects.bulk_create(
@@ -161,7 +161,7 @@ def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.Mod
 
 
 class ReadOnlyAdmin(LeanAdmin):
-    """Records that the system keeps of itself: to look at, never to type into. Actions may still need 'change'."""
+    """Records that the system keeps of itself: to look at, never to type into. Actions may need 'change'."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -215,7 +215,11 @@ class AutocompleteFilter(admin.ListFilter):
     parameter_name: str
 
     def __init__(
-        self, request: HttpRequest, params: dict[str, Any], model: type[models.Model], model_admin: admin.ModelAdmin
+        self,
+        request: HttpRequest,
+        params: dict[str, Any],
+        model: type[models.Model],
+        model_admin: admin.ModelAdmin,
     ) -> None:
         self.title = self.title or self.field_name
         super().__init__(request, params, model, model_admin)
@@ -224,7 +228,8 @@ class AutocompleteFilter(admin.ListFilter):
         self.value = str(given[-1] if isinstance(given, list) else given)
         if self.value and not (self.value.isascii() and self.value.isdigit() and len(self.value) < 18):
             raise IncorrectLookupParameters(f"{self.parameter_name} must be a number")
-        self.may_search = self.site.get_model_admin(self._field(model).related_model).has_view_permission(request)
+        other = self.site.get_model_admin(self._field(model).related_model)
+        self.may_search = other.has_view_permission(request)
 
     @classmethod
     def _field(cls, model: type[models.Model]) -> Any:
@@ -245,7 +250,8 @@ class AutocompleteFilter(admin.ListFilter):
         return [self.parameter_name]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        return queryset.filter(**{f"{self._field(self.model).attname}": int(self.value)}) if self.value else queryset
+        field = self._field(self.model)
+        return queryset.filter(**{field.attname: int(self.value)}) if self.value else queryset
 
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
         select = forms.ModelChoiceField(
@@ -260,13 +266,15 @@ class AutocompleteFilter(admin.ListFilter):
         yield {
             "selected": not self.value,
             "query_string": changelist.get_query_string({}, [self.parameter_name]),
-            "select": select.widget.render(self.parameter_name, self.value, {"id": f"filter-{self.parameter_name}"}),
+            "select": select.widget.render(
+                self.parameter_name, self.value, {"id": f"by-{self.parameter_name}"}
+            ),
             "kept": [(name, value) for name, values in kept.items() for value in values],
         }
 
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
-    """The rows with this public id; ``fields`` says which prefix lies in which column. Other text finds nothing."""
+    """The rows with this public id; ``fields`` says in which column a prefix lies. Other text finds nothing."""
     text = text.strip()
     if not text:
         return rows
@@ -275,7 +283,7 @@ def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) ->
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """"1 memory", "3 memories"."""
+    """ "1 memory", "3 memories"."""
     return f"{number:,} {one if number == 1 else many}"
 
 
@@ -293,7 +301,7 @@ def action(label: str, permission: str) -> Callable[[Action], Any]:
         def run(self: LeanAdmin, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
             keys = list(queryset.order_by().values_list("pk", flat=True)[: AT_ONCE + 1])
             if len(keys) > AT_ONCE:
-                text = f"That is more than {AT_ONCE:,} {self.many} at once. Narrow the list down first; nothing was done."
+                text = f"More than {AT_ONCE:,} {self.many} at once: nothing was done. Narrow the list down first."
                 self.message_user(request, text, messages.ERROR)
                 return
             rows = self.model._default_manager.filter(pk__in=keys).order_by("pk")

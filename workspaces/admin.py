@@ -1,4 +1,4 @@
-"""People and workspaces. What a member may do is decided in ``workspaces.actions``; what staff may do here, by permissions."""
+"""People and workspaces. Staff act by Django's permissions; the rules of ``workspaces.actions`` hold for them too."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class WorkspaceAdmin(LeanAdmin):
     def lists(self, workspace: Workspace) -> str:
         if workspace.pk is None:
             return "-"
-        links = [("Memories", "memories_memory"), ("Chats", "chat_chat"), ("Extractions", "memories_extraction")]
+        links = [("Memories", "memories_memory"), ("Chats", "chat_chat")]
         shown = format_html("")
         for title, name in links:
             url = reverse(f"admin:{name}_changelist")
@@ -91,7 +91,7 @@ class WorkspaceAdmin(LeanAdmin):
         return (queryset.filter(name__icontains=text) if text else queryset), False
 
     def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
-        """Deleting a workspace takes everything in it away for good: that is for its owners, not for moderation."""
+        """Deleting a workspace takes everything in it away for good: that is for its owners."""
         return False
 
     def get_inlines(self, request: HttpRequest, obj: Workspace | None) -> Any:
@@ -107,7 +107,7 @@ class WorkspaceAdmin(LeanAdmin):
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Members come, change and go through the domain: its rules (never without an owner) hold here too."""
+        """Members come, change and go through the domain, with its rules (never without an owner)."""
         formset.save(commit=False)
         workspace = form.instance
         by = _acting_owner(workspace, request)
@@ -125,7 +125,10 @@ class WorkspaceAdmin(LeanAdmin):
 
 
 def _acting_owner(workspace: Workspace, request: HttpRequest) -> User:
-    """Who the domain is told acts: staff need no membership, so an owner stands for them; the admin's log has the name."""
+    """Whom the domain takes to act: staff need no membership, so an owner stands for them.
+
+    Who it really was is in the admin's log.
+    """
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     return owners.filter(pk=request.user.pk).first() or owners.first() or cast(User, request.user)
 
@@ -133,7 +136,7 @@ def _acting_owner(workspace: Workspace, request: HttpRequest) -> User:
 @admin.register(User)
 class PersonAdmin(LeanAdmin, UserAdmin):
     many = "people"
-    list_display = ("username", "email", "memory_default", "is_staff", "is_active", "last_login", "date_joined")
+    list_display = ("username", "email", "memory_default", "is_staff", "is_active", "last_login")
     list_filter = ("is_staff", "is_superuser", "is_active")
     ordering = ("-id",)
     sortable_by = ()
@@ -154,7 +157,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return below and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Deleting a person would take their workspace and everybody's work in it: accounts are closed instead."""
+        """Deleting a person would take their workspace with everything in it: accounts are closed instead."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:

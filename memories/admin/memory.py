@@ -1,4 +1,4 @@
-"""Memories: look, forget, restore, correct. Writes go through ``memories.gate`` with the administrator as ``by``."""
+"""Memories: look, forget, restore, correct. Writes go through the gate with the administrator as ``by``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from memories.admin.filters import (
 from memories.admin.search import HELP, search_memories
 from memories.drafts import CLEANERS
 from memories.embedding import active_model
-from memories.extraction import run
 from memories.models import Memory, MemoryEmbedding, Revision
 from memoryhub.admin import EXCERPT, LeanAdmin, ReadOnlyInline, action, counted
 from memoryhub.errors import DomainError
@@ -169,8 +168,8 @@ class MemoryAdmin(LeanAdmin):
     def save_or_show(
         self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: dict[str, Any] | None
     ) -> HttpResponse:
-        # Without the transaction that Django's changeform_view puts around it: the gate asks the embedder first and
-        # opens its own.
+        # Without the transaction that Django's changeform_view puts around it: the gate asks the embedder first
+        # and opens its own.
         return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined]
 
     def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:
@@ -193,7 +192,9 @@ class MemoryAdmin(LeanAdmin):
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         return None if obj.was_known else super().log_addition(request, obj, message)
 
-    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+    def response_add(
+        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
+    ) -> HttpResponse:
         if not obj.was_known:
             return super().response_add(request, obj, post_url_continue)
         text = "This is known already: nothing new was stored. Here is the memory that says it."
@@ -241,15 +242,19 @@ class MemoryAdmin(LeanAdmin):
 
     @action("Rerun extraction", "change")
     def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+        from memories.extraction import run
+
         yield from self._each(request, rows, run.rerun, "extracted anew")
 
     @action("Replace the older one (forgets it)", "delete")
     def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._each(request, rows.filter(may_replace__isnull=False), gate.replace_older, "replaced an older one")
+        linked = rows.filter(may_replace__isnull=False)
+        yield from self._each(request, linked, gate.replace_older, "replaced an older one")
 
     @action("Keep both", "change")
     def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._each(request, rows.filter(may_replace__isnull=False), gate.keep_both, "kept beside the older one")
+        linked = rows.filter(may_replace__isnull=False)
+        yield from self._each(request, linked, gate.keep_both, "kept beside the older one")
 
     def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:
         """One domain call a row; a refused row stops none of the others and is named."""
@@ -260,12 +265,14 @@ class MemoryAdmin(LeanAdmin):
                 succeeded += 1
             except DomainError as error:
                 refused.append(f"{memory.public_id}: {error.message}")
-        yield f"{counted(succeeded, 'memory', 'memories')} {done}.", messages.SUCCESS if succeeded else messages.INFO
+        level = messages.SUCCESS if succeeded else messages.INFO
+        yield f"{counted(succeeded, 'memory', 'memories')} {done}.", level
         if refused:
             more = f" And {len(refused) - 5} more." if len(refused) > 5 else ""
-            yield f"{counted(len(refused), 'was', 'were')} refused. {' '.join(refused[:5])}{more}", messages.WARNING
+            number = counted(len(refused), "was", "were")
+            yield f"{number} refused. {' '.join(refused[:5])}{more}", messages.WARNING
 
 
 def _with_rest(sentence: str, number: int, what: str) -> str:
-    """"3 memories forgotten, 1 was already." """
+    """ "3 memories forgotten, 1 was already." """
     return f"{sentence}, {counted(number, 'was', 'were')} {what}." if number else f"{sentence}."

@@ -1,7 +1,7 @@
 """The first screen of the admin: is anything waiting, is anything broken, what is growing.
 
-Every number leads to the list behind it, is shown only to who may see that list, and costs an index lookup that stops
-counting at a bound.
+Every number leads to the list behind it, is shown only to who may see that list, and costs an index lookup that
+stops counting at a bound.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _background(user: Any, now: datetime) -> Iterator[Figure]:
             yield _figure("could not be embedded", failed, url, "The embedder failed on these. Tried again.")
     if user.has_perm("django_q.view_ormq"):
         oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]
-        note = f"The oldest has waited {timesince(oldest, now)}." if oldest else "Nothing is waiting for a worker."
+        note = f"The oldest has waited {timesince(oldest, now)}." if oldest else "None waits for a worker."
         stuck = oldest is not None and now - oldest > timedelta(minutes=5)
         yield _figure("jobs in the queue", OrmQ.objects.all(), _list("django_q_ormq"), note, attention=stuck)
 

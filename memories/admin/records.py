@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memories.admin.filters import WorkspaceFilter
-from memories.extraction import run
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
 from memoryhub.admin import ChoiceFilter, ReadOnlyAdmin, ReadOnlyInline, action, counted, rows_by_id
@@ -74,10 +73,13 @@ class ExtractionAdmin(ReadOnlyAdmin):
             "known already": extraction.duplicate_count,
             "refused": extraction.refused_count,
         }
-        return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to remember"
+        parts = [f"{count} {name}" for name, count in counts.items() if count]
+        return ", ".join(parts) or "nothing to remember"
 
     @action("Retry the failed ones", "change")
     def retry(self, request: HttpRequest, rows: QuerySet[Extraction]) -> Iterator[tuple[str, int]]:
+        from memories.extraction import run
+
         failed = list(rows.filter(status=ExtractionStatus.FAILED))
         others = rows.count() - len(failed)
         for extraction in failed:

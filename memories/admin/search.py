@@ -1,4 +1,4 @@
-"""Finding memories across workspaces, for moderation. Recall's own search starts from one person and ranks."""
+"""Finding memories across workspaces, for moderation. Recall's search starts from one person and ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ID_FIELDS = {
 
 
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """The rows that match, still in their order. An id is exact; words match by their beginnings, all of them."""
+    """The rows that match, in the order they had. An id is exact; all words match, by their beginnings."""
     text = text.strip()
     if not text:
         return rows
