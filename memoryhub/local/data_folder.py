@@ -16,12 +16,10 @@ def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
     `passable` adds the permission to pass through (not to look around) for the ordinary user that Postgres is run
     as when we are root.
     """
-    mode = 0o711 if passable else 0o700
     try:
         for folder in (data_dir, data_dir / "run", data_dir / "logs"):
-            if not folder.exists():
-                folder.mkdir(mode=mode, parents=True)
-            elif passable:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if passable and folder.name != "logs":
                 folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o011)
         probe = data_dir / "run" / "writable"
         probe.touch()

@@ -116,8 +116,11 @@ class Child:
             self._pump.join(1)
 
     def ask_to_stop(self) -> None:
-        """The service's stop signal, to the process alone: it ends its own children better than a signal would."""
-        if self.process is not None:
+        """Send the stop signal, once, to the process alone: it ends its own children better than a signal would.
+
+        Once, because django-q2's handler of SIGTERM locks up when a second one interrupts it.
+        """
+        if self.process is not None and self.kill_at is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, self.service.stop_signal)
             self.kill_at = time.monotonic() + self.service.stop_seconds

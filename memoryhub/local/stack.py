@@ -135,8 +135,10 @@ def listen(host: str, port: int) -> socket.socket:
 # The services
 
 
-def _python(stack: Stack, *arguments: str) -> Callable[[], Sequence[str]]:
-    return lambda: launch_command([sys.executable, *arguments], death_signal=signal.SIGTERM)
+def _python(*arguments: str, death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], Sequence[str]]:
+    """The death signal comes once for every thread that the supervisor had: only a program that bears being told
+    several times may get another one than SIGKILL."""
+    return lambda: launch_command([sys.executable, *arguments], death_signal=death_signal)
 
 
 def _environment(stack: Stack) -> dict[str, str]:
@@ -149,7 +151,7 @@ def _environment(stack: Stack) -> dict[str, str]:
 
 
 def _manage(stack: Stack, name: str, *arguments: str) -> Service:
-    command = _python(stack, str(stack.base_dir / "manage.py"), *arguments)
+    command = _python(str(stack.base_dir / "manage.py"), *arguments)
     return Service(name, command, environment=_environment(stack), folder=stack.base_dir)
 
 
@@ -185,7 +187,7 @@ def model_service(stack: Stack) -> Service:
     arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir), "--port", str(port)]
     return Service(
         "model",
-        _python(stack, *arguments),
+        _python(*arguments),
         environment={**_environment(stack), model_server.KEY_VARIABLE: key},
         folder=stack.base_dir,
         is_ready=partial(model_server.is_ready, port),
@@ -197,7 +199,7 @@ def worker_service(stack: Stack) -> Service:
     """The django-q2 cluster, restarted when it freezes."""
     return Service(
         "worker",
-        _python(stack, str(stack.base_dir / "manage.py"), "qcluster"),
+        _python(str(stack.base_dir / "manage.py"), "qcluster"),
         environment=_environment(stack),
         folder=stack.base_dir,
         ailment=WorkerHealth(partial(oldest_waiting_seconds, stack.database)),
@@ -211,7 +213,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
     return Service(
         name,
-        _python(stack, *arguments),
+        _python(*arguments, death_signal=signal.SIGTERM),
         environment=_environment(stack),
         folder=stack.base_dir,
         is_ready=partial(answers, stack.host, stack.port),

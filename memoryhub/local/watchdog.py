@@ -14,10 +14,12 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 GRACE_SECONDS = 4.0
 DATABASE_SECONDS = 15.0
+KILL_SECONDS = 5.0
 FAREWELL = "farewell"
 
 
@@ -48,36 +50,52 @@ def ended(group: int) -> str:
     return f"- {group} .\n"
 
 
-def _alive(group: int) -> bool:
-    """Whether a process of the group still runs; one that only waits to be reaped does not count."""
-    if not sys.platform.startswith("linux"):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, 0)
-            return True
-        return False
+def _states(groups: Iterable[int]) -> dict[int, bool]:
+    """Those of the process groups that still run, and whether their leader does. A process that only waits to be
+    reaped does not run."""
+    found: dict[int, bool] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, IndexError):
-                state, _parent, its_group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
-                if int(its_group) == group and state not in "ZX":
-                    return True
-    return False
+                state, _parent, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                if int(group) in groups and state not in "ZX":
+                    found[int(group)] = found.get(int(group), False) or entry.name == group
+    return found
 
 
-def end_groups(groups: dict[int, int], seconds: float) -> None:
-    """Send the leader of each group its signal, wait, and kill what is left of the groups."""
-    for group, stop_signal in groups.items():
+def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
+    """The same without /proc."""
+    found: dict[int, bool] = {}
+    for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getpgid(group) == group:
-                os.kill(group, stop_signal)
+            os.killpg(group, 0)
+            found[group] = True
+    return found
+
+
+def end_groups(groups: Mapping[int, int], seconds: float) -> None:
+    """Send the leader of each group its signal (0 for none), wait, and kill what is left of the groups.
+
+    A group whose leader is gone has nobody left to end it in order: it is killed at once.
+    """
+    states = _states if sys.platform.startswith("linux") else _states_elsewhere
     end = time.monotonic() + seconds
-    left = [group for group in groups if _alive(group)]
-    while left and time.monotonic() < end:
+    for group, leads in states(groups.keys()).items():
+        if leads:
+            _send(os.kill, group, groups[group])
+    while left := states(groups.keys()):
+        late = time.monotonic() > end
+        for group, leads in left.items():
+            if late or not leads:
+                _send(os.killpg, group, signal.SIGKILL)
+        if time.monotonic() > end + KILL_SECONDS:
+            return
         time.sleep(0.05)
-        left = [group for group in left if _alive(group)]
-    for group in left:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+
+
+def _send(how: Callable[[int, int], None], target: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        how(target, number)
 
 
 def main() -> None:
@@ -89,7 +107,9 @@ def main() -> None:
         children, farewell = read_children(list(sys.stdin))
         if farewell:
             return
-        end_groups({group: sig for group, (sig, last) in children.items() if not last}, GRACE_SECONDS)
+        # On Linux their death signal has told them already.
+        told = sys.platform.startswith("linux")
+        end_groups({group: 0 if told else sig for group, (sig, last) in children.items() if not last}, GRACE_SECONDS)
         end_groups({group: sig for group, (sig, last) in children.items() if last}, DATABASE_SECONDS)
         for path in files_to_remove:
             Path(path).unlink(missing_ok=True)

@@ -1,8 +1,9 @@
 """Finds a django-q2 cluster that looks alive but does no work.
 
-A worker that is killed while it waits for a job dies with the lock of the queue that all workers share: the cluster
-replaces it, yet nobody ever gets a job again. So any sudden loss among the cluster's processes is reason enough for
-a restart, and so are jobs that wait although a worker says that it is idle.
+A worker that is killed while it waits for a job dies with the lock of the queue that all workers share: the
+cluster replaces it, yet nobody ever gets a job again. The same goes for the processes that fill and empty the
+queues. So their loss is reason enough for a restart, and so are jobs that wait although a worker says that it is
+idle. A worker that is lost in the middle of a job holds no lock: the cluster replaces it, which is enough.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ class WorkerHealth:
     def __init__(self, oldest_waiting: Callable[[], float]) -> None:
         self._oldest_waiting = oldest_waiting
         self._cluster = 0
-        self._members: set[int] = set()
+        self._members: dict[int, str] = {}
         self._next_queue_check = 0.0
         self._stuck_since: float | None = None
 
     def __call__(self, cluster: int) -> str | None:
         members = cluster_members(cluster)
         if cluster != self._cluster:
-            self._cluster, self._members, self._stuck_since = cluster, set(), None
-        lost = self._members - members.keys()
-        self._members = set(members)
+            self._cluster, self._members, self._stuck_since = cluster, {}, None
+        lost = [pid for pid, title in self._members.items() if pid not in members and " processing " not in title]
+        self._members = members
         if lost:
-            return f"process {min(lost)} of it ended, and may have taken the queue's lock with it"
+            return f"process {lost[0]} of it ended, and may have taken the queue's lock with it"
         return self._stuck(members)
 
     def _stuck(self, members: Mapping[int, str]) -> str | None:
