@@ -26,7 +26,7 @@ install-dev: $(VENV)/.installed-dev
 
 $(VENV)/.made:
 	@found=; \
-	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14 python); do \
 		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
