@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memoryhub.llm import errors, onnx_embedder
+from memoryhub.llm import errors, onnx_embedder, registry
+from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.onnx_embedder import CACHED_TEXTS, MAX_TOKENS, OnnxEmbedder
 
 
@@ -138,26 +139,32 @@ def test_importing_it_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_forked_worker_embeds_too(embedder: OnnxEmbedder) -> None:
-    """django-q2 forks its workers, and the embedder's threads do not come along."""
-    from memoryhub.llm import registry
+FOR_THE_WORKER = [
+    f"memory {number} of a person who drinks tea " * 8 for number in range(32)
+]  # work for threads
 
+
+def test_a_forked_worker_embeds_too() -> None:
+    """django-q2 forks its workers, and the embedder's threads do not come along."""
     mine = registry.get_embedder()
     assert mine is not None
-    expected = mine.embed(["a note about tea"])
+    mine.embed(["loaded before the fork"])
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
-    worker = context.Process(target=lambda: results.put(_embed_in_worker()))
+    worker = context.Process(target=lambda: results.put(_embed_in_worker(mine)))
     worker.start()
     worker.join(30)
-    assert worker.exitcode == 0, "the worker hung or died"
-    np.testing.assert_allclose(results.get(), expected, atol=1e-4)
+    hung = worker.is_alive()
+    worker.kill()
+    worker.join()
+    assert not hung
+    assert worker.exitcode == 0
+    np.testing.assert_allclose(results.get(), mine.embed(FOR_THE_WORKER), atol=1e-4)
     assert registry.get_embedder() is mine
 
 
-def _embed_in_worker() -> object:
-    from memoryhub.llm import registry
-
+def _embed_in_worker(of_the_parent: Embedder) -> Vectors:
     found = registry.get_embedder()
     assert found is not None
-    return found.embed(["a note about tea"])
+    assert found is not of_the_parent, "it has no threads here and its lock may be held for ever"
+    return found.embed(FOR_THE_WORKER)
