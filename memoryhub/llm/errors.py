@@ -136,4 +136,4 @@ class EmbedderBadReply(EmbedderError):
 
 class EmbedderNotInstalled(EmbedderError):
     code = "embedder_not_installed"
-    sentence = "The built-in embedding model is not installed. Run: make install"
+    sentence = "The built-in embedding model is not installed. `make run` installs it."
