@@ -1,1 +1,1 @@
-"""The embedded default: Postgres, a small language model and the supervisor that runs everything. No Django here."""
+"""The embedded default: Postgres, a small language model and the supervisor that runs all. No Django here."""

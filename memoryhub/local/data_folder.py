@@ -13,8 +13,8 @@ class DataFolderError(Exception):
 def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
     """Make the data folder, `run/` and `logs/`, for this user only.
 
-    `passable` adds the permission to pass through (not to look around) for the ordinary user that Postgres is run
-    as when we are root.
+    `passable` adds the permission to pass through (not to look around) for the ordinary user that Postgres is
+    run as when we are root.
     """
     try:
         for folder in (data_dir, data_dir / "run", data_dir / "logs"):
@@ -26,6 +26,6 @@ def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
         probe.unlink()
     except OSError as error:
         raise DataFolderError(
-            f"Cannot write in {error.filename or data_dir} ({error.strerror}): set MEMORYHUB_DATA_DIR to a folder "
-            "that this user may write."
+            f"Cannot write in {error.filename or data_dir} ({error.strerror}): set MEMORYHUB_DATA_DIR to a "
+            "folder that this user may write."
         ) from error

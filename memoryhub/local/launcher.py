@@ -1,11 +1,11 @@
 """Become another program that cannot outlive its parent, as an ordinary user where asked.
 
-Run by path (`python -I -S launcher.py …`) between fork and exec, so that nothing has to happen in a `preexec_fn`.
-It keeps its process id: whoever starts it holds the id of the program it becomes.
+Run by path (`python -I -S launcher.py …`) between fork and exec, so that nothing has to happen in a
+`preexec_fn`. It keeps its process id: whoever starts it holds the id of the program it becomes.
 
-Why it exists: Postgres refuses to run as root, and the death signal (Linux) is cleared by a change of user, so both
-must be done here, in this order. A checkout that the ordinary user cannot enter (below /root, say) is reached by
-leaving the process one capability, "read and search any folder"; no permission on disk is changed.
+Why it exists: Postgres refuses to run as root, and the death signal (Linux) is cleared by a change of user,
+so both must be done here, in this order. A checkout that the ordinary user cannot enter (below /root, say) is
+reached by leaving the process one capability, "read and search any folder"; no permission on disk is changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PR_SET_KEEPCAPS = 8
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
 CAPABILITY_VERSION_3 = 0x20080522
-# Tried in this order: the first only reads; the second also writes, but is all that some containers leave to root.
+# Tried in this order: the first only reads; the second also writes, but is all that some containers leave us.
 CAP_DAC_READ_SEARCH = 2
 CAP_DAC_OVERRIDE = 1
 LAUNCH_FAILED = 125
@@ -39,7 +39,7 @@ def launch_command(
 ) -> list[str]:
     """`command` wrapped so that it gets `death_signal` when the calling process dies.
 
-    `run_as` is the account to change to (root only); `must_reach` are folders which that account has to enter.
+    `run_as` is the account to change to (root only); `must_reach` are folders which that account must enter.
     """
     wrapped = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
     wrapped += [f"--parent={os.getpid()}", f"--death-signal={int(death_signal)}"]
@@ -53,7 +53,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _hold_capabilities(held: int, retained: int) -> bool:
-    """Make the mask `held` effective and inheritable while `retained` stays permitted. False if that is not ours."""
+    """Make the mask `held` effective and inheritable while `retained` stays permitted. False if not ours."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     # effective, permitted, inheritable; the second three are the high 32 capabilities, all dropped
     data = (ctypes.c_uint32 * 6)(held, held | retained, held, 0, 0, 0)
@@ -90,8 +90,8 @@ def _can_use(path: Path, account: pwd.struct_passwd, *, overrides: bool) -> bool
 def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
     """Change from root to `account` for good, with the least that lets it use all of `must_reach`.
 
-    Raises PermissionError naming the first path that stays out of reach. Python's own files may be out of reach
-    afterwards, so nothing may be imported from here on.
+    Raises PermissionError naming the first path that stays out of reach. Python's own files may be out of
+    reach afterwards, so nothing may be imported from here on.
     """
     os.setgroups([account.pw_gid])
     os.setresgid(account.pw_gid, account.pw_gid, account.pw_gid)
@@ -138,10 +138,9 @@ def main() -> None:
         try:
             become(pwd.getpwnam(options.run_as), options.must_reach)
         except PermissionError as error:
-            print(
-                f"Started as root, Postgres has to run as an ordinary user, but {error}. Start as an ordinary user, "
-                "or set MEMORYHUB_DATA_DIR to a folder that this account can enter.",
-                file=sys.stderr,
+            sys.stderr.write(
+                f"Started as root, Postgres has to run as an ordinary user, but {error}. Start as an "
+                "ordinary user, or set MEMORYHUB_DATA_DIR to a folder that this account can enter.\n"
             )
             sys.exit(LAUNCH_FAILED)
     _die_with_parent(options.parent, options.death_signal)

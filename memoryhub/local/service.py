@@ -22,7 +22,7 @@ _console = threading.Lock()
 
 
 def say(name: str, text: str) -> None:
-    """One line on the console, after the name of the child that it comes from. A console that is gone is no error."""
+    """One line on the console, after the name of the child it comes from. A closed console is no error."""
     with _console, contextlib.suppress(OSError, ValueError):
         print(f"{name:<{NAME_WIDTH}} | {text}", flush=True)  # noqa: T201
 
@@ -83,7 +83,7 @@ class Child:
         return self.process.pid
 
     def _copy_output(self, process: subprocess.Popen[bytes]) -> None:
-        """Every line to the console and to a file of limited size, until all who can write to the pipe are gone."""
+        """Every line to the console and to a file of limited size, until all who can write to it are gone."""
         handler = logging.handlers.RotatingFileHandler(
             self._log_file, maxBytes=LOG_BYTES, backupCount=LOG_COPIES, encoding="utf-8", errors="replace"
         )
@@ -95,9 +95,9 @@ class Child:
                 handler.emit(logging.LogRecord(self.service.name, logging.INFO, "", 0, "%s", (line,), None))
 
     def exit_status(self) -> int | None:
-        """The status of a process that has ended, None while it runs. What is left of its group is killed first.
+        """The status of a process that has ended, None while it runs. What is left of its group is killed.
 
-        The group dies before its leader is reaped, since only then can the group's number not be somebody else's.
+        The group dies before its leader is reaped, since only then can the group's number not be reused.
         """
         process = self.process
         if process is None:
@@ -116,7 +116,7 @@ class Child:
             self._pump.join(1)
 
     def ask_to_stop(self) -> None:
-        """Send the stop signal, once, to the process alone: it ends its own children better than a signal would.
+        """Send the stop signal, once, to the process alone: it ends its own children better than we could.
 
         Once, because django-q2's handler of SIGTERM locks up when a second one interrupts it.
         """

@@ -38,7 +38,10 @@ class AddressInUse(Exception):
 
 @dataclass(frozen=True)
 class Stack:
-    """What to start, where. `database` are psycopg's connection settings; without `embedded_*` the part is elsewhere."""
+    """What to start, where.
+
+    `database` holds psycopg's connection settings. A part that is not `embedded_…` runs elsewhere.
+    """
 
     base_dir: Path
     data_dir: Path
@@ -58,7 +61,7 @@ class Stack:
 
 
 def run(stack: Stack) -> int:
-    """Start everything and keep it running until Ctrl-C or SIGTERM. The exit status; what is wrong is printed."""
+    """Start everything and keep it running until Ctrl-C or SIGTERM. The exit status; errors are printed."""
     try:
         make_data_folders(stack.data_dir)
         lock = RunLock(stack.data_dir, stack.address)
@@ -116,8 +119,8 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, where = min(found, key=lambda entry: entry[0] != socket.AF_INET)
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it: uvicorn takes a given socket for a local one and would not set it, and a streamed
-        # token would wait for the browser's acknowledgement of the one before.
+        # Connections inherit it: uvicorn takes a given socket for a local one and would not set it, and a
+        # streamed token would wait for the browser's acknowledgement of the one before.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind(where)
         listener.listen(2048)
@@ -136,8 +139,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _python(*arguments: str, death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], Sequence[str]]:
-    """The death signal comes once for every thread that the supervisor had: only a program that bears being told
-    several times may get another one than SIGKILL."""
+    """The death signal comes once for every thread that the supervisor had: only a program that bears being
+    told several times may get another one than SIGKILL.
+    """
     return lambda: launch_command([sys.executable, *arguments], death_signal=death_signal)
 
 

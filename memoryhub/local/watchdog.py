@@ -1,9 +1,9 @@
 """What a supervisor that is killed outright leaves behind: a small process that ends all the others.
 
-The supervisor starts it by path (`python -I -S watchdog.py …`, nothing of the project is imported, 9 MB) and writes
-one line for each child it starts or reaps. When the pipe closes without a farewell the supervisor is dead, and the
-children's process groups are ended: the rest first, the database last. A death signal alone would not do: it
-reaches children only, and a background worker is a grandchild.
+The supervisor starts it by path (`python -I -S watchdog.py …`, nothing of the project is imported, 9 MB) and
+writes one line for each child it starts or reaps. When the pipe closes without a farewell the supervisor is
+dead, and the children's process groups are ended: the rest first, the database last. A death signal alone
+would not do: it reaches children only, and a background worker is a grandchild.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FAREWELL = "farewell"
 
 
 def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
-    """From the supervisor's lines: process group → (signal that stops it, whether it goes last), and the farewell.
+    """From the supervisor's lines: process group → (its stop signal, whether it goes last); the farewell.
 
-    A line is `+ GROUP SIGNAL LAST` (LAST is 0 or 1), `- GROUP`, or the farewell. A line that was cut off is ignored.
+    A line is `+ GROUP SIGNAL LAST` (LAST is 0 or 1), `- GROUP`, or the farewell. A line cut off is ignored.
     """
     children: dict[int, tuple[int, bool]] = {}
     for line in lines:
@@ -51,8 +51,9 @@ def ended(group: int) -> str:
 
 
 def _states(groups: Iterable[int]) -> dict[int, bool]:
-    """Those of the process groups that still run, and whether their leader does. A process that only waits to be
-    reaped does not run."""
+    """Those of the process groups that still run, and whether their leader does. A process that only waits to
+    be reaped does not run.
+    """
     found: dict[int, bool] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -109,7 +110,9 @@ def main() -> None:
             return
         # On Linux their death signal has told them already.
         told = sys.platform.startswith("linux")
-        end_groups({group: 0 if told else sig for group, (sig, last) in children.items() if not last}, GRACE_SECONDS)
+        end_groups(
+            {group: 0 if told else sig for group, (sig, last) in children.items() if not last}, GRACE_SECONDS
+        )
         end_groups({group: sig for group, (sig, last) in children.items() if last}, DATABASE_SECONDS)
         for path in files_to_remove:
             Path(path).unlink(missing_ok=True)

@@ -2,8 +2,8 @@
 
 A worker that is killed while it waits for a job dies with the lock of the queue that all workers share: the
 cluster replaces it, yet nobody ever gets a job again. The same goes for the processes that fill and empty the
-queues. So their loss is reason enough for a restart, and so are jobs that wait although a worker says that it is
-idle. A worker that is lost in the middle of a job holds no lock: the cluster replaces it, which is enough.
+queues. So their loss is reason enough for a restart, and so are jobs that wait although a worker says that it
+is idle. A worker that is lost in the middle of a job holds no lock: the cluster replaces it, which is enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OLDEST_WAITING = "SELECT extract(epoch FROM now() - min(lock)) FROM django_q_orm
 
 
 def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
-    """How long the oldest job has waited for somebody to take it; 0 when none waits or the database is away."""
+    """How long the oldest job has waited for somebody to take it; 0 if none waits or the database is away."""
     try:
         with psycopg.connect(connect_timeout=3, **database) as connection:  # type: ignore[arg-type]
             row = connection.execute(OLDEST_WAITING).fetchone()
@@ -31,7 +31,7 @@ def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
 
 
 class WorkerHealth:
-    """Call it with the cluster's process id every second or so; it answers why the cluster must be restarted."""
+    """Call it with the cluster's process id every second or so; it answers why that must be restarted."""
 
     def __init__(self, oldest_waiting: Callable[[], float]) -> None:
         self._oldest_waiting = oldest_waiting
@@ -44,7 +44,9 @@ class WorkerHealth:
         members = cluster_members(cluster)
         if cluster != self._cluster:
             self._cluster, self._members, self._stuck_since = cluster, {}, None
-        lost = [pid for pid, title in self._members.items() if pid not in members and " processing " not in title]
+        lost = [
+            pid for pid, title in self._members.items() if pid not in members and " processing " not in title
+        ]
         self._members = members
         if lost:
             return f"process {lost[0]} of it ended, and may have taken the queue's lock with it"

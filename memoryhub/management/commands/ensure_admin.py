@@ -13,7 +13,7 @@ NAMES = ("ADMIN_USERNAME", "ADMIN_PASSWORD")
 
 
 class Command(BaseCommand):
-    help = "Make the administrator named by MEMORYHUB_ADMIN_USERNAME, _PASSWORD and _EMAIL if there is none of that name."
+    help = "Make the administrator of MEMORYHUB_ADMIN_USERNAME, _PASSWORD and _EMAIL unless it is there."
 
     def handle(self, *args: Any, **options: Any) -> None:
         environment = Environment("MEMORYHUB_")
@@ -24,8 +24,8 @@ class Command(BaseCommand):
         if not (username and password):
             missing = "MEMORYHUB_ADMIN_PASSWORD" if username else "MEMORYHUB_ADMIN_USERNAME"
             raise CommandError(
-                f"{missing} is not set. An administrator needs MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD "
-                "(MEMORYHUB_ADMIN_EMAIL is optional)."
+                f"{missing} is not set. An administrator needs MEMORYHUB_ADMIN_USERNAME and "
+                "MEMORYHUB_ADMIN_PASSWORD (MEMORYHUB_ADMIN_EMAIL is optional)."
             )
         users: Any = get_user_model()._default_manager
         if users.filter(username=username).exists():

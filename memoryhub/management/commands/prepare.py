@@ -1,4 +1,6 @@
-"""`manage.py prepare`: all that has to be done before the web server may start, in one process to save its start."""
+"""`manage.py prepare`: all that has to be done before the web server may start, in one process to save its
+start.
+"""
 
 from __future__ import annotations
 
