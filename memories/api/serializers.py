@@ -24,7 +24,7 @@ class MemoryJson(serializers.ModelSerializer[Memory]):
     expires_at = Moment(allow_null=True)
     scope = serializers.ChoiceField(choices=Scope.values)
     source_type = serializers.CharField(
-        help_text="user, model, auto_chat, auto_deep_think, auto_research, auto_compaction, import or a label."
+        help_text="user, model, auto_chat, auto_deep_think, auto_research, auto_compaction, import, or other."
     )
     source_chat_id = serializers.SerializerMethodField()
     source_message_id = serializers.SerializerMethodField()

@@ -70,7 +70,7 @@ class MemoryList(ApiView):
         errors=[404],
         writes=True,
         description="201 with the new memory. 200 with the existing one when it says nearly the same "
-        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret` for a credential.",
+        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential.",
         examples=[
             request_example(
                 "A fact", {"content": "Quarterly review meets every Thursday", "category": "fact"}

@@ -89,7 +89,7 @@ def documented(
     *,
     tag: str,
     operation: str,
-    answers: Mapping[int, Any],
+    answers: Mapping[Any, Any],
     body: Any = None,
     query: type[serializers.Serializer[Any]] | None = None,
     errors: Sequence[int] = (),
@@ -100,7 +100,7 @@ def documented(
     """Describe one method of a view.
 
     ``answers`` maps success codes to a serializer, None or an OpenApiResponse. ``errors`` adds to those that
-    follow by themselves: 401 always; 403 for writes; 400, 413, 415 and 422 with a body; 400 and 422 for pages.
+    follow by themselves: 401 always; 403 for writes; 400, 413, 415, 422 with a body; 400 and 422 for pages.
     """
     codes = {*READ_ERRORS, *errors}
     if writes:
@@ -111,7 +111,7 @@ def documented(
         codes.add(422)
     if query is not None and issubclass(query, PageQuery):
         codes.add(400)
-    responses: dict[int, Any] = {
+    responses: dict[Any, Any] = {
         code: OpenApiResponse(description="Done, nothing to return.") if kind is None else kind
         for code, kind in answers.items()
     }
@@ -181,14 +181,17 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
 
 class StrictBody(OpenApiSerializerExtension):
-    """Request bodies refuse fields they do not know."""
+    """Request bodies refuse fields they do not know, and what they require they require in a PATCH too."""
 
     target_class = "memoryhub.api.fields.Body"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        required = [name for name, field in self.target.fields.items() if field.required]
         schema["additionalProperties"] = False
+        if required:
+            schema["required"] = required
         return schema
 
 

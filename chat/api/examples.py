@@ -1,0 +1,52 @@
+"""Examples for the OpenAPI schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memories.api.examples import PERSON, RECEIPT
+
+CHAT: dict[str, Any] = {
+    "id": "chat_6zNx2TzB8mYw1RsX9vLcHn2C",
+    "workspace_id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
+    "title": "Deadlines",
+    "memory_enabled": True,
+    "is_private": False,
+    "is_temporary": False,
+    "created_by": PERSON,
+    "created_at": "2026-03-07T10:30:00.000000Z",
+    "updated_at": "2026-03-07T10:31:00.000000Z",
+}
+MESSAGE: dict[str, Any] = {
+    "id": "msg_9dLp2TzB8mYw1RsX9vLcHn1B",
+    "role": "user",
+    "content": "When is the deadline?",
+    "status": "done",
+    "author": PERSON,
+    "reply_to": None,
+    "model": "",
+    "memory_enabled": True,
+    "error": None,
+    "created_at": "2026-03-07T10:31:00.000000Z",
+    "finished_at": None,
+    "receipt": None,
+}
+ANSWER: dict[str, Any] = {
+    **MESSAGE,
+    "id": RECEIPT["message_id"],
+    "role": "assistant",
+    "content": "Your project deadline is March 15, 2026.",
+    "author": None,
+    "reply_to": MESSAGE["id"],
+    "model": "SmolLM2-135M-Instruct",
+    "finished_at": "2026-03-07T10:31:02.000000Z",
+    "receipt": RECEIPT,
+}
+TURN = {"message": MESSAGE, "answer": ANSWER}
+EVENTS = (
+    'event: message\ndata: {"message": {"id": "msg_9dLp…", …}, "answer": {"id": "msg_3tYv…", …}}\n\n'
+    'event: token\ndata: {"text": "Your project "}\n\n'
+    'event: token\ndata: {"text": "deadline is March 15, 2026."}\n\n'
+    'event: receipt\ndata: {"message_id": "msg_3tYv…", "items": […], …}\n\n'
+    'event: done\ndata: {"id": "msg_3tYv…", "content": "Your project deadline is March 15, 2026.", …}\n\n'
+)

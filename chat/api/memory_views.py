@@ -1,0 +1,137 @@
+"""The memories of one chat, over REST."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat.access import get_chat, get_message
+from chat.actions import remember_message
+from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody
+from memories import gate
+from memories.access import get_memory
+from memories.api import examples
+from memories.api.queries import described, memory_json
+from memories.api.serializers import MemoryChanges, MemoryJson, SavedMemoryJson
+from memories.api.views import saved_response
+from memories.extraction.run import rerun
+from memories.models import Memory
+from memoryhub.api.docs import answer_example, documented, request_example
+from memoryhub.api.views import ApiView
+from memoryhub.errors import NotFound
+from workspaces.models import Role
+
+
+class ChatMemoryCreate(ApiView):
+    @documented(
+        "Remember a message or a text",
+        tag="chat memories",
+        operation="chat_memories_create",
+        answers={201: SavedMemoryJson, 200: SavedMemoryJson},
+        body=ChatMemoryBody,
+        errors=[404],
+        writes=True,
+        description="At least one of `messageId` and `content`. The memory belongs to the chat's workspace. "
+        "200 with `duplicate: true` when it is known already; 422 with code `secret` for a credential.",
+        examples=[
+            request_example("A message", {"messageId": "msg_3tYv6TzB8mYw1RsX9vLcHn5F"}),
+            request_example("A text", {"content": "The project deadline is March 15, 2026"}),
+            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
+            answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
+            examples.SECRET,
+        ],
+    )
+    def post(self, request: Request, chat_id: str) -> Response:
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR)
+        body = self.body(ChatMemoryBody)
+        now = timezone.now()
+        if "messageId" in body:
+            _, message = get_message(self.person, chat_id, body.pop("messageId"), need=Role.EDITOR)
+            return saved_response(remember_message(message, by=self.person, now=now, **body))
+        body.pop("synthesize")  # rewrites a message; there is none
+        draft = gate.Draft(
+            workspace=chat.workspace, author=self.person, source_chat_id=chat.public_id, **body
+        )
+        return saved_response(gate.save_memory(draft, by=self.person, now=now))
+
+
+class ChatMemoryList(ApiView):
+    @documented(
+        "List the memories of a chat",
+        tag="chat memories",
+        operation="chat_memories_list",
+        answers={200: ChatMemoriesJson},
+        errors=[404],
+        description="Those that came from this chat, newest first, all at once.",
+        examples=[answer_example("All of them", {"memories": [examples.MEMORY]})],
+    )
+    def get(self, request: Request, chat_id: str) -> Response:
+        chat = get_chat(self.person, chat_id)
+        memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
+        return Response({"memories": MemoryJson(described(memories), many=True).data})
+
+
+class ChatMemoryView(ApiView):
+    """One memory, found inside the chat it came from."""
+
+    def memory(self, chat_id: str, memory_id: str) -> Memory:
+        chat = get_chat(self.person, chat_id)
+        memory = get_memory(self.person, memory_id, need=Role.EDITOR)
+        if memory.source_chat_id != chat.public_id:
+            raise NotFound("There is no such memory in this chat.")
+        return memory
+
+
+class ChatMemoryDetail(ChatMemoryView):
+    @documented(
+        "Change a memory of a chat",
+        tag="chat memories",
+        operation="chat_memories_update",
+        answers={200: MemoryJson},
+        body=MemoryChanges,
+        errors=[404, 409],
+        writes=True,
+        description="What is left out stays. New content is embedded anew. 409 when the key is taken.",
+        examples=[
+            request_example("New content", {"content": "The project deadline is April 1, 2026"}),
+            answer_example("Changed", examples.MEMORY),
+            examples.SECRET,
+        ],
+    )
+    def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        memory = self.memory(chat_id, memory_id)
+        changes = self.body(MemoryChanges)
+        return Response(memory_json(gate.edit_memory(memory, by=self.person, now=timezone.now(), **changes)))
+
+    @documented(
+        "Delete a memory of a chat",
+        tag="chat memories",
+        operation="chat_memories_delete",
+        answers={204: None},
+        errors=[404],
+        writes=True,
+        description="Gone from every list, count and recall at once; the workspace's `restore` undoes it.",
+    )
+    def delete(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        gate.delete_memory(self.memory(chat_id, memory_id), by=self.person, now=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RerunExtraction(ChatMemoryView):
+    @documented(
+        "Run the extraction of a memory again",
+        tag="chat memories",
+        operation="chat_memories_rerun_extraction",
+        answers={202: MemoryJson},
+        errors=[404, 409],
+        writes=True,
+        description="Makes the summary, and content that was synthesised, anew from the source message. "
+        "Runs in the background: the answer is the memory as it is now. 409 when it has no source message.",
+        examples=[answer_example("Under way", examples.MEMORY, code=202)],
+    )
+    def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        memory = self.memory(chat_id, memory_id)
+        rerun(memory, by=self.person, now=timezone.now())
+        return Response(memory_json(memory), status=status.HTTP_202_ACCEPTED)

@@ -1,0 +1,144 @@
+"""The JSON of chats and messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message
+from memories.api.serializers import MemoryJson, ReceiptJson
+from memories.models import Receipt
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
+from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
+from workspaces.api.serializers import PersonJson
+
+MODES = ["chat"]
+
+
+class ChatJson(serializers.ModelSerializer[Chat]):
+    id = serializers.CharField(source="public_id")
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    title = serializers.CharField(help_text="Empty until it is named, by you or by its first message.")
+    memory_enabled = serializers.BooleanField(
+        allow_null=True, help_text="The Memory chip: true, false, or null for each person's own default."
+    )
+    created_by = PersonJson()
+    created_at = Moment()
+    updated_at = Moment(source="active_at", help_text="When it was last written in.")
+
+    class Meta:
+        model = Chat
+        fields = [
+            "id",
+            "workspace_id",
+            "title",
+            "memory_enabled",
+            "is_private",
+            "is_temporary",
+            "created_by",
+            "created_at",
+            "updated_at",
+        ]
+
+
+class MessageErrorJson(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class MessageJson(serializers.ModelSerializer[Message]):
+    """Wants ``receipts``, by message id, in its context."""
+
+    id = serializers.CharField(source="public_id")
+    # A pattern, since the schema names enums after their field, and "role" is a member's already.
+    role = serializers.RegexField(r"^(user|assistant)$", help_text="user or assistant.")
+    content = serializers.CharField()
+    author = PersonJson(allow_null=True, help_text="null for answers.")
+    reply_to = serializers.SerializerMethodField(help_text="For answers: the id of the message answered.")
+    model = serializers.CharField(help_text="For answers: the model that wrote it.")
+    memory_enabled = serializers.BooleanField(help_text="Whether automatic memory was on in this turn.")
+    error = serializers.SerializerMethodField(help_text="Why an answer failed, or null.")
+    created_at = Moment()
+    finished_at = Moment(allow_null=True)
+    receipt = serializers.SerializerMethodField(help_text="What the answer recalled, or null.")
+
+    class Meta:
+        model = Message
+        fields = [
+            "id",
+            "role",
+            "content",
+            "status",
+            "author",
+            "reply_to",
+            "model",
+            "memory_enabled",
+            "error",
+            "created_at",
+            "finished_at",
+            "receipt",
+        ]
+
+    def get_reply_to(self, message: Message) -> str | None:
+        return message.reply_to.public_id if message.reply_to else None
+
+    @extend_schema_field(MessageErrorJson(allow_null=True))
+    def get_error(self, message: Message) -> dict[str, str] | None:
+        if not message.error_code and not message.error:
+            return None
+        return {"code": message.error_code, "message": message.error}
+
+    @extend_schema_field(ReceiptJson(allow_null=True))
+    def get_receipt(self, message: Message) -> Any:
+        receipts: dict[str, Receipt] = self.context["receipts"]
+        receipt = receipts.get(message.public_id)
+        return ReceiptJson(receipt).data if receipt else None
+
+
+class TurnJson(serializers.Serializer[Any]):
+    message = MessageJson()
+    answer = MessageJson()
+
+
+class ChatMemoriesJson(serializers.Serializer[Any]):
+    memories = MemoryJson(many=True)
+
+
+class ChatChanges(Body):
+    title = Text(max_length=TITLE_LENGTH, required=False)
+    memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
+    is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")
+
+
+class ChatBody(ChatChanges):
+    title = Text(max_length=TITLE_LENGTH, allow_blank=True, required=False)
+    workspace_id = Text(max_length=32, required=False, help_text="Left out: your own workspace.")
+    is_temporary = Flag(required=False, help_text="true: nothing is recalled, extracted or kept.")
+
+
+class MessageBody(Body):
+    content = Text(max_length=MESSAGE_LENGTH)
+    memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
+    stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
+    mode = Choice(MODES, default="chat")
+
+
+class RetryBody(Body):
+    stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
+
+
+class ChatMemoryBody(Body):
+    """``messageId`` is written as in the dashboard's API that this one follows."""
+
+    messageId = Text(max_length=32, required=False, help_text="The message to remember.")
+    content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")
+    category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
+    synthesize = Flag(default=False, help_text="true: the model rewrites the message into one statement.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "messageId" not in attrs and "content" not in attrs:
+            wanted = "At least one of messageId and content is needed."
+            raise serializers.ValidationError({"messageId": wanted, "content": wanted})
+        return attrs

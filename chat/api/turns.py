@@ -1,0 +1,97 @@
+"""A turn as a client sees it: all at once, or as server-sent events while it is being written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection
+from django.http import StreamingHttpResponse
+from rest_framework import status
+from rest_framework.response import Response
+
+from chat.api.serializers import MessageJson
+from chat.models import Message
+from chat.stream import follow
+from memories.receipts import receipts_for
+from workspaces.models import User
+
+
+def messages_json(messages: list[Message], user: User) -> list[Any]:
+    """These messages with what they recalled, as far as this person may see it. Costs two queries."""
+    receipts = receipts_for([message.public_id for message in messages], user)
+    return list(MessageJson(messages, many=True, context={"receipts": receipts}).data)
+
+
+def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
+    asked, answered = messages_json([message, answer], user)
+    return {"message": asked, "answer": answered}
+
+
+def turn_response(
+    message: Message, answer: Message, user: User, *, stream: bool
+) -> Response | StreamingHttpResponse:
+    """The turn as events, or 201 with all of it when it is done. It goes on if the client goes away."""
+    if stream:
+        response = StreamingHttpResponse(_events(message, answer, user), content_type="text/event-stream")
+        response["Cache-Control"] = "no-store"
+        response["X-Accel-Buffering"] = "no"  # proxies must not collect the events
+        return response
+    _release_connection()
+    async_to_sync(_wait)(answer.public_id)
+    return Response(turn_json(message, load(answer), user), status=status.HTTP_201_CREATED)
+
+
+def load(answer: Message) -> Message:
+    """An answer as it is stored now."""
+    return Message.objects.select_related("author", "reply_to").get(pk=answer.pk)
+
+
+async def _wait(answer_id: str) -> None:
+    async with aclosing(follow(answer_id)) as events:
+        async for event in events:
+            if event.kind in {"done", "error"}:
+                return
+
+
+async def _events(message: Message, answer: Message, user: User) -> AsyncIterator[str]:
+    yield _sse("message", await _reading(turn_json)(message, answer, user))
+    async with aclosing(follow(answer.public_id)) as events:
+        async for event in events:
+            if event.kind != "done":
+                yield _sse(event.kind, event.data)
+            if event.kind == "error":
+                return
+    done = await _reading(_final)(answer, user)
+    if done["receipt"]:
+        yield _sse("receipt", done["receipt"])
+    yield _sse("done", done)
+
+
+def _final(answer: Message, user: User) -> Any:
+    return messages_json([load(answer)], user)[0]
+
+
+def _reading(function: Any) -> Any:
+    """Run a function that reads the database off the event loop; the idling stream keeps no connection."""
+
+    def read(*args: Any) -> Any:
+        try:
+            return function(*args)
+        finally:
+            _release_connection()
+
+    return sync_to_async(read)
+
+
+def _release_connection() -> None:
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def _sse(event: str, data: Any) -> str:
+    """One event, its data as ASCII JSON: one line, and whole even where a model cut a character in two."""
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n"

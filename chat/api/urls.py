@@ -1,0 +1,30 @@
+"""``/chat/api/chats…`` and ``/chat/api/{chat}/…``"""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+
+import memoryhub.api.ids  # noqa: F401  registers the path converters
+from chat.api import memory_views, views
+from memoryhub.api.views import NoSuchRoute
+
+CHAT = "<chat_id:chat_id>"
+MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
+MEMORY = f"{CHAT}/memories/<mem_id:memory_id>"
+
+app_name = "chat_api"
+urlpatterns = [
+    path("chats", views.ChatList.as_view(), name="chats"),
+    path(f"chats/{CHAT}", views.ChatDetail.as_view(), name="chat"),
+    path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
+    path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),
+    path(f"{MESSAGE}/stop", views.MessageStop.as_view(), name="stop"),
+    path(f"{MESSAGE}/retry", views.MessageRetry.as_view(), name="retry"),
+    path(f"{MESSAGE}/receipt", views.MessageReceipt.as_view(), name="receipt"),
+    path(f"{CHAT}/memory", memory_views.ChatMemoryCreate.as_view(), name="memory_create"),
+    path(f"{CHAT}/memories", memory_views.ChatMemoryList.as_view(), name="memories"),
+    path(MEMORY, memory_views.ChatMemoryDetail.as_view(), name="memory"),
+    path(f"{MEMORY}/rerun-extraction", memory_views.RerunExtraction.as_view(), name="rerun_extraction"),
+    # The last one mounted below /chat/api/: whatever none of the routes above took.
+    re_path(r"", NoSuchRoute.as_view(), name="no_such_route"),
+]

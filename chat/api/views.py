@@ -1,0 +1,305 @@
+"""Chats and their messages, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat import actions
+from chat.access import get_chat, get_message
+from chat.api import examples
+from chat.api.serializers import (
+    ChatBody,
+    ChatChanges,
+    ChatJson,
+    MessageBody,
+    MessageJson,
+    RetryBody,
+    TurnJson,
+)
+from chat.api.turns import load, messages_json, turn_response
+from chat.models import Chat, Message
+from memories.api.examples import RECEIPT
+from memories.api.serializers import ReceiptJson
+from memories.receipts import receipt_for
+from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.views import ApiView
+from memoryhub.errors import NotFound
+from memoryhub.ids import PATTERN
+from workspaces.access import default_workspace, get_workspace
+from workspaces.models import Role, User, Workspace
+
+EVENTS = OpenApiResponse(
+    response=OpenApiTypes.STR,
+    description="`stream: true` (the default): server-sent events (`text/event-stream`). `message` has the "
+    "stored message and the empty answer; `token` a piece of `text`; `restart`: the text begins anew; "
+    "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",
+    examples=[OpenApiExample("Events", value=examples.EVENTS, media_type="text/event-stream")],
+)
+TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJson}
+
+
+class ChatQuery(PageQuery):
+    workspace_id = serializers.CharField(required=False, help_text="Only this workspace's chats.")
+
+
+def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:
+    """For ids from a query or body, which no path converter has looked at."""
+    if not PATTERN.fullmatch(workspace_id):
+        raise NotFound("There is no such workspace, or it is not yours to see.")
+    return get_workspace(user, workspace_id, need=need)
+
+
+class ChatList(ApiView):
+    @documented(
+        "List chats",
+        tag="chats",
+        operation="chats_list",
+        answers={200: page_of(ChatJson, "Chat")},
+        query=ChatQuery,
+        errors=[404],
+        description="Those you may see, the one written in last first. Temporary chats are not listed. "
+        "A chat that is written in while you page moves to the front.",
+        examples=[
+            answer_example("A page", {"items": [examples.CHAT], "next_cursor": None, "has_more": False})
+        ],
+    )
+    def get(self, request: Request) -> Response:
+        query = self.query(ChatQuery)
+        chats = Chat.objects.visible_to(self.person).live().listed().select_related("workspace", "created_by")
+        if "workspace_id" in query:
+            chats = chats.filter(workspace=workspace_or_404(self.person, query["workspace_id"]))
+        page = paged(
+            request,
+            chats,
+            keys=["active_at", "id"],
+            descending=True,
+            list_name=f"chats {query.get('workspace_id', '')} of {self.person.public_id}",
+            shape=lambda rows: ChatJson(rows, many=True).data,
+        )
+        return Response(page)
+
+    @documented(
+        "Begin a chat",
+        tag="chats",
+        operation="chats_create",
+        answers={201: ChatJson},
+        body=ChatBody,
+        errors=[404],
+        writes=True,
+        description="Without `workspace_id` it belongs to your own workspace.",
+        examples=[
+            request_example("A chat", {"title": "Deadlines", "memory_enabled": True}),
+            answer_example("Begun", examples.CHAT, code=201),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        body = self.body(ChatBody)
+        if "workspace_id" in body:
+            workspace = workspace_or_404(self.person, body.pop("workspace_id"), need=Role.EDITOR)
+        else:
+            workspace = default_workspace(self.person)
+        chat = actions.create_chat(workspace=workspace, by=self.person, now=timezone.now(), **body)
+        return Response(ChatJson(chat).data, status=status.HTTP_201_CREATED)
+
+
+class ChatDetail(ApiView):
+    @documented(
+        "Look at a chat",
+        tag="chats",
+        operation="chats_get",
+        answers={200: ChatJson},
+        errors=[404],
+        examples=[answer_example("A chat", examples.CHAT)],
+    )
+    def get(self, request: Request, chat_id: str) -> Response:
+        return Response(ChatJson(get_chat(self.person, chat_id)).data)
+
+    @documented(
+        "Change a chat",
+        tag="chats",
+        operation="chats_update",
+        answers={200: ChatJson},
+        body=ChatChanges,
+        errors=[404, 409],
+        writes=True,
+        description="What is left out stays. `is_private` is its creator's to change.",
+        examples=[
+            request_example("A new title", {"title": "Plans"}),
+            answer_example("Changed", examples.CHAT),
+        ],
+    )
+    def patch(self, request: Request, chat_id: str) -> Response:
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR)
+        changes = self.body(ChatChanges)
+        with transaction.atomic():  # all of it or nothing
+            if "title" in changes:
+                actions.rename_chat(chat, title=changes["title"], by=self.person)
+            if "memory_enabled" in changes:
+                actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
+            if "is_private" in changes:
+                actions.set_private(chat, is_private=changes["is_private"], by=self.person)
+        return Response(ChatJson(get_chat(self.person, chat_id)).data)
+
+    @documented(
+        "Delete a chat",
+        tag="chats",
+        operation="chats_delete",
+        answers={204: None},
+        errors=[404],
+        writes=True,
+        description="Its creator or an owner of the workspace. `restore` brings it back; its memories stay.",
+    )
+    def delete(self, request: Request, chat_id: str) -> Response:
+        actions.delete_chat(
+            get_chat(self.person, chat_id, need=Role.EDITOR), by=self.person, now=timezone.now()
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ChatRestore(ApiView):
+    @documented(
+        "Restore a deleted chat",
+        tag="chats",
+        operation="chats_restore",
+        answers={200: ChatJson},
+        errors=[404],
+        writes=True,
+        description="Its creator or an owner of the workspace.",
+        examples=[answer_example("Restored", examples.CHAT)],
+    )
+    def post(self, request: Request, chat_id: str) -> Response:
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
+        actions.restore_chat(chat, by=self.person, now=timezone.now())
+        return Response(ChatJson(get_chat(self.person, chat_id)).data)
+
+
+class MessageList(ApiView):
+    @documented(
+        "List the messages of a chat",
+        tag="messages",
+        operation="messages_list",
+        answers={200: page_of(MessageJson, "Message")},
+        query=PageQuery,
+        errors=[404],
+        description="Oldest first. An answer being written has the status `streaming` and its text so far.",
+        examples=[
+            answer_example(
+                "A page",
+                {"items": [examples.MESSAGE, examples.ANSWER], "next_cursor": None, "has_more": False},
+            )
+        ],
+    )
+    def get(self, request: Request, chat_id: str) -> Response:
+        chat = get_chat(self.person, chat_id)
+        page = paged(
+            request,
+            chat.messages.select_related("author", "reply_to"),
+            keys=["id"],
+            descending=False,
+            list_name=f"messages of {chat.public_id}",
+            shape=lambda rows: messages_json(rows, self.person),
+        )
+        return Response(page)
+
+    @documented(
+        "Say something",
+        tag="messages",
+        operation="messages_create",
+        answers=TURN_ANSWERS,
+        body=MessageBody,
+        errors=[404, 409],
+        writes=True,
+        description="One turn. If you go away the answer is written all the same. An answer that failed has "
+        "the status `failed` and says why. 409 while another answer is being written in this chat.",
+        examples=[
+            request_example("A question", {"content": "When is the deadline?", "stream": False}),
+            answer_example("The turn", examples.TURN, code=201),
+        ],
+    )
+    def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR)
+        body = self.body(MessageBody)
+        turn = actions.begin_turn(
+            chat,
+            content=body["content"],
+            memory_enabled=body.get("memory_enabled"),
+            by=self.person,
+            now=timezone.now(),
+        )
+        return turn_response(turn.message, turn.answer, self.person, stream=body["stream"])
+
+
+class MessageView(ApiView):
+    """One message, found inside its chat."""
+
+    def message(self, chat_id: str, message_id: str, need: Role = Role.EDITOR) -> Message:
+        return get_message(self.person, chat_id, message_id, need=need)[1]
+
+
+class MessageStop(MessageView):
+    @documented(
+        "Stop an answer",
+        tag="messages",
+        operation="messages_stop",
+        answers={200: MessageJson},
+        errors=[404],
+        writes=True,
+        description="The text so far is kept. The answer may still say `streaming` for a moment. "
+        "An answer that is finished stays as it is.",
+        examples=[answer_example("The answer", {**examples.ANSWER, "status": "stopped"})],
+    )
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response:
+        answer = self.message(chat_id, message_id)
+        actions.stop_answer(answer, by=self.person, now=timezone.now())
+        return Response(messages_json([load(answer)], self.person)[0])
+
+
+class MessageRetry(MessageView):
+    @documented(
+        "Answer again",
+        tag="messages",
+        operation="messages_retry",
+        answers=TURN_ANSWERS,
+        body=RetryBody,
+        errors=[404, 409],
+        writes=True,
+        description="The answer is written anew in place of the old one.",
+        examples=[
+            request_example("Wait for it", {"stream": False}),
+            answer_example("The turn", examples.TURN, code=201),
+        ],
+    )
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
+        answer = self.message(chat_id, message_id)
+        body = self.body(RetryBody)
+        answer = load(actions.retry_answer(answer, by=self.person, now=timezone.now()))
+        assert answer.reply_to is not None, "an answer replies to a message"
+        return turn_response(answer.reply_to, answer, self.person, stream=body["stream"])
+
+
+class MessageReceipt(MessageView):
+    @documented(
+        "What an answer recalled",
+        tag="messages",
+        operation="messages_receipt",
+        answers={200: ReceiptJson},
+        errors=[404],
+        description="The memories it used and those it left out, with scores and reasons. Memories that were "
+        "deleted since are not in it. 404 when nothing was recalled.",
+        examples=[answer_example("A receipt", RECEIPT)],
+    )
+    def get(self, request: Request, chat_id: str, message_id: str) -> Response:
+        receipt = receipt_for(self.message(chat_id, message_id, Role.VIEWER).public_id, self.person)
+        if receipt is None:
+            raise NotFound("Nothing was recalled for this message.")
+        return Response(ReceiptJson(receipt).data)
