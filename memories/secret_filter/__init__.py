@@ -1,8 +1,9 @@
 """Find credentials in text, so that none is ever stored.
 
-Pure and linear: every quantifier is bounded or can only start where the previous attempt ended, so a megabyte of
-hostile text costs about as much per byte as a megabyte of prose (tests/bench/bench_secret_filter.py measures it).
-The finding says what kind of credential it is and where it stands; the credential itself is never kept or returned.
+Pure and linear: every quantifier is bounded or can only start where the previous attempt ended, so a megabyte
+of hostile text costs about as much per byte as a megabyte of prose (tests/bench/bench_secret_filter.py
+measures it). The finding says what kind of credential it is and where it stands; the credential itself is
+never kept or returned.
 """
 
 from memories.secret_filter.assignments import find_assignment
@@ -16,8 +17,8 @@ __all__ = ["Finding", "find_secret"]
 def find_secret(text: str) -> Finding | None:
     """Return the first credential found in `text`, or None. Positions count characters of `text` as given.
 
-    Recognisable shapes (a GitHub token, a private key, a URL with a password) are looked for first, then values that
-    are called a secret by the words before them ("password = …", "API key: …").
+    Recognisable shapes (a GitHub token, a private key, a URL with a password) are looked for first, then
+    values that are called a secret by the words before them ("password = …", "API key: …").
     """
     folded = fold(text)
     finding = find_shape(folded) or find_assignment(folded)

@@ -5,16 +5,24 @@ import unicodedata
 
 _CHUNK = 64  # NFKD sorts runs of combining marks in quadratic time; short chunks keep the whole linear
 
-# Characters that show nothing: soft hyphen, combining joiner, fillers, zero-width and bidi controls, tags, selectors.
+# Characters that show nothing: soft hyphen, combining joiner, fillers, zero-width and bidi controls, tags,
+# selectors.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _COMBINING = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+# Signs that stand for whole words and never for a part of a credential; some would grow to eighteen
+# characters.
+_WORD_SIGNS = re.compile("[\u3200-\u33ff\ufb50-\ufdff]")
 _ESCAPE = re.compile(r"\\[nrt]|\\/|\\u00[2-7][0-9a-fA-F]")
+# Cyrillic and Greek letters that are drawn like Latin ones, and the dashes, quotes and colons of typography.
 _LOOKALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТХУаеѕіјорсхуԁһӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧο‐‑‒–—−＿∶꞉․“”„‘’«»",
-    'ABESIJKMHOPCTXYaesijopcxydhlABEZHIKMNOPTYXo------_::."""\'\'""',
+    "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"
+    "\u0430\u0435\u0455\u0456\u0458\u043e\u0440\u0441\u0445\u0443\u0501\u04bb\u04cf"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
+    "\u2010\u2011\u2012\u2013\u2014\u2212\u2236\ua789\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019",
+    'ABESIJKMHOPCTXYaesijopcxydhlABEZHIKMNOPTYXo------::"""""\'\'',
 )
 
 
@@ -27,9 +35,11 @@ def _unescape(match: re.Match[str]) -> str:
 
 def fold(text: str) -> str:
     """Return `text` with invisible characters and accents gone, compatibility forms (full-width letters) and
-    look-alike letters made ASCII, and the escapes of JSON strings resolved. Plain ASCII comes back unchanged."""
+    look-alike letters made ASCII, and the escapes of JSON strings resolved. Plain ASCII comes back
+    unchanged.
+    """
     if not text.isascii():
-        visible = _INVISIBLE.sub("", text)
+        visible = _WORD_SIGNS.sub("*", _INVISIBLE.sub("", text))
         chunks = (visible[at : at + _CHUNK] for at in range(0, len(visible), _CHUNK))
         text = "".join([unicodedata.normalize("NFKD", chunk) for chunk in chunks])
         text = _COMBINING.sub("", text).translate(_LOOKALIKES)

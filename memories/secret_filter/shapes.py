@@ -1,8 +1,8 @@
 """Credentials that can be told by their own shape, wherever they stand.
 
 The kinds and lengths follow what their issuers document and what public scanners (gitleaks, detect-secrets,
-trufflehog) look for. All rules are compiled into one expression, grouped by first character, so that each position of
-a text is looked at once however many rules there are.
+trufflehog) look for. All rules are compiled into one expression, grouped by first character, so that each
+position of a text is looked at once however many rules there are.
 """
 
 import base64
@@ -13,8 +13,10 @@ from memories.secret_filter.finding import Finding
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 
-# (kind, expression). Rules may start only where no letter or digit stands before them; those whose body could hold
-# their own start say with a look-behind that they begin a whole token. A minimum length is a bit under the issuer's,
+# (kind, expression). Rules may start only where no letter or digit stands before them; those whose body
+# could hold
+# their own start say with a look-behind that they begin a whole token. A minimum length is a bit under the
+# issuer's,
 # so that a key cut short by a careless copy is still recognised.
 _RULES: tuple[tuple[str, str], ...] = (
     # model providers
@@ -208,8 +210,9 @@ _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/
 
 
 def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]:
-    """One expression for all rules. Rules that begin with the same character form one branch: the parser takes the
-    shared character out in front, so most branches are left after a single comparison."""
+    """One expression for all rules. Rules that begin with the same character form one branch: the parser
+    takes the shared character out in front, so most branches are left after a single comparison.
+    """
     branches: dict[str, list[str]] = {}
     for number, (_, rule) in enumerate(rules):
         first = rule[0] if rule[0].isalnum() else str(number)

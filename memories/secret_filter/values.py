@@ -3,70 +3,94 @@
 import math
 import re
 
+from memories.secret_filter.names import any_of
+
 # Stand-ins that documentation and code use where a real value would stand.
 _PLACEHOLDER = re.compile(
-    r"[$<{\[(%#@&\\].*|[*x.\-_•·?#0]{3,}|(?:n/a|none|null|nil|true|false|undefined|tbd|todo|xxx+)|"
+    r"[<{\[(].*|\$[{(].*|\$[A-Za-z_]+|%(?:\(.*|[A-Za-z_]+%?)|&[a-z_]+|[*x.\-_•·?#0]{3,}|(?:n/a|none|null|"
+    r"nil|true|false|undefined|tbd|todo|xxx+)|"
     r"(?:your|my|the|some|an?|example|sample|dummy|fake|insert|enter|put|replace)[-_].*|"
-    r".*(?:redacted|placeholder|your[-_]?(?:password|token|key|secret|api)|_here|-here)",
+    r".*\.\.\.",
     re.IGNORECASE,
 )
+_STAND_IN = re.compile(
+    r"redacted|placeholder|your[-_]?(?:password|token|key|secret|api)|[_-]here\Z", re.IGNORECASE
+)
 _NAMES_ITSELF = re.compile(
-    r"(?:[a-z]{1,12}[_.-]?)?(?:password|passwd|passphrase|pwd|pass|secret|token|key|credentials?|value|str|string)s?",
+    r"(?:[a-z]{1,12}[_.-]?)?(?:password|passwd|passphrase|pwd|pass|secret|token|key|credentials?|value|"
+    r"str|string)s?",
     re.I,
+)
+_TYPES = any_of(
+    """await new not if return lambda func function async const let var str string bool int bytes char varchar
+    text any optional"""
 )
 _CODE = re.compile(
-    r"[A-Za-z_][\w.]{0,60}[(\[].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:[(\[].*)?|(?:os|process|env|config|settings|self|this)\..*|"
-    r"(?:await|new|not|if|return|lambda|func|function|async|const|let|var|str|string|bool|int|bytes|char|varchar|text|any|optional)(?![a-z]).*",
+    r"[A-Za-z_][\w.]{0,60}[(\[].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:[(\[].*)?"
+    rf"|(?:os|process|env|config|settings|self|this)\..*|(?:{_TYPES})(?:[|\[(].*)?",
     re.IGNORECASE | re.DOTALL,
 )
-_PATH = re.compile(
-    r"(?:\.{0,2}/|~/|[A-Za-z]:\\|https?:)|.*\.(?:py|js|ts|json|ya?ml|txt|md|html?|pem|key|env|com|org|net|io)$",
-    re.I,
+_STANDARDS = any_of(
+    """sha md aes rsa oauth bcrypt scrypt argon pbkdf base utf http web ipv rfc iso ed x hs rs es erc v mfa
+    2fa 1password tls ssl windows win ios android python postgres mp covid gpt phase step version level
+    chapter page part
+    """
+)
+_TECHNICAL = re.compile(rf"(?:{_STANDARDS})[-_ ]?[0-9]|1password", re.IGNORECASE)
+_FILE = any_of("py js ts json ya?ml txt md html? pem key env com org net io")
+_PATH = re.compile(rf"(?:\.{{0,2}}/|~/|[A-Za-z]:\\|https?:)|.*\.(?:{_FILE})$", re.IGNORECASE)
+_DURATION = re.compile(
+    r"[0-9]{1,4}(?:st|nd|rd|th|s|x|am|pm|min|mins|h|hrs|hours|days|chars|characters|digits|letters|-\w+)",
+    re.IGNORECASE,
 )
 _STATUS = frozenset(
-    "done changed change reset required optional string text yes no true false null none unknown forgotten forgot expired "
-    "invalid incorrect wrong correct hidden redacted removed empty blank missing set unset tbd todo same default any "
-    "undefined encrypted hashed protected stored saved okay weak strong updated ready disabled enabled needed field input "
-    "here below above check please sent confirmed accepted rejected failed success successful succeeded unchanged pending "
-    "works working fixed compromised leaked secure insecure long short safe unsafe complete completed good great perfect "
-    "never always sometimes maybe everything nothing something anything varchar bytes boolean integer number login "
-    "authentication security privacy logout username email account profile settings options help bearer basic jwt".split()
-)
-_STOPWORDS = frozenset(
-    "the and must should has have not you your for with that this from are was can will need needs use using when were "
-    "been its our their they them then than but did does don just only also too very who what where why how all".split()
+    any_of(
+        """done changed change reset required optional string text yes no true false null none unknown
+        forgotten forgot expired invalid incorrect wrong correct hidden redacted removed empty blank
+        missing set unset tbd todo same default any undefined encrypted hashed protected stored saved okay
+        weak strong updated ready disabled enabled needed field input here below above check please sent
+        confirmed accepted rejected failed success successful succeeded unchanged pending works working
+        fixed compromised leaked secure insecure long short safe unsafe complete completed good great
+        perfect never always sometimes maybe everything nothing something anything varchar bytes boolean
+        integer number login authentication security privacy logout username email account profile settings
+        options help bearer basic jwt
+        """
+    ).split("|")
 )
 _WORDY = re.compile(
     r"(?:[A-Z]?[a-z]+|[A-Z]{1,8}[a-z]?|[A-Za-z][a-z]*[0-9]{1,4}|v?[0-9]{1,6}|[0-9]{1,3}[A-Za-z]{1,5})"
 )
+_NEXT_FIELD = re.compile(r"[,;|]|&(?=\w+=)")
+_ENCODED_QUOTE = re.compile(r"%22|&quot;|&#39;")
 _SEPARATORS = re.compile(r"[-_./:+,@]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
-_IDENTIFIER = re.compile(r".?(?:[A-Z0-9_]{5,}|.*[a-z0-9][_-][a-z].*|.*[a-z][A-Z].*)", re.DOTALL)
-_UNIT_AFTER = re.compile(
-    r"[\s-]*(?:char|letter|digit|symbol|day|week|month|year|hour|minute|second|time|attempt|word|bit|byte)",
-    re.I,
+_IDENTIFIER = re.compile(
+    r"^--|[A-Z0-9]_[A-Z0-9]|[a-z0-9]_[a-z]|[a-z][A-Z]|(?:client|api|access|auth|private|app)-[a-z]|(?i:x-)[A-Za-z]"
 )
 
 
 def trim(value: str, *, quoted: bool) -> str:
     """Cut from a raw value what belongs to the sentence or the code around it."""
     if not quoted:
-        value = re.split(r"[,;|]|&(?=\w+=)|%22|&quot;", value, maxsplit=1)[0]
-    value = re.split(r"%22|&quot;", value, maxsplit=1)[0].rstrip("\\")
-    stripped = value.rstrip(".,;:!?*_") if not quoted else value
-    while (
-        stripped
-        and stripped[-1] in ")]}"
-        and stripped.count(stripped[-1]) > stripped.count({")": "(", "]": "[", "}": "{"}[stripped[-1]])
-    ):
-        stripped = stripped[:-1].rstrip(".,;:")
-    return stripped
+        value = _NEXT_FIELD.split(value, maxsplit=1)[0]
+    value = _ENCODED_QUOTE.split(value, maxsplit=1)[0].rstrip("\\")
+    if quoted:
+        return value
+    value = value.rstrip(".,;:!?*_")
+    for opening, closing in ("()", "[]", "{}"):
+        while value.endswith(closing) and value.count(closing) > value.count(opening):
+            value = value[:-1].rstrip(".,;:")
+    return value
 
 
 def is_placeholder(value: str) -> bool:
     """True for a stand-in such as <token>, ${TOKEN}, ****** or your-key-here."""
-    return bool(_PLACEHOLDER.fullmatch(value)) or bool(_NAMES_ITSELF.fullmatch(value))
+    return bool(
+        _PLACEHOLDER.fullmatch(value)
+        or _STAND_IN.search(value)
+        or _NAMES_ITSELF.fullmatch(value.rstrip("=:"))
+    )
 
 
 def is_code(value: str, rest: str) -> bool:
@@ -84,14 +108,14 @@ def is_status(value: str) -> bool:
     return value.lower() in _STATUS
 
 
+def is_technical(value: str) -> bool:
+    """True for names of algorithms, standards and products that mix letters with digits."""
+    return bool(_TECHNICAL.match(value))
+
+
 def is_identifier(name: str) -> bool:
     """True when a name is written as in code (API_KEY, client_secret, accessToken) and not as in speech."""
-    return bool(_IDENTIFIER.fullmatch(name))
-
-
-def is_passphrase(words: str) -> bool:
-    """True for four or more words that make no sentence."""
-    return not _STOPWORDS & set(re.split("[ -]", words))
+    return bool(_IDENTIFIER.search(name))
 
 
 def ends_statement(rest: str) -> bool:
@@ -100,7 +124,9 @@ def ends_statement(rest: str) -> bool:
 
 
 def is_mixed(value: str, *, at_least: int) -> bool:
-    """True when letters are mixed with digits or symbols, as in hunter2 or S!mple, but not in well-known or time."""
+    """True when letters are mixed with digits or symbols, as in hunter2 or S!mple, but not in well-known or
+    time.
+    """
     if len(value) < at_least or is_path(value):
         return False
     has_letter = any(char.isalpha() for char in value)
@@ -108,24 +134,23 @@ def is_mixed(value: str, *, at_least: int) -> bool:
     has_symbol = any(char in "!@#$%^&*+=?~|" for char in value[:-1])
     if not has_letter:
         return has_digit and has_symbol and len(value) >= 6
-    if re.fullmatch(
-        r"[0-9]{1,4}(?:st|nd|rd|th|s|x|am|pm|min|mins|h|hrs|hours|days|chars|characters|digits|letters|-\w+)",
-        value,
-        re.I,
-    ):
+    if _DURATION.fullmatch(value):
         return False
     return has_digit or has_symbol
 
 
 def is_word(value: str) -> bool:
-    """True when every part of the value is a word, a number or a word with a short number (oauth2, user-v2-settings)."""
+    """True when every part of the value is a word, a number or a word with a short number (oauth2,
+    user-v2-settings).
+    """
     parts = [part for chunk in _SEPARATORS.split(value) for part in _CAMEL.split(chunk) if part]
     return all(_WORDY.fullmatch(part) for part in parts)
 
 
 def is_random(value: str, *, at_least: int) -> bool:
-    """True when a value of enough characters looks drawn by chance: no words, many different characters, and either
-    letters with digits, or letters in both cases that make no camelCase."""
+    """True when a value of enough characters looks drawn by chance: no words, many different characters, and
+    either letters with digits, or letters in both cases that make no camelCase.
+    """
     if len(value) < at_least or is_path(value):
         return False
     has_digit = any(char.isdigit() for char in value)
