@@ -129,7 +129,7 @@ class ChatAdmin(ReadOnlyAdmin):
         live = list(rows.filter(deleted_at=None).select_related("workspace", "created_by"))
         already = rows.count() - len(live)
         for chat in live:
-            actions.delete_chat(_with_role(chat), by=chat.created_by, now=timezone.now())
+            actions.delete_chat(chat, by=chat.created_by, now=timezone.now())
         rest = f", {counted(already, 'was', 'were')} already" if already else ""
         yield f"{counted(len(live), 'chat', 'chats')} deleted{rest}.", messages.SUCCESS
 
@@ -140,13 +140,9 @@ class ChatAdmin(ReadOnlyAdmin):
         gone = list(rows.filter(deleted_at__isnull=False).select_related("workspace", "created_by"))
         in_use = rows.count() - len(gone)
         for chat in gone:
-            actions.restore_chat(_with_role(chat), by=chat.created_by, now=timezone.now())
+            actions.restore_chat(chat, by=chat.created_by, now=timezone.now())
         rest = f", {counted(in_use, 'was', 'were')} not deleted" if in_use else ""
         yield f"{counted(len(gone), 'chat', 'chats')} restored{rest}.", messages.SUCCESS
-
-
-def _with_role(chat: Chat) -> Any:
-    return chat
 
 
 @admin.register(Message)

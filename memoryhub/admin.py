@@ -1,8 +1,8 @@
 """What every admin page shares: lists that cost the same at a hundred and at a hundred thousand rows.
 
-Django's admin counts twice for each list, selects every column and lists every related row as a filter choice. Here
-a count stops at a bound and is estimated above it, a list selects what it shows, and a filter over a long table is
-a search box.
+Django's admin counts twice for each list, selects every column and offers all related rows as choices of
+a filter. Here a count stops at a bound and is estimated above it, a list selects what it shows, and a filter
+over a long table is a search box.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class LeanAdmin(admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Saves through the domain. What it refuses appears in the form, in a second round that saves nothing."""
+        """Saves through the domain. What it refuses appears in the form, in a second round."""
         try:
             return self.save_or_show(request, object_id, form_url, extra_context)
         except DomainError as refusal:
@@ -274,7 +274,7 @@ class AutocompleteFilter(admin.ListFilter):
 
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
-    """The rows with this public id; ``fields`` says in which column a prefix lies. Other text finds nothing."""
+    """The rows with this public id; ``fields`` says in which column a prefix lies. Else nothing."""
     text = text.strip()
     if not text:
         return rows
@@ -301,7 +301,7 @@ def action(label: str, permission: str) -> Callable[[Action], Any]:
         def run(self: LeanAdmin, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
             keys = list(queryset.order_by().values_list("pk", flat=True)[: AT_ONCE + 1])
             if len(keys) > AT_ONCE:
-                text = f"More than {AT_ONCE:,} {self.many} at once: nothing was done. Narrow the list down first."
+                text = f"More than {AT_ONCE:,} {self.many} at once: nothing was done. Narrow the list down."
                 self.message_user(request, text, messages.ERROR)
                 return
             rows = self.model._default_manager.filter(pk__in=keys).order_by("pk")

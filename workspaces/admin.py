@@ -1,4 +1,4 @@
-"""People and workspaces. Staff act by Django's permissions; the rules of ``workspaces.actions`` hold for them too."""
+"""People and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions``."""
 
 from __future__ import annotations
 

@@ -168,8 +168,8 @@ class MemoryAdmin(LeanAdmin):
     def save_or_show(
         self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: dict[str, Any] | None
     ) -> HttpResponse:
-        # Without the transaction that Django's changeform_view puts around it: the gate asks the embedder first
-        # and opens its own.
+        # Without the transaction that Django's changeform_view puts around it: the gate asks the embedder
+        # first and opens its own.
         return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined]
 
     def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:

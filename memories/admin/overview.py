@@ -1,7 +1,7 @@
 """The first screen of the admin: is anything waiting, is anything broken, what is growing.
 
-Every number leads to the list behind it, is shown only to who may see that list, and costs an index lookup that
-stops counting at a bound.
+Every number leads to the list behind it, is shown only to who may see that list, and costs an index lookup
+that stops counting at a bound.
 """
 
 from __future__ import annotations
