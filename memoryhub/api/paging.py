@@ -22,6 +22,13 @@ class BadCursor(Malformed):
     default_message = "This cursor does not belong to this list. Leave it out to start from the beginning."
 
 
+class Cursor(serializers.CharField):
+    """Any text: what is not a cursor of the list is refused as such (400), whatever else is wrong with it."""
+
+    def run_validators(self, value: Any) -> None:
+        return None
+
+
 class PageQuery(serializers.Serializer[Any]):
     """``?limit=&cursor=`` of every list."""
 
@@ -35,8 +42,10 @@ class PageQuery(serializers.Serializer[Any]):
             f"Must be a whole number from 1 to {MAX_LIMIT}.",
         ),
     )
-    cursor = serializers.CharField(
-        required=False, help_text="`next_cursor` of the page before. Opaque: do not make or change one."
+    cursor = Cursor(
+        required=False,
+        allow_blank=True,
+        help_text="`next_cursor` of the page before. Opaque: do not make or change one.",
     )
 
 
@@ -54,7 +63,7 @@ def paged(
     ``keys`` are the fields that order the list, the last one unique. ``list_name`` ties a cursor to its list:
     used on another, it is refused. ``shape`` turns the rows of the page into JSON.
     """
-    query = PageQuery(data=request.query_params)
+    query = PageQuery(data=request.query_params.dict())
     query.is_valid(raise_exception=True)
     limit = query.validated_data["limit"]
     salt = f"cursor {list_name}"

@@ -49,7 +49,7 @@ class ApiView(APIView):
 
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
         """The checked query parameters."""
-        return self._checked(kind, self.request.query_params)
+        return self._checked(kind, self.request.query_params.dict())
 
     def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
         serializer = kind(data=data)

@@ -1,0 +1,50 @@
+"""A JSON client for the tests of the REST doors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from workspaces.models import User
+
+API = "/chat/api"
+
+
+class Api:
+    """``Api(person).post("workspaces", {...})``; without a person nobody is signed in."""
+
+    def __init__(self, person: User | None = None) -> None:
+        self.client = Client()
+        if person is not None:
+            self.client.force_login(person)
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.client.get(f"{API}/{path}", query)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        return self.client.post(f"{API}/{path}", body or {}, content_type="application/json")
+
+    def patch(self, path: str, body: Any) -> Any:
+        return self.client.patch(f"{API}/{path}", body, content_type="application/json")
+
+    def delete(self, path: str) -> Any:
+        return self.client.delete(f"{API}/{path}")
+
+    def raw(self, method: str, path: str, body: bytes | str, content_type: str = "application/json") -> Any:
+        return self.client.generic(method, f"{API}/{path}", body, content_type=content_type)
+
+    def pages(self, path: str, **query: Any) -> list[list[Any]]:
+        """Every page of a list, from the first to the last."""
+        found, cursor = [], None
+        while True:
+            page = self.get(path, **query, **({"cursor": cursor} if cursor else {})).json()
+            found.append(page["items"])
+            cursor = page["next_cursor"]
+            assert page["has_more"] == (cursor is not None)
+            if cursor is None:
+                return found
+
+
+def error_of(response: Any) -> dict[str, Any]:
+    return response.json()["error"]

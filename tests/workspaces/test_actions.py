@@ -1,0 +1,152 @@
+"""Changes to workspaces and members: who may, and that a workspace is never left without an owner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
+from tests.conftest import Cast
+from tests.factories import make_memory, make_user, make_workspace
+from workspaces import actions
+from workspaces.access import default_workspace, role_in
+from workspaces.models import Membership, Role, User, Workspace
+
+
+@pytest.mark.django_db
+def test_create_workspace_makes_its_maker_the_owner() -> None:
+    person = make_user()
+    workspace = actions.create_workspace(name="  Launch\n plan ", description=" spring ", by=person)
+    assert (workspace.name, workspace.description) == ("Launch plan", "spring")
+    assert role_in(person, workspace) == Role.OWNER
+    assert not workspace.is_default
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["", "   ", "x" * 121, "a\0b", "a\ud800b"])
+def test_create_workspace_refuses_names_that_cannot_be_stored(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        actions.create_workspace(name=name, by=make_user())
+    assert "name" in refused.value.fields
+    assert not Workspace.objects.exists()
+
+
+def test_update_workspace_changes_only_what_is_passed(cast: Cast) -> None:
+    actions.update_workspace(cast.workspace, by=cast.owner, description="New")
+    cast.workspace.refresh_from_db()
+    assert (cast.workspace.name, cast.workspace.description) == ("Shared", "New")
+
+
+CHANGES: list[Callable[[Cast, User], object]] = [
+    lambda cast, by: actions.update_workspace(cast.workspace, by=by, name="Mine"),
+    lambda cast, by: actions.delete_workspace(cast.workspace, by=by),
+    lambda cast, by: actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=by),
+    lambda cast, by: actions.change_role(cast.workspace, user=cast.viewer, role="editor", by=by),
+    lambda cast, by: actions.remove_member(cast.workspace, user=cast.owner, by=by),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_only_owners_change_a_workspace(cast: Cast, change: Callable[[Cast, User], object]) -> None:
+    before = list(Membership.objects.values_list("user", "role"))
+    for person, error in ((cast.editor, Forbidden), (cast.viewer, Forbidden), (cast.stranger, NotFound)):
+        with pytest.raises(error):
+            change(cast, person)
+    assert list(Membership.objects.values_list("user", "role")) == before
+    assert Workspace.objects.get(pk=cast.workspace.pk).name == "Shared"
+
+
+def test_delete_workspace_takes_what_is_in_it(cast: Cast) -> None:
+    memory = make_memory("The launch is in May", by=cast.owner, workspace=cast.workspace)
+    actions.delete_workspace(cast.workspace, by=cast.owner)
+    assert not Workspace.objects.filter(name="Shared").exists()
+    assert not type(memory).objects.filter(pk=memory.pk).exists()
+
+
+def test_default_workspace_stays_and_keeps_its_person(cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    actions.add_member(own, user=cast.editor, role="owner", by=cast.owner)
+    for change in (
+        lambda: actions.delete_workspace(own, by=cast.owner),
+        lambda: actions.remove_member(own, user=cast.owner, by=cast.editor),
+        lambda: actions.remove_member(own, user=cast.owner, by=cast.owner),
+        lambda: actions.change_role(own, user=cast.owner, role="viewer", by=cast.editor),
+    ):
+        with pytest.raises(Conflict):
+            change()
+    assert default_workspace(cast.owner) == own
+
+
+def test_add_member_refuses_who_is_in_already(cast: Cast) -> None:
+    with pytest.raises(Conflict) as refused:
+        actions.add_member(cast.workspace, user=cast.viewer, role="owner", by=cast.owner)
+    assert refused.value.code == "already_member"
+    assert role_in(cast.viewer, cast.workspace) == Role.VIEWER
+
+
+def test_add_member_refuses_unknown_roles_and_closed_accounts(cast: Cast) -> None:
+    with pytest.raises(Invalid) as refused:
+        actions.add_member(cast.workspace, user=cast.stranger, role="king", by=cast.owner)
+    assert "owner, editor, viewer" in refused.value.fields["role"]
+    cast.stranger.is_active = False
+    with pytest.raises(Invalid):
+        actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+
+
+def test_last_owner_neither_leaves_nor_steps_down(cast: Cast) -> None:
+    with pytest.raises(Conflict):
+        actions.remove_member(cast.workspace, user=cast.owner, by=cast.owner)
+    with pytest.raises(Conflict):
+        actions.change_role(cast.workspace, user=cast.owner, role="editor", by=cast.owner)
+    actions.change_role(cast.workspace, user=cast.editor, role="owner", by=cast.owner)
+    actions.remove_member(cast.workspace, user=cast.owner, by=cast.owner)
+    assert role_in(cast.owner, cast.workspace) is None
+
+
+def test_anybody_may_leave(cast: Cast) -> None:
+    actions.remove_member(cast.workspace, user=cast.viewer, by=cast.viewer)
+    assert role_in(cast.viewer, cast.workspace) is None
+
+
+def test_strangers_cannot_be_removed(cast: Cast) -> None:
+    with pytest.raises(NotFound):
+        actions.remove_member(cast.workspace, user=cast.stranger, by=cast.owner)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_owners_stepping_down_at_once_leave_one() -> None:
+    owners = [make_user("ann"), make_user("ben")]
+    workspace = make_workspace(owner=owners[0])
+    Membership.objects.create(workspace=workspace, user=owners[1], role=Role.OWNER)
+    start = threading.Barrier(2)
+    refused: list[DomainError] = []
+
+    def step_down(person: User) -> None:
+        start.wait()
+        try:
+            actions.change_role(workspace, user=person, role="viewer", by=person)
+        except DomainError as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=step_down, args=[person]) for person in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [type(error) for error in refused] == [Conflict]
+    assert Membership.objects.filter(workspace=workspace, role=Role.OWNER).count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("answer", [True, False])
+def test_set_memory_default_stores_the_answer(answer: bool) -> None:
+    person = make_user()
+    assert person.memory_default is None
+    actions.set_memory_default(person, answer)
+    person.refresh_from_db()
+    assert person.memory_default is answer

@@ -1,0 +1,177 @@
+"""Workspaces and members over REST."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from tests.api import API, Api, error_of
+from tests.conftest import Cast
+from tests.factories import make_memory, make_user, make_workspace
+from workspaces.access import default_workspace
+from workspaces.models import Membership, Role, Workspace
+
+
+@pytest.mark.django_db
+def test_list_begins_with_the_own_workspace_made_on_first_sight() -> None:
+    page = Api(make_user()).get("workspaces").json()
+    assert [(item["name"], item["is_default"], item["role"]) for item in page["items"]] == [
+        ("Personal", True, "owner")
+    ]
+    assert page["next_cursor"] is None
+    assert page["has_more"] is False
+
+
+def test_get_shows_role_and_counts_of_what_the_asker_may_see(cast: Cast) -> None:
+    make_memory("The launch is in May", by=cast.owner, workspace=cast.workspace)
+    gone = make_memory("The launch is in June", by=cast.owner, workspace=cast.workspace)
+    gone.deleted_at = datetime.now(UTC)
+    gone.save()
+    shown = Api(cast.viewer).get(f"workspaces/{cast.workspace.public_id}").json()
+    assert shown["id"] == cast.workspace.public_id
+    assert (shown["role"], shown["member_count"], shown["memory_count"]) == ("viewer", 3, 1)
+    assert shown["created_at"].endswith("Z")
+    assert datetime.fromisoformat(shown["created_at"]) == cast.workspace.created_at
+
+
+@pytest.mark.django_db
+def test_create_answers_201_with_the_workspace() -> None:
+    person = make_user()
+    made = Api(person).post("workspaces", {"name": "Launch", "description": "Spring"})
+    assert made.status_code == 201
+    assert made.json()["name"] == "Launch"
+    assert made.json()["role"] == "owner"
+    assert made.json()["member_count"] == 1
+    assert Workspace.objects.visible_to(person).filter(public_id=made.json()["id"]).exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": None}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": ["a"]}, "name"),
+        ({"name": "x" * 121}, "name"),
+        ({"name": "a", "description": "x" * 2001}, "description"),
+        ({"name": "a", "default_of": 1}, "default_of"),
+        ({"name": "a", "id": "ws_x"}, "id"),
+    ],
+)
+def test_create_names_the_wrong_field(body: dict[str, object], field: str) -> None:
+    refused = Api(make_user()).post("workspaces", body)
+    assert refused.status_code == 422
+    assert error_of(refused)["code"] == "invalid"
+    assert list(error_of(refused)["fields"]) == [field]
+
+
+def test_patch_changes_what_is_sent(cast: Cast) -> None:
+    changed = Api(cast.owner).patch(f"workspaces/{cast.workspace.public_id}", {"description": "New"}).json()
+    assert (changed["name"], changed["description"]) == ("Shared", "New")
+
+
+def test_delete_answers_204_and_the_workspace_is_gone(cast: Cast) -> None:
+    api = Api(cast.owner)
+    deleted = api.delete(f"workspaces/{cast.workspace.public_id}")
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert api.get(f"workspaces/{cast.workspace.public_id}").status_code == 404
+
+
+def test_delete_of_the_own_workspace_is_a_conflict(cast: Cast) -> None:
+    refused = Api(cast.owner).delete(f"workspaces/{default_workspace(cast.owner).public_id}")
+    assert refused.status_code == 409
+    assert error_of(refused)["code"] == "default_workspace"
+
+
+def test_members_are_added_changed_and_removed(cast: Cast) -> None:
+    api, members = Api(cast.owner), f"workspaces/{cast.workspace.public_id}/members"
+    added = api.post(members, {"username": "sam", "role": "editor"})
+    assert added.status_code == 201
+    assert added.json() | {"joined_at": ""} == {
+        "id": cast.stranger.public_id,
+        "username": "sam",
+        "role": "editor",
+        "joined_at": "",
+    }
+    member = f"{members}/{cast.stranger.public_id}"
+    assert api.patch(member, {"role": "viewer"}).json()["role"] == "viewer"
+    assert api.delete(member).status_code == 204
+    names = [item["username"] for item in api.get(members).json()["items"]]
+    assert names == ["olive", "eddie", "vera"]
+
+
+def test_members_refusals_say_why(cast: Cast) -> None:
+    api, members = Api(cast.owner), f"workspaces/{cast.workspace.public_id}/members"
+    assert "no such person" in error_of(api.post(members, {"username": "nobody"}))["fields"]["username"]
+    assert error_of(api.post(members, {"username": "vera"}))["code"] == "already_member"
+    unknown_role = error_of(api.post(members, {"username": "sam", "role": "king"}))
+    assert unknown_role["fields"] == {"role": "Must be one of owner, editor, viewer."}
+    last = api.patch(f"{members}/{cast.owner.public_id}", {"role": "viewer"})
+    assert (last.status_code, error_of(last)["code"]) == (409, "last_owner")
+    assert api.patch(f"{members}/{cast.stranger.public_id}", {"role": "viewer"}).status_code == 404
+
+
+def test_a_member_may_leave(cast: Cast) -> None:
+    api = Api(cast.viewer)
+    me = f"workspaces/{cast.workspace.public_id}/members/{cast.viewer.public_id}"
+    assert api.delete(me).status_code == 204
+    assert api.get(f"workspaces/{cast.workspace.public_id}").status_code == 404
+
+
+@pytest.mark.django_db
+def test_pages_of_workspaces_hold_each_once() -> None:
+    person = make_user()
+    default_workspace(person)
+    for number in range(6):
+        make_workspace(owner=person, name=f"Workspace {number}")
+    pages = Api(person).pages("workspaces", limit=3)
+    assert [len(page) for page in pages] == [3, 3, 1]
+    assert len({item["id"] for page in pages for item in page}) == 7
+
+
+def test_lists_cost_the_same_for_one_row_and_for_many(
+    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    default_workspace(cast.owner)
+    for number in range(5):
+        make_workspace(owner=cast.owner, name=f"Workspace {number}")
+        Membership.objects.create(workspace=cast.workspace, user=make_user(), role=Role.VIEWER)
+    api = Api(cast.owner)
+    with django_assert_num_queries(4):  # session, person, own workspace, the page
+        assert len(api.get("workspaces").json()["items"]) == 7
+    with django_assert_num_queries(4):  # session, person, workspace, the page
+        assert len(api.get(f"workspaces/{cast.workspace.public_id}/members").json()["items"]) == 8
+
+
+@pytest.mark.django_db
+def test_nobody_signed_in_gets_json_or_as_a_browser_the_login_page() -> None:
+    nobody = Client()
+    refused = nobody.get(f"{API}/workspaces")
+    assert refused.status_code == 401
+    assert error_of(refused)["code"] == "not_signed_in"
+    browser = nobody.get(f"{API}/workspaces?limit=5", headers={"accept": "text/html,application/json;q=0.9"})
+    assert browser.status_code == 302
+    assert browser["Location"] == f"/accounts/login/?next={API}/workspaces%3Flimit%3D5"
+    script = nobody.get(f"{API}/workspaces", headers={"accept": "application/json, text/html"})
+    assert script.status_code == 401
+
+
+@pytest.mark.django_db
+def test_a_signed_in_browser_gets_json() -> None:
+    api = Api(make_user())
+    shown = api.client.get(f"{API}/workspaces", headers={"accept": "text/html"})
+    assert (shown.status_code, shown["Content-Type"]) == (200, "application/json")
+
+
+@pytest.mark.django_db
+def test_writing_without_the_csrf_token_is_refused() -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(make_user())
+    refused = strict.post(f"{API}/workspaces", {"name": "Launch"}, content_type="application/json")
+    assert refused.status_code == 403
+    assert error_of(refused)["code"] == "csrf"
