@@ -91,8 +91,9 @@ class EmbeddedPostgres:
         """A folder of Postgres's own, mode 0700."""
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        owners = {os.getuid()} | ({self.account.pw_uid} if self.account else set())
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners:
+        ours = folder.is_relative_to(self.data_dir)
+        owners = {os.getuid(), self.account.pw_uid if self.account else os.getuid()}
+        if not stat.S_ISDIR(found.st_mode) or not (ours or found.st_uid in owners):
             raise PostgresError(
                 f"{folder} is not a folder of this user: remove it, or choose another MEMORYHUB_DATA_DIR."
             )
@@ -187,8 +188,8 @@ class EmbeddedPostgres:
     def clear_leftovers(self) -> None:
         """End what a killed run left behind: a server still alive, then its orphans that hold its memory.
 
-        Only for the holder of the run lock, since nobody else's server can be alive then. A stale pid file
-        needs no help: Postgres replaces it when no living process of its own stands behind it.
+        Only for the holder of the run lock, since nobody else's server can be alive then. The pid file goes too:
+        Postgres would believe it when its number has meanwhile been given to another process of this user.
         """
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
             if not _end(
@@ -196,8 +197,9 @@ class EmbeddedPostgres:
             ):
                 break
         # Orphans notice the loss by themselves, unless they are in the middle of a long query.
-        psutil.wait_procs(self._processes(), timeout=ORPHAN_SECONDS)
-        _end(self._processes(), signal.SIGKILL)
+        _wait_for_end(self._processes(), ORPHAN_SECONDS)
+        if not _end(self._processes(), signal.SIGKILL):
+            (self.cluster / "postmaster.pid").unlink(missing_ok=True)
 
     def _processes(self) -> list[psutil.Process]:
         """All that Postgres runs for this cluster works inside its folder; only the server names it."""
@@ -276,7 +278,24 @@ def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-    return bool(psutil.wait_procs(processes, timeout=STOP_SECONDS)[1])
+    return not _wait_for_end(processes, STOP_SECONDS)
+
+
+def _wait_for_end(processes: list[psutil.Process], seconds: float) -> bool:
+    """Whether all of them ended in time; one that only waits to be reaped has ended."""
+    end = time.monotonic() + seconds
+    while any(map(_runs, processes)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:

