@@ -1,0 +1,260 @@
+"""Every page of the admin against every kind of person, and what its lists share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django_q.models import Failure, OrmQ, Schedule, Success
+from django_q.signing import SignedPackage
+from django_q.tasks import async_task
+
+from chat.models import Chat, Message
+from memories.models import Extraction, Memory, Receipt
+from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
+from tests.factories import make_chat, make_memory, make_message, make_user
+from workspaces.models import User, Workspace
+
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+OURS = [User, Workspace, Chat, Message, Memory, Extraction, Receipt]
+NOT_ADDED_HERE = {Chat, Message, Extraction, Receipt, Success, Failure, OrmQ}
+HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
+HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "\x00", "the", "-1", "\u202e"]
+
+pytestmark = pytest.mark.django_db
+
+
+def url(model: Any, page: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def superuser() -> User:
+    return make_user("root", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def looker() -> User:
+    """Staff who may look at everything and change nothing."""
+    user = make_user("looker", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    return user
+
+
+@pytest.fixture
+def newcomer() -> User:
+    """Staff without any permission."""
+    return make_user("newcomer", is_staff=True)
+
+
+@pytest.fixture
+def everything() -> dict[Any, Any]:
+    """One row of everything that is looked at."""
+    user = make_user("olive")
+    memory = make_memory("The kettle is green", user)
+    chat = make_chat(user, title="Kettles")
+    message = make_message(chat, "Which kettle?")
+    place = {"workspace": memory.workspace, "user": user}
+    extraction = Extraction.objects.create(
+        **place,
+        chat_id=chat.public_id,
+        message_id=message.public_id,
+        source_type="auto_chat",
+        next_attempt_at=timezone.now(),
+    )
+    receipt = Receipt.objects.create(**place, message_id=message.public_id, ranking="hybrid", threshold=0.3)
+    receipt.items.create(memory=memory, position=1, score=0.9, content=memory.content, used=True)
+    return {
+        User: user,
+        Workspace: memory.workspace,
+        Chat: chat,
+        Message: message,
+        Memory: memory,
+        Extraction: extraction,
+        Receipt: receipt,
+    }
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_superusers_see_every_list(model: Any, superuser: User) -> None:
+    client = signed_in(superuser)
+    assert client.get(url(model, "changelist")).status_code == 200
+    assert client.get(url(model, "add")).status_code == (403 if model in NOT_ADDED_HERE else 200)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_staff_who_may_look_may_not_add(model: Any, looker: User) -> None:
+    client = signed_in(looker)
+    assert client.get(url(model, "changelist")).status_code == 200
+    assert client.get(url(model, "add")).status_code == 403
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_staff_without_permissions_see_no_list(model: Any, newcomer: User) -> None:
+    client = signed_in(newcomer)
+    assert client.get(url(model, "changelist")).status_code == 403
+    assert client.get(url(model, "add")).status_code == 403
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_ordinary_people_and_strangers_are_sent_to_sign_in(model: Any) -> None:
+    for client in (signed_in(make_user("olive")), Client()):
+        response = client.get(url(model, "changelist"))
+        assert response.status_code == 302
+        assert response["Location"].startswith("/admin/login/")
+
+
+def test_the_admin_has_no_sign_in_of_its_own() -> None:
+    response = Client().get("/admin/login/?next=/admin/memories/memory/")
+    assert response.status_code == 302
+    assert response["Location"].startswith(reverse("account_login"))
+    assert "%2Fadmin%2Fmemories%2Fmemory" in response["Location"]
+    assert signed_in(make_user("olive")).get("/admin/login/").status_code == 403
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
+def test_single_pages_follow_permissions(
+    model: Any, everything: dict[Any, Any], superuser: User, looker: User, newcomer: User
+) -> None:
+    page = url(model, "change", everything[model].pk)
+    assert signed_in(superuser).get(page).status_code == 200
+    looked_at = signed_in(looker).get(page)
+    assert looked_at.status_code == 200
+    assert b'name="_save"' not in looked_at.content
+    assert signed_in(looker).post(page, {"content": "changed"}).status_code == 403
+    assert signed_in(newcomer).get(page).status_code == 403
+    assert signed_in(make_user("passer-by")).get(page).status_code == 302
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
+def test_who_may_only_look_is_offered_no_action(model: Any, everything: dict[Any, Any], looker: User) -> None:
+    response = signed_in(looker).get(url(model, "changelist"))
+    assert b'name="action"' not in response.content
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_search_text_breaks_a_list(model: Any, text: str, superuser: User, everything: Any) -> None:
+    response = signed_in(superuser).get(url(model, "changelist"), {"q": text})
+    assert response.status_code == 200
+    assert b"<script>alert(1)" not in response.content
+
+
+@pytest.mark.parametrize("query", ["workspace=x", "workspace=-1", "workspace=9" + "9" * 30, "workspace=²", "p=x", "p=999"])
+def test_a_broken_filter_leads_back_to_the_list(query: str, superuser: User) -> None:
+    response = signed_in(superuser).get(f"{url(Memory, 'changelist')}?{query}", follow=True)
+    assert response.status_code == 200
+
+
+def test_an_unknown_choice_means_the_default(superuser: User, everything: dict[Any, Any]) -> None:
+    response = signed_in(superuser).get(url(Memory, "changelist"), {"state": "nonsense", "category": "nonsense"})
+    assert b"The kettle is green" in response.content
+
+
+def test_nothing_is_deleted_for_good(superuser: User, everything: dict[Any, Any]) -> None:
+    client = signed_in(superuser)
+    for model in (User, Workspace, Message, Extraction, Receipt, Chat):
+        row = everything[model]
+        assert client.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403
+        chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+        client.post(url(model, "changelist"), chosen)
+        assert model.objects.filter(pk=row.pk).exists()
+
+
+def test_the_first_page_links_to_what_waits(superuser: User, everything: dict[Any, Any]) -> None:
+    older = everything[Memory]
+    newer = make_memory("The kettle is red", older.author)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    Extraction.objects.update(status="failed")
+    page = signed_in(superuser).get("/admin/")
+    content = page.content.decode()
+    for link in (
+        f"{url(Memory, 'changelist')}?review=replaces",
+        f"{url(Extraction, 'changelist')}?status=failed",
+        f"{url(Memory, 'changelist')}?vector=without",
+        url(OrmQ, "changelist"),
+        url(Failure, "changelist"),
+    ):
+        assert f'href="{link}"' in content
+        assert signed_in(superuser).get(link).status_code == 200
+    figures = {figure.label: figure.value for group in page.context["groups"] for figure in group.figures}
+    assert figures["possible updates"] == "1"
+    assert figures["failed extractions"] == "1"
+    assert figures["memories in use"] == "2"
+
+
+def test_the_first_page_tells_nothing_to_who_may_see_nothing(newcomer: User, everything: dict[Any, Any]) -> None:
+    page = signed_in(newcomer).get("/admin/")
+    assert page.status_code == 200
+    assert "overview" not in page.content.decode()
+
+
+def test_the_first_page_shows_only_the_figures_of_what_one_may_see(newcomer: User) -> None:
+    newcomer.user_permissions.add(Permission.objects.get(codename="view_extraction"))
+    page = signed_in(newcomer).get("/admin/")
+    labels = [figure.label for group in page.context["groups"] for figure in group.figures]
+    assert labels == ["failed extractions"]
+
+
+def test_queue_pages_show_waiting_failed_and_done_jobs(superuser: User) -> None:
+    async_task("memories.tasks.embed_memories", memory_ids=[1], task_name="embed memories")
+    OrmQ.objects.create(key="memoryhub", payload="not signed", lock=timezone.now())
+    now = timezone.now()
+    common = {"func": "memories.tasks.evict", "started": now, "stopped": now, "cluster": "memoryhub"}
+    Failure.objects.create(id="f" * 32, name="make room", success=False, result="<b>broke</b>", **common)
+    Success.objects.create(id="5" * 32, name="made room", success=True, result="done", **common)
+    Schedule.objects.create(name="sweep", func="memories.tasks.sweep")
+    client = signed_in(superuser)
+    expected = {OrmQ: "embed memories", Failure: "&lt;b&gt;broke", Success: "made room", Schedule: "sweep"}
+    for model, text in expected.items():
+        assert text in client.get(url(model, "changelist")).content.decode()
+        for row in model.objects.all():
+            assert client.get(url(model, "change", row.pk)).status_code == 200
+    assert SignedPackage.loads(OrmQ.objects.order_by("pk")[0].payload)["name"] == "embed memories"
+
+
+def test_counts_are_exact_below_the_bound_and_estimated_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    User.objects.bulk_create(User(username=f"extra{n}") for n in range(30))
+    assert count_or_estimate(User.objects.all()) == (30, False)
+    monkeypatch.setattr("memoryhub.admin.EXACT_COUNT_UP_TO", 10)
+    number, estimate = count_or_estimate(User.objects.order_by("pk"))
+    assert estimate
+    assert number > 10
+    assert EXACT_COUNT_UP_TO >= 1000
+
+
+def test_a_long_list_says_about(superuser: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    User.objects.bulk_create(User(username=f"extra{n}") for n in range(60))
+    monkeypatch.setattr("memoryhub.admin.EXACT_COUNT_UP_TO", 10)
+    response = signed_in(superuser).get(url(User, "changelist"))
+    assert isinstance(response.context["cl"].paginator, BoundedPaginator)
+    assert "about" in response.content.decode().split('class="paginator"')[1]
+
+
+def test_the_log_keeps_no_copy_of_a_memory(superuser: User, everything: dict[Any, Any]) -> None:
+    memory = everything[Memory]
+    client = signed_in(superuser)
+    client.post(url(Memory, "delete", memory.pk), {"post": "yes"})
+    chosen = {"action": "restore", "_selected_action": [memory.pk]}
+    client.post(url(Memory, "changelist") + "?state=every", chosen)
+    entries = list(LogEntry.objects.all())
+    assert len(entries) == 2
+    assert {entry.object_repr for entry in entries} == {memory.public_id}
+    assert not any("kettle" in entry.change_message for entry in entries)
+
+
+def test_the_stylesheets_of_tokens_and_admin_are_loaded(superuser: User) -> None:
+    content = signed_in(superuser).get("/admin/").content.decode()
+    assert content.index("css/tokens.css") < content.index("admin/css/responsive.css") < content.index("css/admin.css")
