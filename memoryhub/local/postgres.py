@@ -188,8 +188,8 @@ class EmbeddedPostgres:
     def clear_leftovers(self) -> None:
         """End what a killed run left behind: a server still alive, then its orphans that hold its memory.
 
-        Only for the holder of the run lock, since nobody else's server can be alive then. The pid file goes too:
-        Postgres would believe it when its number has meanwhile been given to another process of this user.
+        Only for the holder of the run lock, since nobody else's server can be alive then. Its pid files go too:
+        Postgres would believe them when their number has meanwhile been given to another process of this user.
         """
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
             if not _end(
@@ -199,7 +199,8 @@ class EmbeddedPostgres:
         # Orphans notice the loss by themselves, unless they are in the middle of a long query.
         _wait_for_end(self._processes(), ORPHAN_SECONDS)
         if not _end(self._processes(), signal.SIGKILL):
-            (self.cluster / "postmaster.pid").unlink(missing_ok=True)
+            for stale in (self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
+                stale.unlink(missing_ok=True)
 
     def _processes(self) -> list[psutil.Process]:
         """All that Postgres runs for this cluster works inside its folder; only the server names it."""
