@@ -10,9 +10,7 @@ from workspaces.access import require
 from workspaces.models import Role, User
 
 
-def get_chat(
-    user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False
-) -> Chat:
+def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
     """The chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below ``need``."""
     chats = Chat.objects.visible_to(user).select_related("workspace", "created_by")
     if not include_deleted:

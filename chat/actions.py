@@ -57,7 +57,9 @@ def create_chat(
 def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
     title = _clean_title(title)
     if not title:
-        raise Invalid("Give the chat a title.", fields={"title": f"is required, 1 to {TITLE_LENGTH} characters"})
+        raise Invalid(
+            "Give the chat a title.", fields={"title": f"is required, 1 to {TITLE_LENGTH} characters"}
+        )
     chat.title = title
     chat.save(update_fields=["title"])
     announce(chat)
@@ -129,7 +131,9 @@ def begin_turn(
             announce(chat)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
     except IntegrityError:
-        raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy") from None
+        raise Conflict(
+            "An answer is still being written in this chat. Stop it or wait.", code="busy"
+        ) from None
     return Turn(message, answer)
 
 
@@ -145,14 +149,21 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
             locked = Message.objects.select_for_update().get(pk=answer.pk)
             if locked.status == MessageStatus.STREAMING:
                 raise Conflict("This answer is still being written.", code="busy")
-            locked.status, locked.content, locked.error, locked.error_code = MessageStatus.STREAMING, "", "", ""
+            locked.status, locked.content, locked.error, locked.error_code = (
+                MessageStatus.STREAMING,
+                "",
+                "",
+                "",
+            )
             locked.attempt += 1
             locked.stop_requested, locked.beat_at, locked.finished_at = False, now, None
             locked.memory_enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
             locked.save()
             transaction.on_commit(lambda: runner.start(locked.pk, locked.attempt, by.pk))
     except IntegrityError:
-        raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy") from None
+        raise Conflict(
+            "An answer is still being written in this chat. Stop it or wait.", code="busy"
+        ) from None
     locked.chat = answer.chat
     return locked
 
@@ -241,7 +252,9 @@ def _clean_title(title: str) -> str:
 
 def _clean_message(content: str) -> str:
     if UNSTORABLE.search(content):
-        raise Invalid("The message has a character that cannot be stored.", fields={"content": "has a NUL character"})
+        raise Invalid(
+            "The message has a character that cannot be stored.", fields={"content": "has a NUL character"}
+        )
     content = content.replace("\r\n", "\n").strip()
     if not content:
         raise Invalid("Write a message first.", fields={"content": "is required"})

@@ -14,7 +14,9 @@ def excerpt_around(message: Message) -> str:
     siblings = Message.objects.filter(chat_id=message.chat_id).exclude(content="").select_related("author")
     before = list(siblings.filter(pk__lt=message.pk).order_by("-pk")[:BEFORE])[::-1]
     after = list(siblings.filter(pk__gt=message.pk).order_by("pk")[:AFTER])
-    return "\n".join(f"{_speaker(part)}: {cut_at_word(part.content, PART_LENGTH)}" for part in [*before, message, *after])
+    return "\n".join(
+        f"{_speaker(part)}: {cut_at_word(part.content, PART_LENGTH)}" for part in [*before, message, *after]
+    )
 
 
 def _speaker(message: Message) -> str:

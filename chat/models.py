@@ -36,7 +36,9 @@ class Chat(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")
     title = models.CharField(max_length=TITLE_LENGTH, blank=True)
-    memory_enabled = models.BooleanField(null=True, blank=True, help_text="The chip. Empty: the person's default.")
+    memory_enabled = models.BooleanField(
+        null=True, blank=True, help_text="The chip. Empty: the person's default."
+    )
     is_private = models.BooleanField(default=False)
     is_temporary = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
@@ -48,7 +50,9 @@ class Chat(models.Model):
     class Meta:
         ordering = ["-active_at", "-id"]
         indexes = [
-            models.Index(fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)),
+            models.Index(
+                fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)
+            ),
         ]
 
     def __str__(self) -> str:
@@ -77,13 +81,21 @@ class Message(models.Model):
     content = models.TextField(blank=True)
     status = models.CharField(max_length=10, choices=MessageStatus.choices, default=MessageStatus.DONE)
     error_code = models.CharField(max_length=30, blank=True)
-    error = models.CharField(max_length=500, blank=True, help_text="Why the answer failed, fit for a person's eyes.")
-    reply_to = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="answers")
-    memory_enabled = models.BooleanField(default=False, help_text="Whether automatic memory was on in this turn.")
+    error = models.CharField(
+        max_length=500, blank=True, help_text="Why the answer failed, fit for a person's eyes."
+    )
+    reply_to = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="answers"
+    )
+    memory_enabled = models.BooleanField(
+        default=False, help_text="Whether automatic memory was on in this turn."
+    )
     model = models.CharField(max_length=200, blank=True)
     attempt = models.PositiveSmallIntegerField(default=1, help_text="Counts up with every retry.")
     stop_requested = models.BooleanField(default=False)
-    beat_at = models.DateTimeField(null=True, blank=True, help_text="Last sign of life of the process that answers.")
+    beat_at = models.DateTimeField(
+        null=True, blank=True, help_text="Last sign of life of the process that answers."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 
@@ -102,4 +114,7 @@ class Message(models.Model):
 
     def is_abandoned(self, now: datetime) -> bool:
         """True when the process that was writing this answer has gone without finishing it."""
-        return self.status == MessageStatus.STREAMING and (self.beat_at or self.created_at) < now - ABANDONED_AFTER
+        return (
+            self.status == MessageStatus.STREAMING
+            and (self.beat_at or self.created_at) < now - ABANDONED_AFTER
+        )

@@ -19,7 +19,7 @@ from chat.runner import in_thread
 from chat.stream import message_channel
 from memories.extraction.run import queue_extraction
 from memories.models import SourceType
-from memories.recall import Recall, recall
+from memories.recall import Recalled, recall
 from memories.receipts import split_recall, store_receipt
 from memoryhub import events
 from memoryhub.llm.base import Message as Prompt
@@ -29,7 +29,7 @@ from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 KEEP_EVERY = 0.3  # seconds between saves of a growing answer: what a crash can lose
-BEAT_EVERY = 3.0  # seconds between signs of life while the model is silent
+BEAT_EVERY = 0.9  # seconds between signs of life while the model is silent, and to hear a stop from elsewhere
 FINISH_TRIES = 30  # seconds a finished answer waits for a database that is away
 LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
 
@@ -136,11 +136,10 @@ def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
     user = User.objects.get(pk=user_pk)
     question = answer.reply_to
     assert question is not None
-    used = []
+    used: list[Recalled] = []
     if answer.memory_enabled:
         try:
-            found = _recall_for(answer, question, user)
-            used = found
+            used = _recall_for(answer, question, user)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it")
     model = get_chat_model()
@@ -148,10 +147,10 @@ def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
     return build_prompt(question, used, model.capabilities, now=timezone.now())
 
 
-def _recall_for(answer: Message, question: Message, user: User) -> list:  # type: ignore[type-arg]
+def _recall_for(answer: Message, question: Message, user: User) -> list[Recalled]:
     limit, threshold = settings.RECALL_LIMIT, settings.RECALL_THRESHOLD
     workspace = answer.chat.workspace
-    found: Recall = recall(question.content, workspace, user, limit=limit + LEFT_OUT)
+    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
     return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]

@@ -25,4 +25,6 @@ def load_message(message_id: str) -> TurnText | None:
 
 
 def _messages():  # type: ignore[no-untyped-def]  # a QuerySet of Message
-    return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related("reply_to", "chat")
+    return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
+        "reply_to", "chat"
+    )

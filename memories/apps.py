@@ -10,7 +10,12 @@ def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
 
     Schedule.objects.update_or_create(
         name="memories: sweep",
-        defaults={"func": "memories.tasks.sweep", "schedule_type": Schedule.MINUTES, "minutes": 1, "repeats": -1},
+        defaults={
+            "func": "memories.tasks.sweep",
+            "schedule_type": Schedule.MINUTES,
+            "minutes": 1,
+            "repeats": -1,
+        },
     )
 
 

@@ -50,9 +50,9 @@ class Draft:
         values = clean_fields({name: getattr(self, name) for name in CLEANERS})
         source_type = _text("source_type", self.source_type, LABEL_LENGTH) or SourceType.USER
         if self.scope not in Scope.values:
-            raise _invalid({"scope": f"must be one of {', '.join(Scope.values)}"})
+            raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
         if self.scope == Scope.USER and self.author is None:
-            raise _invalid({"scope": "a personal memory needs a person"})
+            raise Invalid(fields={"scope": "a personal memory needs a person"})
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
 
@@ -66,7 +66,7 @@ def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             wrong[name] = str(error)
     if wrong:
-        raise _invalid(wrong)
+        raise Invalid(fields=wrong)
     refuse_secrets(cleaned)
     return cleaned
 
@@ -102,10 +102,6 @@ def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
 def content_hash(content: str) -> str:
     """Equal for texts that differ in case, width, white space or closing punctuation only."""
     return hashlib.sha256(normalise(content).encode()).hexdigest()
-
-
-def _invalid(wrong: dict[str, str]) -> Invalid:
-    return Invalid(" ".join(f"{name}: {text}." for name, text in wrong.items()), fields=wrong)
 
 
 def _text(name: str, value: Any, limit: int) -> str:

@@ -103,7 +103,10 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
             return locked
         if "key" in changes and changes["key"]:
             twin = Memory.objects.live(now).filter(
-                workspace_id=locked.workspace_id, scope=locked.scope, owner_id=locked.owner_id, key=changes["key"]
+                workspace_id=locked.workspace_id,
+                scope=locked.scope,
+                owner_id=locked.owner_id,
+                key=changes["key"],
             )
             if twin.exclude(pk=locked.pk).exists():
                 raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
@@ -241,7 +244,11 @@ def _update_by_key(
     memory: Memory, draft: Draft, model: str, vector: Vectors | None, *, by: User | None, now: datetime
 ) -> Memory:
     """Same key, scope and context: same id, new content, pin kept."""
-    changes: dict[str, Any] = {"content": draft.content, "importance": draft.importance, "tags": list(draft.tags)}
+    changes: dict[str, Any] = {
+        "content": draft.content,
+        "importance": draft.importance,
+        "tags": list(draft.tags),
+    }
     changes |= {"summary": draft.summary, "expires_at": draft.expires_at}
     if draft.category is not None:
         changes["category"] = draft.category
@@ -310,9 +317,7 @@ def _plain(value: Any) -> Any:
 
 def _announce(memory: Memory, action: str) -> None:
     """Tell open pages after the commit. Personal memories concern their owner's pages alone."""
-    channel = (
-        f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
-    )
+    channel = f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
     data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
     events.publish(channel, "memory.changed", data)
 

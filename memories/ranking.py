@@ -11,6 +11,7 @@ HALF_LIFE_DAYS = 30.0
 
 # The hybrid's weights. Meaning leads, words correct it (names, numbers), age and importance break ties.
 MEANING, WORDS, RECENCY, IMPORTANCE = 0.70, 0.25, 0.03, 0.02
+WORDS_AS_MEANING = 0.6  # the cosine that two texts with all of the query's words in common usually have
 
 
 def recency(created_at: datetime, accessed_at: datetime | None, now: datetime) -> float:
@@ -20,14 +21,14 @@ def recency(created_at: datetime, accessed_at: datetime | None, now: datetime) -
     return 0.5 ** (days / HALF_LIFE_DAYS)
 
 
-def hybrid_parts(cosine: float, words: float, recent: float, importance: float) -> dict[str, float]:
+def hybrid_parts(cosine: float | None, words: float, recent: float, importance: float) -> dict[str, float]:
     """What each signal adds to the hybrid score; their sum is the score.
 
-    ``cosine`` from -1 to 1 (0 when there is no vector), ``words`` the share of the query's words that stand in the
-    memory, 0 to 1.
+    ``words`` is the share of the query's words that stand in the memory, 0 to 1. ``cosine`` is from -1 to 1; None
+    where there is no vector to compare: then the words stand in for the meaning too.
     """
     return {
-        "meaning": MEANING * max(0.0, cosine),
+        "meaning": MEANING * (WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)),
         "words": WORDS * words,
         "recency": RECENCY * recent,
         "importance": IMPORTANCE * importance,

@@ -98,7 +98,9 @@ def recall(
         threshold = settings.RECALL_THRESHOLD
     search = _Search(query, workspace, user, now, depth=max(CANDIDATES, offset + min(limit, MAX_LIMIT)))
     items, degraded = search.ranked(ranking)
-    if threshold is not None:
+    if threshold is not None and (
+        ranking == "hybrid" or not degraded
+    ):  # a cosine's threshold says nothing of words
         items = [item for item in items if item.score >= threshold]
     items = items[offset : offset + min(limit, MAX_LIMIT)]
     _bump([item.memory.pk for item in items], now)
@@ -124,7 +126,9 @@ class _Search:
         try:
             embedded = self._embed()
             if embedded is None:
-                return self._fused({}) if ranking == "hybrid" else self._lexical(), "no embedder is configured"
+                return self._fused(
+                    {}
+                ) if ranking == "hybrid" else self._lexical(), "no embedder is configured"
             cosines = self._cosines(_LONGTERM if ranking == "longterm" else _NEAREST, *embedded)
         except EmbedderError as error:
             logger.warning("Recall fell back to words: %s", error.code)
@@ -163,7 +167,9 @@ class _Search:
         for pk, memory in self._load(ids).items():
             recent = recency(memory.created_at, memory.last_accessed_at, self.now)
             items.append(
-                _scored(memory, hybrid_parts(cosines.get(pk, 0.0), covered.get(pk, 0.0), recent, memory.importance))
+                _scored(
+                    memory, hybrid_parts(cosines.get(pk), covered.get(pk, 0.0), recent, memory.importance)
+                )
             )
         return _best_first(items)
 

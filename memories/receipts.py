@@ -63,7 +63,9 @@ def store_receipt(
                 used=used,
                 reason=reason,
             )
-            for position, (item, (used, reason)) in enumerate(zip(found.items, verdicts, strict=True), start=1)
+            for position, (item, (used, reason)) in enumerate(
+                zip(found.items, verdicts, strict=True), start=1
+            )
         )
     return receipt
 

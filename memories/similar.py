@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import F, QuerySet, Value
-from pgvector.django import CosineDistance, HalfVectorField
+from django.db.models import QuerySet
 from pgvector import HalfVector
+from pgvector.django import CosineDistance
 
 from memories.duplicates import may_merge
 from memories.models import Memory
 from memoryhub.llm.base import Vectors
 
 NEAREST = 10
-POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (RECALL.md: near-duplicates)
+POSSIBLE_UPDATE = (
+    0.85  # cosine from which two statements are about the same thing (RECALL.md: near-duplicates)
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ def find_similar(
     """
     nearest = (
         rows.filter(embeddings__model=model, embeddings__dimension=len(vector), embeddings__live=True)
-        .annotate(distance=CosineDistance(F("embeddings__embedding"), Value(HalfVector(vector), HalfVectorField())))
+        .annotate(distance=CosineDistance("embeddings__embedding", HalfVector(vector)))
         .order_by("distance")[:NEAREST]
     )
     possible_update = None

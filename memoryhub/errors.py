@@ -15,12 +15,15 @@ class DomainError(Exception):
     def __init__(
         self, message: str = "", *, code: str | None = None, fields: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(message or self.default_message)
+        if not message and fields and type(self).names_fields:
+            message = " ".join(f"{name}: {text}." for name, text in fields.items())
         self.message = message or self.default_message
+        super().__init__(self.message)
         self.code = code or type(self).code
         self.fields = dict(fields or {})
 
     default_message = "That did not work."
+    names_fields = True  # without a message of its own the error says what its fields say
 
     def body(self) -> dict[str, Any]:
         """The API's error body: ``{error: {code, message, fields?}}``."""
@@ -66,6 +69,7 @@ class SecretRefused(Invalid):
     """The text looks like a credential. The secret itself is never part of the error."""
 
     code = "secret"
+    names_fields = False
     default_message = "This looks like a password or key, so it was not stored. Remove it and try again."
 
 

@@ -183,7 +183,9 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 # --- Memory ----------------------------------------------------------------------------------------------------------
-MEMORY_ENABLED = env.boolean("MEMORY_ENABLED", None)  # None: off until switched on; False: vetoed for everyone
+MEMORY_ENABLED = env.boolean(
+    "MEMORY_ENABLED", None
+)  # None: off until switched on; False: vetoed for everyone
 DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
 RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.30, low=-1.0, high=1.0)
 RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
@@ -198,15 +200,21 @@ if LLM_BASE_URL and not LLM_MODEL:
     raise ImproperlyConfigured("MEMORYHUB_LLM_MODEL must name a model when MEMORYHUB_LLM_BASE_URL is set.")
 LLM_HAS_TOOLS = env.flag("LLM_HAS_TOOLS", not EMBEDDED_MODEL)
 LLM_CAN_EXTRACT = env.flag("LLM_CAN_EXTRACT", not EMBEDDED_MODEL)
-LLM_CONTEXT_TOKENS = env.integer("LLM_CONTEXT_TOKENS", 2048 if EMBEDDED_MODEL else 16_384, low=512, high=10_000_000)
+LLM_CONTEXT_TOKENS = env.integer(
+    "LLM_CONTEXT_TOKENS", 2048 if EMBEDDED_MODEL else 16_384, low=512, high=10_000_000
+)
 LLM_MAX_TOKENS = env.integer("LLM_MAX_TOKENS", 400 if EMBEDDED_MODEL else 2048, low=16, high=1_000_000)
-LLM_HISTORY_TOKENS = env.integer("LLM_HISTORY_TOKENS", 700 if EMBEDDED_MODEL else 12_000, low=0, high=10_000_000)
+LLM_HISTORY_TOKENS = env.integer(
+    "LLM_HISTORY_TOKENS", 700 if EMBEDDED_MODEL else 12_000, low=0, high=10_000_000
+)
 LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
 if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
-    raise ImproperlyConfigured("MEMORYHUB_EMBEDDING_MODEL must name a model when MEMORYHUB_EMBEDDING_BASE_URL is set.")
+    raise ImproperlyConfigured(
+        "MEMORYHUB_EMBEDDING_MODEL must name a model when MEMORYHUB_EMBEDDING_BASE_URL is set."
+    )
 if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
     raise ImproperlyConfigured(
         "MEMORYHUB_EMBEDDING_MODEL is set without MEMORYHUB_EMBEDDING_BASE_URL. Set both, or neither for the bundled one."
@@ -269,12 +277,14 @@ SPECTACULAR_SETTINGS = {
 }
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
-    raise ImproperlyConfigured(f"MEMORYHUB_LOG_LEVEL is {LOG_LEVEL!r}, but must be one of DEBUG, INFO, WARNING, ERROR.")
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_LOG_LEVEL is {LOG_LEVEL!r}, but must be one of DEBUG, INFO, WARNING, ERROR."
+    )
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
-    "loggers": {"httpx": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+    "loggers": {"httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def cast(db: None) -> Cast:
     owner, editor, viewer = make_user("olive"), make_user("eddie"), make_user("vera")
     workspace = make_workspace(owner=owner, editor=editor, viewer=viewer)
     return Cast(workspace, owner, editor, viewer, make_user("sam"))
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """Wait until something becomes true; fails after ten seconds."""
+
+    def wait(condition: Callable[[], bool], seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not become true"
+            time.sleep(0.02)
+
+    return wait
 
 
 @pytest.fixture(autouse=True)

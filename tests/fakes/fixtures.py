@@ -27,6 +27,8 @@ def scripted_model(scripted_openai: ScriptedOpenAI, settings: Settings) -> Scrip
     settings.LLM_API_KEY = scripted_openai.api_key
     settings.LLM_MODEL = scripted_openai.model
     settings.EMBEDDED_MODEL = False
+    settings.LLM_HAS_TOOLS = settings.LLM_CAN_EXTRACT = True
+    settings.LLM_CONTEXT_TOKENS = 16_384
     return scripted_openai
 
 
