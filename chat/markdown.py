@@ -54,7 +54,7 @@ _markdown.disable("image")
 
 
 def render_markdown(text: str) -> SafeString:
-    """Sanitised HTML. Links open outside and pass no referrer; code is coloured by classes, each in a ``code-block``."""
+    """Sanitised HTML. Links open outside and pass no referrer; code is coloured, each in a ``code-block``."""
     cleaned = nh3.clean(
         _markdown.render(text),
         tags=TAGS,

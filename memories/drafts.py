@@ -46,7 +46,7 @@ class Draft:
     source_details: Mapping[str, Any] = field(default_factory=dict)
 
     def cleaned(self) -> Draft:
-        """The draft with every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""
+        """The draft, every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""
         values = clean_fields({name: getattr(self, name) for name in CLEANERS})
         source_type = _text("source_type", self.source_type, LABEL_LENGTH) or SourceType.USER
         if self.scope not in Scope.values:

@@ -101,7 +101,7 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
         changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
         if not changes:
             return locked
-        if "key" in changes and changes["key"]:
+        if changes.get("key"):
             twin = Memory.objects.live(now).filter(
                 workspace_id=locked.workspace_id,
                 scope=locked.scope,
@@ -263,7 +263,7 @@ def _update_by_key(
 
 
 def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: datetime) -> None:
-    """Apply checked changes to a locked row, with a revision. New content takes what was derived from the old with it."""
+    """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old."""
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
     before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}

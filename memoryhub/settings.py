@@ -51,7 +51,7 @@ def _secret_key() -> str:
             try:
                 os.link(draft, path)  # atomic, and the first of two processes wins
             except FileExistsError:
-                pass  # noqa: S110  the other process's key is as good
+                pass  # the other process's key is as good
             finally:
                 draft.unlink()
         return path.read_text().strip()
@@ -217,7 +217,7 @@ if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
     )
 if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
     raise ImproperlyConfigured(
-        "MEMORYHUB_EMBEDDING_MODEL is set without MEMORYHUB_EMBEDDING_BASE_URL. Set both, or neither for the bundled one."
+        "MEMORYHUB_EMBEDDING_MODEL needs MEMORYHUB_EMBEDDING_BASE_URL beside it. Leave both unset for the bundled one."
     )
 
 # --- Background jobs -------------------------------------------------------------------------------------------------
