@@ -1,0 +1,71 @@
+"""The list of chats in the rail: a page at a time, latest activity first, under the days people remember."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from chat.models import Chat
+from workspaces.models import User, Workspace
+
+PAGE_SIZE = 40
+
+
+@dataclass
+class Day:
+    slug: str
+    label: str
+    chats: list[Chat] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RailPage:
+    """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart."""
+
+    days: list[Day]
+    next: str = ""
+    suffix: str = ""
+
+
+def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime) -> RailPage:
+    """Chats whose title contains ``q``, after the chat ``before``. One query, two when paging."""
+    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
+    if q := q.strip():
+        chats = chats.filter(title__icontains=q)
+    if before:
+        last = (
+            Chat.objects.filter(public_id=before, workspace=workspace).values_list("active_at", "pk").first()
+        )
+        if last is None:
+            return RailPage([])
+        chats = chats.filter(Q(active_at__lt=last[0]) | Q(active_at=last[0], pk__lt=last[1]))
+    found = list(chats[: PAGE_SIZE + 1])
+    more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
+    return RailPage(_by_day(found[:PAGE_SIZE], timezone.localdate(now)), more, f"-{before}" if before else "")
+
+
+def _by_day(chats: list[Chat], today: date) -> list[Day]:
+    days: list[Day] = []
+    for chat in chats:
+        slug, label = _name_of_day(timezone.localdate(chat.active_at), today)
+        if not days or days[-1].slug != slug:
+            days.append(Day(slug, label))
+        days[-1].chats.append(chat)
+    return days
+
+
+def _name_of_day(day: date, today: date) -> tuple[str, str]:
+    if day >= today:
+        return "today", _("Today")
+    if day == today - timedelta(days=1):
+        return "yesterday", _("Yesterday")
+    if day > today - timedelta(days=7):
+        return "week", _("Last 7 days")
+    if day > today - timedelta(days=30):
+        return "month", _("Last 30 days")
+    return f"{day:%Y-%m}", date_format(day, "F Y")

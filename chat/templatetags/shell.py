@@ -1,0 +1,63 @@
+"""The frame around every page of a signed-in person: the rail, whatever app the page belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import template
+from django.template import Context
+from django.utils import timezone
+
+from chat.models import Chat
+from chat.rail import rail_page
+from memories.consent import vetoed
+from memories.models import Memory
+from workspaces.access import default_workspace
+from workspaces.models import Role, Workspace
+
+register = template.Library()
+
+
+@register.inclusion_tag("chat/rail.html", takes_context=True)
+def rail(context: Context) -> dict[str, Any]:
+    """Chats of the page's workspace; on pages without one, of the one visited last. Two queries beside the page's."""
+    request = context["request"]
+    user = request.user
+    workspaces = list(Workspace.objects.visible_to(user))
+    workspace = context.get("workspace") or _last_visited(request, workspaces) or default_workspace(user)
+    chat = context.get("chat")
+    return {
+        "user": user,
+        "workspace": workspace,
+        "workspaces": workspaces,
+        "page": rail_page(workspace, user, now=timezone.now()),
+        "current_chat_id": chat.public_id if chat else "",
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+    }
+
+
+@register.simple_tag(takes_context=True)
+def source_chats(context: Context, memories: Iterable[Memory]) -> dict[str, Chat]:
+    """The chats these memories come from, by id, as far as the person may open them. One query."""
+    ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
+    if not ids:
+        return {}
+    chats = Chat.objects.visible_to(context["request"].user).live().filter(public_id__in=ids)
+    return {chat.public_id: chat for chat in chats}
+
+
+@register.filter
+def get(mapping: dict[str, Any], key: str) -> Any:
+    return mapping.get(key)
+
+
+def _last_visited(request: Any, workspaces: list[Workspace]) -> Workspace | None:
+    last = request.session.get("workspace")
+    return next((workspace for workspace in workspaces if workspace.public_id == last), None)
+
+
+@register.simple_tag
+def memory_vetoed() -> bool:
+    """The operator switched automatic memory off for everyone."""
+    return vetoed()

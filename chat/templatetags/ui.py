@@ -1,0 +1,96 @@
+"""Small things every template needs: icons, dates as people say them, fields that know their errors."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.forms import BoundField
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, classes: str = "") -> SafeString:
+    """A picture from the sprite. It is decoration: the words beside it say the same."""
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        classes,
+        static("vendor/icons.svg"),
+        name,
+    )
+
+
+@register.filter
+def ago(moment: datetime | None) -> SafeString | str:
+    """“3 hours ago” with the exact time on hover; a date once it is more than a month old."""
+    if moment is None:
+        return ""
+    age = timezone.now() - moment
+    local = timezone.localtime(moment)
+    if age.total_seconds() < 60:
+        words = _("just now")
+    elif age.days > 30:
+        words = date_format(local, "DATE_FORMAT")
+    else:
+        words = _("%(time)s ago") % {"time": timesince(moment, depth=1)}
+    exact = date_format(local, "DATETIME_FORMAT")
+    return format_html('<time datetime="{}" title="{} {}">{}</time>', moment.isoformat(), exact, local.tzname(), words)
+
+
+@register.filter
+def described(field: BoundField) -> SafeString:
+    """The field's widget, tied to its help and errors for those who hear the page."""
+    base = field.id_for_label
+    notes = [f"{base}_error{number}" for number, _error in enumerate(field.errors, start=1)]
+    if field.help_text:
+        notes.append(f"{base}_helptext")
+    attributes = {"aria-describedby": " ".join(notes)} if notes else {}
+    if field.errors:
+        attributes["aria-invalid"] = "true"
+    return field.as_widget(attrs=attributes)
+
+
+@register.filter
+def percent(score: float) -> int:
+    """A score of 0..1 as whole percent, kept within 0 and 100."""
+    return max(0, min(100, round(score * 100)))
+
+
+PART_NAMES = {
+    "meaning": gettext_lazy("meaning"),
+    "words": gettext_lazy("words"),
+    "recency": gettext_lazy("date"),
+    "importance": gettext_lazy("importance"),
+}
+REASONS = {
+    "below the threshold": gettext_lazy("left out: not relevant enough"),
+    "over the limit": gettext_lazy("left out: others were more relevant"),
+}
+
+
+@register.filter
+def why(parts: dict[str, float]) -> str:
+    """What made up a score, the most telling first: “meaning 42, words 20”."""
+    named = sorted(parts.items(), key=lambda part: -part[1])
+    return ", ".join(f"{PART_NAMES.get(name, name)} {percent(value)}" for name, value in named if percent(value))
+
+
+@register.filter
+def reason_words(reason: str) -> str:
+    return str(REASONS.get(reason, reason))
+
+
+@register.filter
+def is_new(memory: Any) -> bool:
+    """Saved within the last few seconds: it glows once where it appears."""
+    return (timezone.now() - memory.created_at).total_seconds() < 15

@@ -1,0 +1,147 @@
+"""What a page shows of a conversation: a window of messages, each with its receipt and what became a memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.functional import cached_property
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from chat.markdown import render_markdown
+from chat.models import Chat, Message, MessageRole, MessageStatus
+from memories.models import Memory, SourceType
+from memories.receipts import receipts_for
+from workspaces.models import User
+
+WINDOW = 60
+
+
+@dataclass
+class Entry:
+    """One message as it is shown. ``remembered``: "kept" when a person saved it before, "" otherwise."""
+
+    message: Message
+    now: datetime
+    is_last: bool = False
+    author: str = ""
+    used_count: int = 0
+    saved_count: int = 0
+    degraded: str = ""
+    remembered: str = ""
+
+    @cached_property
+    def html(self) -> SafeString:
+        return render_markdown(self.message.content)
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self.message.is_abandoned(self.now)
+
+    @property
+    def is_streaming(self) -> bool:
+        return self.message.status == MessageStatus.STREAMING and not self.is_abandoned
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_abandoned or self.message.status == MessageStatus.FAILED
+
+    @property
+    def problem(self) -> str:
+        """Why the answer is not whole, in a sentence; empty when it is."""
+        if self.is_abandoned:
+            return _(
+                "The server stopped in the middle of this answer. Your message and the text so far are saved."
+            )
+        if self.message.status == MessageStatus.FAILED:
+            return self.message.error or _("The answer failed. Your message is saved.")
+        if self.message.status == MessageStatus.STOPPED:
+            return _("Stopped. The text so far is kept.")
+        return ""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """``earlier``: the oldest message shown when there are older ones, else empty."""
+
+    entries: list[Entry]
+    earlier: str = ""
+
+
+def load_transcript(
+    chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
+) -> Transcript:
+    """The latest messages, those before one, or everything from a little before ``around``. Five queries at most."""
+    messages = chat.messages.select_related("author").order_by("-id")
+    if before:
+        messages = messages.filter(pk__lt=_key(chat, before))
+    if around and (start := _key(chat, around)):
+        older = list(messages.filter(pk__lt=start)[: window // 2 + 1])
+        found = [*messages.filter(pk__gte=start), *older]
+        more = len(older) > window // 2
+    else:
+        found = list(messages[: window + 1])
+        more = len(found) > window
+    if more:
+        found.pop()
+    found.reverse()
+    earlier = found[0].public_id if more else ""
+    return Transcript(entries_for(found, chat, user, now=now, ends=not before), earlier)
+
+
+def entries_for(
+    messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
+) -> list[Entry]:
+    """``ends``: the last of these is the last of the chat, the one that may be answered again."""
+    answers = [message.public_id for message in messages if message.role == MessageRole.ASSISTANT]
+    receipts = receipts_for(answers, user) if answers else {}
+    kept, noticed = _memories_of(messages, chat, user)
+    entries = []
+    question = ""
+    for message in messages:
+        entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
+        if message.role == MessageRole.USER:
+            question = message.public_id
+            if message.author_id != user.pk:
+                entry.author = message.author.get_username() if message.author else _("Somebody who left")
+        else:
+            receipt = receipts.get(message.public_id)
+            if receipt is not None:
+                entry.used_count = sum(item.used for item in receipt.items.all())
+                entry.degraded = receipt.degraded
+            entry.saved_count = noticed[message.public_id] + noticed[question]
+        entries.append(entry)
+    if entries and ends:
+        entries[-1].is_last = True
+    return entries
+
+
+def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
+    """One answer or question alone, as it stands in its place."""
+    messages = [message.reply_to, message] if message.reply_to else [message]
+    newest = chat.messages.order_by("-id").values_list("pk", flat=True).first()
+    return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
+
+
+def _memories_of(messages: Sequence[Message], chat: Chat, user: User) -> tuple[set[str], Counter[str]]:
+    """Which messages a person saved, and how many memories were noticed in each."""
+    rows = (
+        Memory.objects.visible_to(user)
+        .live()
+        .filter(source_message_id__in=[message.public_id for message in messages])
+        .values_list("source_message_id", "source_type")
+    )
+    kept, noticed = set(), Counter[str]()
+    for message_id, source_type in rows:
+        if source_type == SourceType.USER:
+            kept.add(message_id)
+        else:
+            noticed[message_id] += 1
+    return kept, noticed
+
+
+def _key(chat: Chat, public_id: str) -> int:
+    return chat.messages.filter(public_id=public_id).values_list("pk", flat=True).first() or 0

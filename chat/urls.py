@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from chat import views
+
+app_name = "chat"
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("workspaces/<str:ws_id>/", views.workspace, name="workspace"),
+    path("workspaces/<str:ws_id>/chats/", views.create, name="create"),
+    path("workspaces/<str:ws_id>/chats/list/", views.chat_list, name="chat_list"),
+    path("chats/<str:chat_id>/", views.chat, name="chat"),
+    path("chats/<str:chat_id>/row/", views.row, name="row"),
+    path("chats/<str:chat_id>/rename/", views.rename, name="rename"),
+    path("chats/<str:chat_id>/delete/", views.delete, name="delete"),
+    path("chats/<str:chat_id>/restore/", views.restore, name="restore"),
+    path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
+    path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),
+    path("chats/<str:chat_id>/messages/", views.send, name="send"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/", views.message, name="message"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/stream/", views.stream, name="stream"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/stop/", views.stop, name="stop"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/retry/", views.retry, name="retry"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/remember/", views.remember, name="remember"),
+]

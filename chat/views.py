@@ -1,0 +1,301 @@
+"""Pages and fragments of the conversation. Each view loads what the person may see and makes one domain call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_required
+from django.db import connection, transaction
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat import actions
+from chat.access import get_chat, get_message
+from chat.models import Chat, Message
+from chat.rail import rail_page
+from chat.runner import in_thread
+from chat.stream import follow, to_sse
+from chat.transcript import entries_for, entry_for, load_transcript
+from memories.consent import memory_on, must_ask, vetoed
+from memories.panel import count_live
+from memoryhub.llm.registry import get_chat_model
+from workspaces.access import default_workspace, get_workspace
+from workspaces.models import Role, User, Workspace
+from workspaces.page_request import PageRequest
+
+
+def _can_write(workspace: Workspace) -> bool:
+    return Role(workspace.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
+
+
+def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
+    user = request.user
+    request.session["workspace"] = workspace.public_id
+    return {
+        "workspace": workspace,
+        "chat": chat,
+        "can_write": _can_write(workspace),
+        "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
+        "memory_vetoed": vetoed(),
+        "ask_consent": must_ask(user),
+        "memory_count": count_live(workspace, user),
+        "model_name": get_chat_model().name,
+    }
+
+
+def _load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
+    chat = get_chat(request.user, chat_id, need=need)
+    chat.workspace.role = chat.role  # type: ignore[attr-defined]  # annotated by get_chat
+    return chat
+
+
+def _load_message(request: PageRequest, chat_id: str, message_id: str, need: Role) -> tuple[Chat, Message]:
+    chat, message = get_message(request.user, chat_id, message_id, need=need)
+    chat.workspace.role = chat.role  # type: ignore[attr-defined]
+    return chat, message
+
+
+@login_required
+@require_GET
+def home(request: PageRequest) -> HttpResponse:
+    """To the workspace visited last, or to the person's own."""
+    user = request.user
+    last = Workspace.objects.visible_to(user).filter(public_id=request.session.get("workspace", "")).first()
+    return redirect("chat:workspace", (last or default_workspace(user)).public_id)
+
+
+@login_required
+@require_GET
+def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
+    found = get_workspace(request.user, ws_id)
+    return render(request, "chat/page.html", _page_context(request, found))
+
+
+@login_required
+@require_GET
+def chat(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = _load_chat(request, chat_id)
+    now = timezone.now()
+    transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
+    context = _page_context(request, found.workspace, found)
+    return render(request, "chat/page.html", context | {"transcript": transcript})
+
+
+@login_required
+@require_GET
+def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The latest messages, or with ``before`` the earlier ones."""
+    found = _load_chat(request, chat_id)
+    shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
+    context = {"chat": found, "transcript": shown, "can_write": _can_write(found.workspace)}
+    return render(request, "chat/messages.html", context)
+
+
+@login_required
+@require_GET
+def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    found = get_workspace(request.user, ws_id)
+    q = request.GET.get("q", "")
+    page = rail_page(found, request.user, q=q, before=request.GET.get("before", ""), now=timezone.now())
+    context = {"workspace": found, "page": page, "q": q, "can_write": _can_write(found)}
+    return render(request, "chat/rail_list.html", context | {"current_chat_id": _chat_on_screen(request)})
+
+
+def _chat_on_screen(request: PageRequest) -> str:
+    """The id in the address of the page that asks, for a row that is marked as the one being read."""
+    path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
+    parts = path.split("?")[0].strip("/").split("/")
+    return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
+
+
+def _row(request: PageRequest, found: Chat) -> HttpResponse:
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": _can_write(found.workspace),
+        "current_chat_id": _chat_on_screen(request),
+    }
+    return render(request, "chat/rail_row.html", context)
+
+
+@login_required
+@require_GET
+def row(request: PageRequest, chat_id: str) -> HttpResponse:
+    return _row(request, _load_chat(request, chat_id))
+
+
+@login_required
+@require_POST
+def create(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The first message makes the chat. The conversation takes the place of the welcome, under its own address."""
+    user, now = request.user, timezone.now()
+    found = get_workspace(user, ws_id, need=Role.EDITOR)
+    wanted = request.POST.get("memory") == "on"
+    chip = None if vetoed() or wanted == memory_on(user, None) else wanted
+    with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
+        made = actions.create_chat(workspace=found, by=user, now=now, memory_enabled=chip)
+        actions.begin_turn(made, content=request.POST.get("content", ""), by=user, now=now)
+    url = reverse("chat:chat", args=[made.public_id])
+    if not request.htmx:
+        return redirect(url)
+    made.workspace.role = found.role  # type: ignore[attr-defined]
+    shown = load_transcript(made, user, now=now)
+    context = _page_context(request, found, made) | {"transcript": shown, "ask_consent": False}
+    response = render(request, "chat/conversation.html", context)
+    response["HX-Push-Url"] = url
+    response["HX-Trigger-After-Settle"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_POST
+def send(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    user, now = request.user, timezone.now()
+    turn = actions.begin_turn(found, content=request.POST.get("content", ""), by=user, now=now)
+    if not request.htmx:
+        return redirect("chat:chat", found.public_id)
+    entries = entries_for([turn.message, turn.answer], found, user, now=now)
+    context = {"chat": found, "transcript": {"entries": entries}, "can_write": True}
+    response = render(request, "chat/sent.html", context)
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_GET
+def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """One message as it stands now: what a finished stream is replaced with."""
+    found, wanted = _load_message(request, chat_id, message_id, Role.VIEWER)
+    return _message(request, found, wanted)
+
+
+def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
+    entry = entry_for(shown, found, request.user, now=timezone.now())
+    context = {"chat": found, "entry": entry, "can_write": _can_write(found.workspace)}
+    return render(request, "chat/message.html", context)
+
+
+@login_required
+@require_POST
+def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """The open stream ends by itself and shows what is there."""
+    _chat, answer = _load_message(request, chat_id, message_id, Role.EDITOR)
+    actions.stop_answer(answer, by=request.user, now=timezone.now())
+    return HttpResponse(status=204)
+
+
+@login_required
+@require_POST
+def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    found, answer = _load_message(request, chat_id, message_id, Role.EDITOR)
+    return _message(request, found, actions.retry_answer(answer, by=request.user, now=timezone.now()))
+
+
+@login_required
+@require_POST
+def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again."""
+    found, wanted = _load_message(request, chat_id, message_id, Role.EDITOR)
+    user = request.user
+    saved = actions.remember_message(wanted, by=user, now=timezone.now())
+    context = {
+        "memory": saved.memory,
+        "state": "already" if saved.duplicate else "new",
+        "workspace": found.workspace,
+        "count": count_live(found.workspace, user),
+    }
+    response = render(request, "chat/remembered.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def rename(request: PageRequest, chat_id: str) -> HttpResponse:
+    """GET: the row as a field; POST: the new title, in the row and above the conversation."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    if request.method == "GET":
+        return render(request, "chat/rail_rename.html", {"chat": found})
+    actions.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
+    response = _row(request, found)
+    if _chat_on_screen(request) == found.public_id:
+        response.write(render(request, "chat/title.html", {"chat": found, "oob": True}).content.decode())
+    return response
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    actions.delete_chat(found, by=request.user, now=timezone.now())
+    undo_url = reverse("chat:restore", args=[found.public_id])
+    text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
+    if _chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
+        notices.success(request, text, extra_tags=undo_url)
+        response = HttpResponse()
+        response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])
+        return response
+    return render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
+
+
+@login_required
+@require_POST
+def restore(request: PageRequest, chat_id: str) -> HttpResponse:
+    user = request.user
+    found = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
+    actions.restore_chat(found, by=user, now=timezone.now())
+    response = HttpResponse()
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_POST
+def memory(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The Memory chip."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    user = request.user
+    actions.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)
+    context = {
+        "chat": found,
+        "memory_is_on": memory_on(user, found.memory_enabled),
+        "memory_vetoed": vetoed(),
+    }
+    return render(request, "chat/memory_chip.html", context)
+
+
+@login_required
+@require_GET
+async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
+    """The answer as server-sent events, from where the browser left off. Keeps no database connection while it waits."""
+    user = cast(User, await request.auser())
+    _chat, answer = await in_thread(get_message, user, chat_id, message_id)
+    after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
+    await sync_to_async(_close_connection)()
+    response = StreamingHttpResponse(_events(answer.public_id, after), content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _events(answer_id: str, after: int) -> AsyncGenerator[str, None]:
+    async for event in follow(answer_id, after=after):
+        yield to_sse(event)
+
+
+def _offset(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _close_connection() -> None:
+    """The session was read on this request's thread; a stream that waits must not hold a connection of the pool."""
+    if not connection.in_atomic_block:
+        connection.close()

@@ -1,0 +1,38 @@
+"""The panel's form for one memory. The rules of the fields are the gate's; here is only how they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from memories.models import Memory
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
+
+
+class MemoryForm(forms.Form):
+    content = forms.CharField(
+        label=_("What to remember"),
+        max_length=CONTENT_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": _("One statement, such as: I am vegetarian")}),
+    )
+    category = forms.CharField(
+        label=_("Category"),
+        max_length=CATEGORY_LENGTH,
+        required=False,
+        widget=forms.TextInput(attrs={"list": "usual-categories", "autocomplete": "off"}),
+    )
+
+    @classmethod
+    def of(cls, memory: Memory, **kwargs: Any) -> MemoryForm:
+        initial = {"content": memory.content, "category": memory.category or ""}
+        return cls(initial=initial, prefix=memory.public_id, **kwargs)
+
+    def add_domain_errors(self, message: str, fields: dict[str, str]) -> None:
+        """What the gate refused, at the field it is about."""
+        named = {name: text for name, text in fields.items() if name in self.fields}
+        if not named:
+            self.add_error("content", message)
+        for name, text in named.items():
+            self.add_error(name, message if len(named) == 1 else f"{message} {text}")

@@ -1,0 +1,97 @@
+"""A page of the memory panel: filtered, searched by words as they are typed, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+
+from memories.embedding import active_model
+from memories.models import Memory, MemoryEmbedding
+from memories.panel import live_in
+from workspaces.models import User, Workspace
+
+PAGE_SIZE = 25
+MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
+
+
+@dataclass(frozen=True)
+class PanelFilters:
+    """What the panel's form says. ``pinned`` and ``review`` (may replace an older one) narrow when true."""
+
+    q: str = ""
+    category: str = ""
+    source: str = ""
+    pinned: bool = False
+    review: bool = False
+
+    def __bool__(self) -> bool:
+        return any((self.q.strip(), self.category, self.source, self.pinned, self.review))
+
+
+@dataclass(frozen=True)
+class PanelPage:
+    """``next``: the memory after which more follow, empty at the end."""
+
+    memories: list[Memory]
+    next: str = ""
+
+
+def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
+    """Live memories of the workspace that hold every word of the search somewhere. Two queries at most.
+
+    Each memory carries ``is_searchable``: whether the current embedder's vector is there (always true without one).
+    """
+    found = _filtered(live_in(workspace, user), filters)
+    if before:
+        last = (
+            Memory.objects.filter(public_id=before, workspace=workspace)
+            .values_list("created_at", "pk")
+            .first()
+        )
+        if last is None:
+            return PanelPage([])
+        found = found.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
+    memories = list(with_searchable(found.listed())[: PAGE_SIZE + 1])
+    more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
+    return PanelPage(memories[:PAGE_SIZE], more)
+
+
+def with_searchable(memories: QuerySet[Memory]) -> QuerySet[Memory]:
+    model = active_model()
+    if model is None:
+        return memories.annotate(is_searchable=Value(True))
+    vector = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model)
+    return memories.annotate(is_searchable=Exists(vector))
+
+
+def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
+    """The categories and source types in use, for the filters."""
+    live = live_in(workspace, user).order_by()
+    categories = live.exclude(category=None).values_list("category", flat=True).distinct()
+    return sorted(filter(None, categories)), sorted(live.values_list("source_type", flat=True).distinct())
+
+
+def is_shared(workspace: Workspace) -> bool:
+    """Whether an author is worth naming: more than one person is in."""
+    return workspace.memberships.count() > 1
+
+
+def _filtered(memories: QuerySet[Memory], filters: PanelFilters) -> QuerySet[Memory]:
+    for word in filters.q.split()[:MOST_WORDS]:
+        memories = memories.filter(
+            Q(content__icontains=word)
+            | Q(summary__icontains=word)
+            | Q(key__icontains=word)
+            | Q(category__icontains=word)
+            | Q(tags__icontains=word)
+        )
+    if filters.category:
+        memories = memories.filter(category=filters.category)
+    if filters.source:
+        memories = memories.filter(source_type=filters.source)
+    if filters.pinned:
+        memories = memories.filter(pinned=True)
+    if filters.review:
+        memories = memories.filter(may_replace__isnull=False, may_replace__deleted_at=None)
+    return memories

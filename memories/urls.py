@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from memories import views
+
+app_name = "memories"
+urlpatterns = [
+    path("workspaces/<str:ws_id>/memories/", views.panel, name="panel"),
+    path("workspaces/<str:ws_id>/memories/add/", views.create, name="create"),
+    path("workspaces/<str:ws_id>/memories/count/", views.count, name="count"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/", views.card, name="card"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/edit/", views.edit, name="edit"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/delete/", views.delete, name="delete"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/restore/", views.restore, name="restore"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/pin/", views.pin, name="pin"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", views.replace, name="replace"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/history/", views.history, name="history"),
+    path("receipts/<str:msg_id>/", views.receipt, name="receipt"),
+    path("receipts/items/<int:item_id>/not-relevant/", views.not_relevant, name="not_relevant"),
+]

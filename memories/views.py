@@ -1,0 +1,243 @@
+"""The memory panel, its cards, and the receipt under an answer. Fragments only: the pages around them are chat's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memories import gate
+from memories.access import get_memory
+from memories.forms import MemoryForm
+from memories.models import Memory
+from memories.models.memory import CATEGORIES, SourceType
+from memories.panel import count_live, usage
+from memories.panel_page import PanelFilters, choices, is_shared, search_panel, with_searchable
+from memories.receipts import mark_not_relevant, receipt_for
+from memoryhub.errors import Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.models import Role, Workspace
+from workspaces.page_request import PageRequest
+
+# Where a memory is shown decides what it looks like after an edit, a delete or an undo.
+PLACES = {
+    "panel": "memories/card.html",
+    "receipt": "memories/receipt_memory.html",
+    "message": "memories/message_slot.html",
+}
+
+
+def _workspace(
+    request: PageRequest, ws_id: str, need: Role = Role.VIEWER
+) -> tuple[Workspace, dict[str, Any]]:
+    found = get_workspace(request.user, ws_id, need=need)
+    can_write = Role(found.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
+    return found, {"workspace": found, "can_write": can_write, "now": timezone.now()}
+
+
+def _memory(
+    request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR, *, include_deleted: bool = False
+) -> tuple[Memory, dict[str, Any]]:
+    found, context = _workspace(request, ws_id, need)
+    memory = get_memory(request.user, mem_id, workspace=found, need=need, include_deleted=include_deleted)
+    return memory, context | {"memory": memory, "place": _place(request)}
+
+
+def _place(request: PageRequest) -> str:
+    wanted = request.GET.get("as") or request.POST.get("as", "")
+    return wanted if wanted in PLACES else "panel"
+
+
+def _show(
+    request: PageRequest, memory: Memory, context: dict[str, Any], *, changed: bool = False
+) -> HttpResponse:
+    """The memory as it stands in its place; ``changed`` has badge and panel look again."""
+    workspace = context["workspace"]
+    shown = with_searchable(Memory.objects.listed()).get(pk=memory.pk)
+    context = context | {"memory": shown, "is_shared": is_shared(workspace)}
+    response = render(request, PLACES[_place(request)], context)
+    return _changed(request, response, workspace) if changed else response
+
+
+def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
+    """Adds the badge at once; what else shows memories listens for ``memories:changed``."""
+    badge = {"workspace": workspace, "count": count_live(workspace, request.user), "oob": True}
+    response.write(render(request, "memories/badge.html", badge).content.decode())
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@login_required
+@require_GET
+def panel(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The whole panel; with ``part=list`` what is below its filters; with ``before`` the next cards."""
+    found, context = _workspace(request, ws_id)
+    asked = request.GET
+    filters = PanelFilters(
+        q=asked.get("q", ""),
+        category=asked.get("category", ""),
+        source=asked.get("source", ""),
+        pinned=asked.get("pinned") == "on",
+        review=asked.get("review") == "on",
+    )
+    before = asked.get("before", "")
+    page = search_panel(found, request.user, filters, before=before)
+    context |= {"page": page, "filters": filters, "is_shared": is_shared(found), "place": "panel"}
+    if before:
+        return render(request, "memories/cards.html", context)
+    context["usage"] = usage(found, request.user)
+    if asked.get("part") == "list":
+        return render(request, "memories/region.html", context)
+    categories, sources = choices(found, request.user)
+    labels = dict(SourceType.choices)
+    context |= {
+        "categories": categories,
+        "sources": [(source, labels.get(source, source)) for source in sources],
+        "usual_categories": CATEGORIES,
+        "form": MemoryForm(prefix="new"),
+    }
+    return render(request, "memories/panel.html", context)
+
+
+@login_required
+@require_GET
+def count(request: PageRequest, ws_id: str) -> HttpResponse:
+    found, context = _workspace(request, ws_id)
+    return render(request, "memories/badge.html", context | {"count": count_live(found, request.user)})
+
+
+@login_required
+@require_POST
+def create(request: PageRequest, ws_id: str) -> HttpResponse:
+    found, context = _workspace(request, ws_id, Role.EDITOR)
+    form = MemoryForm(request.POST, prefix="new")
+    if form.is_valid():
+        draft = gate.Draft(
+            content=form.cleaned_data["content"],
+            category=form.cleaned_data["category"] or None,
+            workspace=found,
+            author=request.user,
+        )
+        try:
+            saved = gate.save_memory(draft, by=request.user, now=context["now"])
+        except Invalid as error:
+            form.add_domain_errors(error.message, error.fields)
+        else:
+            context |= {"form": MemoryForm(prefix="new"), "saved": saved}
+            return _changed(request, render(request, "memories/add_form.html", context), found)
+    return _refused(render(request, "memories/add_form.html", context | {"form": form}))
+
+
+def _refused(response: HttpResponse) -> HttpResponse:
+    """A form with its errors goes back to where it was, not among the notices like other refusals."""
+    response.status_code = 422
+    response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
+    return response
+
+
+@login_required
+@require_GET
+def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id, Role.VIEWER)
+    return _show(request, memory, context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id)
+    if request.method == "GET":
+        return render(request, "memories/edit_form.html", context | {"form": MemoryForm.of(memory)})
+    form = MemoryForm.of(memory, data=request.POST)
+    if form.is_valid():
+        changes = {"content": form.cleaned_data["content"], "category": form.cleaned_data["category"] or None}
+        try:
+            edited = gate.edit_memory(memory, by=request.user, now=context["now"], **changes)
+        except Invalid as error:
+            form.add_domain_errors(error.message, error.fields)
+        else:
+            return _show(request, edited, context, changed=True)
+    return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """“Forgotten. Undo”. Under a message the Remember button comes back instead: that was an undo."""
+    memory, context = _memory(request, ws_id, mem_id)
+    gate.delete_memory(memory, by=request.user, now=context["now"])
+    template = PLACES["message"] if context["place"] == "message" else "memories/forgotten.html"
+    return _changed(request, render(request, template, context), context["workspace"])
+
+
+@login_required
+@require_POST
+def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
+    restored = gate.restore_memory(memory, by=request.user, now=context["now"])
+    return _show(request, restored, context, changed=True)
+
+
+@login_required
+@require_POST
+def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id)
+    pinned = request.POST.get("pinned") == "on"
+    edited = gate.edit_memory(memory, by=request.user, now=context["now"], pinned=pinned)
+    return _show(request, edited, context)
+
+
+@login_required
+@require_POST
+def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """“May replace”: ``keep=both`` drops the question, else the older one is forgotten (softly)."""
+    memory, context = _memory(request, ws_id, mem_id)
+    if request.POST.get("keep") == "both":
+        return _show(request, gate.keep_both(memory, by=request.user, now=context["now"]), context)
+    older = memory.may_replace
+    replaced = gate.replace_older(memory, by=request.user, now=context["now"])
+    response = _show(request, replaced, context, changed=True)
+    if older is not None:
+        toast = context | {"memory": older, "text": _("The older one is forgotten.")}
+        response.write(render(request, "memories/forgotten_toast.html", toast).content.decode())
+    return response
+
+
+@login_required
+@require_GET
+def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id, Role.VIEWER)
+    revisions = memory.revisions.select_related("by")[:50]
+    return render(request, "memories/history.html", context | {"revisions": revisions})
+
+
+@login_required
+@require_GET
+def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
+    """What an answer recalled: used first, what was left out folded below."""
+    found = receipt_for(msg_id, request.user)
+    if found is None:
+        raise NotFound(_("No memories are noted for this answer."))
+    workspace, context = _workspace(request, found.workspace.public_id)
+    items = list(found.items.all())
+    context |= {
+        "receipt": found,
+        "used": [item for item in items if item.used],
+        "left_out": [item for item in items if not item.used],
+        "is_own": found.user_id == request.user.pk,
+        "place": "receipt",
+    }
+    return render(request, "memories/receipt.html", context)
+
+
+@login_required
+@require_POST
+def not_relevant(request: PageRequest, item_id: int) -> HttpResponse:
+    value = request.POST.get("value", "on") == "on"
+    item = mark_not_relevant(item_id, request.user, value=value, now=timezone.now())
+    return render(request, "memories/not_relevant.html", {"item": item})

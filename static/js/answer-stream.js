@@ -1,0 +1,144 @@
+// Follows answers while they are written. The text grows here; when it is finished the server's rendering replaces it.
+// A dropped connection is taken up where it was: EventSource sends the id of the last event, the length reached so far.
+
+const scroller = () => document.getElementById("scroller");
+const jump = () => document.querySelector("[data-jump]");
+const texts = document.getElementById("texts").dataset;
+const NEAR = 80; // pixels from the end that still count as being there
+const open = new Map();
+let stuck = true;
+
+// Staying at the end, unless somebody scrolled up to read.
+
+function toEnd() {
+  const box = scroller();
+  if (box) box.scrollTop = box.scrollHeight;
+}
+
+function follow() {
+  if (stuck) toEnd();
+  showJump();
+}
+
+function showJump() {
+  const button = jump();
+  if (button) button.hidden = stuck;
+}
+
+document.addEventListener(
+  "scroll",
+  (event) => {
+    if (event.target.id !== "scroller") return;
+    const box = event.target;
+    stuck = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+    showJump();
+  },
+  true,
+);
+
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-jump]")) return;
+  stuck = true;
+  follow();
+});
+
+// Streams
+
+const composer = () => document.getElementById("composer");
+
+function showBusy() {
+  const streaming = [...open.values()].find((stream) => stream.element.isConnected);
+  const form = composer();
+  if (!form) return;
+  if (streaming) form.dataset.streaming = streaming.element.dataset.stop;
+  else delete form.dataset.streaming;
+}
+
+function begin(element) {
+  if (open.has(element.id)) {
+    if (open.get(element.id).element === element) return;
+    open.get(element.id).source.close();
+  }
+  const live = element.querySelector("[data-live]");
+  const source = new EventSource(element.dataset.stream);
+  open.set(element.id, { element, source });
+  let failures = 0;
+
+  source.addEventListener("token", (event) => {
+    failures = 0;
+    live.append(JSON.parse(event.data).text);
+    follow();
+  });
+  source.addEventListener("restart", () => live.replaceChildren());
+  source.addEventListener("done", () => finish(element, texts.answerReady));
+  source.addEventListener("error", (event) => {
+    if (event.data) {
+      finish(element, texts.answerFailed);
+    } else if (source.readyState === EventSource.CLOSED) {
+      // Refused rather than dropped: the stored answer says what became of it.
+      failures += 1;
+      setTimeout(() => finish(element, ""), Math.min(8000, 500 * 2 ** failures));
+    }
+  });
+  showBusy();
+}
+
+async function finish(element, announcement) {
+  const stream = open.get(element.id);
+  if (stream?.element !== element) return;
+  stream.source.close();
+  const height = element.isConnected;
+  if (height) {
+    await htmx.ajax("GET", element.dataset.fragment, { target: element, swap: "outerHTML" }).catch(() => {});
+  }
+  open.delete(element.id);
+  const shown = document.getElementById(element.id);
+  if (announcement && shown) {
+    const text = shown.querySelector(".prose")?.textContent.trim().slice(0, 1500) ?? "";
+    document.getElementById("announce").textContent = `${announcement} ${text}`;
+  }
+  showBusy();
+  follow();
+  composer()?.querySelector("textarea")?.focus({ preventScroll: true });
+  document.dispatchEvent(new CustomEvent("memoryhub:answered"));
+}
+
+function beginAll() {
+  for (const element of document.querySelectorAll("[data-stream]")) begin(element);
+  showBusy();
+}
+
+document.addEventListener("htmx:afterSettle", beginAll);
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-stop-answer]");
+  if (!button) return;
+  htmx.ajax("POST", composer().dataset.streaming, { source: button, swap: "none" });
+});
+
+// A message just sent is read from its beginning to end: go there whatever was on screen.
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.requestConfig?.elt?.id !== "composer") return;
+  stuck = true;
+  follow();
+});
+
+// Pages arrive at their end, or at the message named in the address.
+function arrive() {
+  const named = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  if (named) {
+    named.scrollIntoView({ block: "center" });
+    named.classList.add("message--flash");
+    stuck = false;
+  } else {
+    toEnd();
+  }
+  showJump();
+  beginAll();
+}
+
+addEventListener("hashchange", arrive);
+addEventListener("pagehide", () => open.forEach(({ source }) => source.close()));
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+if (document.readyState === "complete") arrive();
+else addEventListener("load", arrive);

@@ -1,0 +1,100 @@
+// The composer: grows with its text, sends with Enter, and never loses what was typed.
+
+const form = () => document.getElementById("composer");
+const field = () => form()?.querySelector("[data-composer]");
+const canGrowByItself = CSS.supports("field-sizing", "content");
+
+function grow() {
+  const area = field();
+  if (!area || canGrowByItself) return;
+  area.style.height = "auto";
+  area.style.height = `${area.scrollHeight}px`;
+}
+
+// Text that was not sent survives a reload or a crash of the tab, each chat's its own.
+const draftKey = () => `draft:${document.getElementById("conversation")?.dataset.chat ?? document.body.dataset.workspace}`;
+
+function keepDraft() {
+  try {
+    const text = field()?.value;
+    if (text) sessionStorage.setItem(draftKey(), text);
+    else sessionStorage.removeItem(draftKey());
+  } catch {
+    // Storage is blocked: the field itself still holds the text.
+  }
+}
+
+function restoreDraft() {
+  const area = field();
+  if (!area || area.value) return;
+  try {
+    area.value = sessionStorage.getItem(draftKey()) ?? "";
+  } catch {
+    // As above.
+  }
+  grow();
+}
+
+document.addEventListener("input", (event) => {
+  if (event.target !== field()) return;
+  grow();
+  keepDraft();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.target !== field() || event.isComposing) return;
+  if (event.key === "Enter" && !event.shiftKey) {
+    event.preventDefault();
+    send();
+  } else if (event.key === "ArrowUp" && !event.target.value) {
+    const said = [...document.querySelectorAll(".message--user .bubble")].at(-1)?.textContent;
+    if (said) {
+      event.preventDefault();
+      event.target.value = said;
+      grow();
+      keepDraft();
+    }
+  }
+});
+
+function send() {
+  if (form().dataset.streaming || !field().value.trim()) return;
+  form().requestSubmit();
+}
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.elt !== form()) return;
+  if (form().dataset.streaming || !field().value.trim()) event.preventDefault();
+  else form().querySelector("[data-unsent]").hidden = true;
+});
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.id !== "composer" || !event.detail.successful) return;
+  try {
+    sessionStorage.removeItem(draftKey());
+  } catch {
+    // As above.
+  }
+  const area = event.detail.elt.querySelector("[data-composer]");
+  area.value = "";
+  grow();
+  field()?.focus();
+});
+
+document.addEventListener("htmx:sendError", (event) => {
+  if (event.detail.elt !== form()) return;
+  form().querySelector("[data-unsent]").hidden = false;
+  field().focus();
+});
+
+document.addEventListener("click", (event) => {
+  const prompt = event.target.closest("[data-prompt]");
+  if (!prompt) return;
+  field().value = prompt.dataset.prompt;
+  grow();
+  keepDraft();
+  field().focus();
+});
+
+restoreDraft();
+grow();

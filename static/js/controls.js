@@ -1,0 +1,165 @@
+// Menus, toasts, theme, copying: small behaviours of controls that every page shares.
+
+const announce = (text) => {
+  const region = document.getElementById("announce");
+  if (region) region.textContent = text;
+};
+
+// Menus are <details class="menu">: one open at a time, closed by Esc, by a choice or by a click elsewhere.
+
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (menu !== except) menu.open = false;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const menu = event.target.closest("details.menu");
+  closeMenus(menu);
+  if (menu && event.target.closest(".menu__item")) menu.open = false;
+});
+
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.("details.menu[open]") ?? document.querySelector("details.menu[open]");
+  if (!menu) return;
+  if (event.key === "Escape") {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+    event.stopImmediatePropagation();
+  } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+    const items = [...menu.querySelectorAll(".menu__item")];
+    const step = event.key === "ArrowDown" ? 1 : -1;
+    const next = items[(items.indexOf(document.activeElement) + step + items.length) % items.length];
+    next?.focus();
+    event.preventDefault();
+  }
+});
+
+// Toasts and “Forgotten” rows go by themselves, but never while somebody points at them or has focus in them.
+
+function vanish(element) {
+  if (element.matches(":hover, :focus-within")) {
+    setTimeout(() => element.isConnected && vanish(element), 1500);
+    return;
+  }
+  const later = element.querySelector(":scope > template[data-then-toast]");
+  if (later) addToast(later);
+  element.remove();
+}
+
+function addToast(template) {
+  const toast = template.content.cloneNode(true).firstElementChild;
+  document.getElementById("toasts").append(toast);
+  window.htmx?.process(toast);
+  return toast;
+}
+
+const timed = new WeakSet();
+
+function timeAll() {
+  for (const element of document.querySelectorAll("[data-vanish]")) {
+    if (timed.has(element)) continue;
+    timed.add(element);
+    setTimeout(() => element.isConnected && vanish(element), Number(element.dataset.vanish));
+  }
+}
+
+new MutationObserver(timeAll).observe(document.body, { childList: true, subtree: true });
+timeAll();
+
+document.addEventListener("memoryhub:toast", (event) => {
+  const toast = addToast(document.getElementById(event.detail.template));
+  event.detail.prepare?.(toast);
+});
+
+document.addEventListener("click", (event) => {
+  event.target.closest("[data-dismiss]")?.closest("[data-vanish]")?.remove();
+});
+
+// Theme
+
+function showTheme() {
+  const choice = document.documentElement.dataset.theme ?? "system";
+  for (const button of document.querySelectorAll("[data-theme-choice]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.themeChoice === choice));
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-theme-choice]");
+  if (!button) return;
+  const choice = button.dataset.themeChoice;
+  if (choice === "system") {
+    delete document.documentElement.dataset.theme;
+    localStorage.removeItem("theme");
+  } else {
+    document.documentElement.dataset.theme = choice;
+    localStorage.setItem("theme", choice);
+  }
+  showTheme();
+});
+
+showTheme();
+
+// Copying
+
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "visually-hidden";
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  const copied = document.getElementById("texts").dataset.copied;
+  const use = button.querySelector("use");
+  const before = use.getAttribute("href");
+  use.setAttribute("href", before.replace(/#.*/, "#check"));
+  announce(copied);
+  setTimeout(() => use.setAttribute("href", before.replace(/#.*/, "#copy")), 1600);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy], [data-copy-code]");
+  if (!button) return;
+  const text = button.dataset.copy ?? button.closest(".code-block").querySelector("pre").textContent;
+  copy(text, button);
+});
+
+function addCodeButtons() {
+  const template = document.getElementById("code-copy");
+  for (const pre of document.querySelectorAll(".prose pre:not([data-with-copy])")) {
+    pre.dataset.withCopy = "";
+    let block = pre.closest(".code-block");
+    if (!block || block === pre) {
+      block = document.createElement("div");
+      block.className = "code-block";
+      pre.classList.remove("code-block");
+      pre.replaceWith(block);
+      block.append(pre);
+    }
+    pre.tabIndex = 0; // long lines scroll, and the keyboard must reach that
+    block.append(template.content.cloneNode(true));
+  }
+}
+
+addCodeButtons();
+document.addEventListener("htmx:afterSettle", addCodeButtons);
+
+// What htmx cannot know: the network is gone, or the session is.
+
+document.addEventListener("htmx:sendError", (event) => {
+  if (event.defaultPrevented || event.detail.elt.closest(".composer")) return;
+  document.dispatchEvent(new CustomEvent("memoryhub:toast", { detail: { template: "toast-network" } }));
+});
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.xhr.responseURL.includes("/accounts/login/")) {
+    event.detail.shouldSwap = false;
+    location.reload(); // signed out meanwhile: the login page leads back here
+  }
+});

@@ -1,0 +1,86 @@
+// What happens elsewhere: saved memories, changed chats. One stream a browser and workspace, shared by its tabs:
+// the tab that holds the lock listens and tells the others. When it closes the next one takes over.
+
+const { workspace, events: url } = document.body.dataset;
+const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "resync", "closed"];
+let answeredAt = -Infinity;
+
+const tell = (name) => document.body.dispatchEvent(new CustomEvent(name));
+const currentChat = () => document.getElementById("conversation")?.dataset.chat;
+
+function autoSaved({ chat_id: chatId, count }) {
+  document.dispatchEvent(
+    new CustomEvent("memoryhub:toast", {
+      detail: {
+        template: "toast-saved",
+        prepare(toast) {
+          const text = toast.querySelector(".toast__text");
+          text.textContent = count === 1 ? text.dataset.one : text.dataset.many.replace("{count}", count);
+        },
+      },
+    }),
+  );
+  tell("memories:changed");
+  if (chatId === currentChat()) tell("transcript:changed"); // “saved 1” under the answer
+}
+
+function chatChanged({ chat_id: chatId }) {
+  tell("chats:changed");
+  const justHere = performance.now() - answeredAt < 3000;
+  if (chatId === currentChat() && !justHere) tell("transcript:changed");
+}
+
+function hear(name, data) {
+  if (name === "x_memory.auto_saved") autoSaved(data);
+  else if (name === "memory.changed") tell("memories:changed");
+  else if (name === "chat.changed") chatChanged(data);
+  else if (name === "closed") location.reload(); // no longer a member, or signed out: the server says which
+  else {
+    tell("memories:changed");
+    tell("chats:changed");
+    tell("transcript:changed");
+  }
+}
+
+document.addEventListener("memoryhub:answered", () => {
+  answeredAt = performance.now();
+});
+
+// A conversation is not redrawn while an answer grows in it, nor over an open receipt or earlier messages.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.elt.id !== "messages") return;
+  if (document.querySelector("[data-stream], .receipt[open], #messages [data-loaded]")) event.preventDefault();
+});
+
+function listen(share) {
+  const source = new EventSource(url);
+  let lost = false;
+  for (const name of NAMES) {
+    source.addEventListener(name, (event) => {
+      const data = JSON.parse(event.data);
+      hear(name, data);
+      share?.postMessage([name, data]);
+      if (name === "closed") source.close();
+    });
+  }
+  source.addEventListener("error", () => {
+    lost = true;
+  });
+  source.addEventListener("open", () => {
+    if (!lost) return;
+    lost = false;
+    hear("resync", {});
+    share?.postMessage(["resync", {}]);
+  });
+}
+
+if (url && navigator.locks && window.BroadcastChannel) {
+  const channel = new BroadcastChannel(`memoryhub:${workspace}`);
+  channel.addEventListener("message", (event) => hear(...event.data));
+  navigator.locks.request(`memoryhub:${workspace}`, () => {
+    listen(channel);
+    return new Promise(() => {}); // held until the tab closes
+  });
+} else if (url) {
+  listen(null); // no locks outside of https and localhost
+}

@@ -1,0 +1,132 @@
+// Rail and panel: columns that remember whether they are open, sheets on small screens, and the keys.
+
+const root = document.documentElement;
+const wide = matchMedia("(min-width: 1100px)");
+const panelOpenByDefault = matchMedia("(min-width: 1280px)");
+const phone = matchMedia("(max-width: 699.98px)");
+let returnFocusTo = null;
+
+const isOpen = (column) => {
+  if (!wide.matches) return root.dataset.sheet === column;
+  if (column === "rail") return root.dataset.rail !== "closed";
+  return root.dataset.panel ? root.dataset.panel === "open" : panelOpenByDefault.matches;
+};
+
+function setColumn(column, open) {
+  if (wide.matches) {
+    root.dataset[column] = open ? "open" : "closed";
+    try {
+      localStorage.setItem(column, root.dataset[column]);
+    } catch {
+      // Storage is blocked: it holds for this page only.
+    }
+  } else if (open) {
+    returnFocusTo = document.activeElement;
+    root.dataset.sheet = column;
+    document.getElementById(column)?.querySelector("button, a, input")?.focus();
+  } else {
+    delete root.dataset.sheet;
+    if (returnFocusTo?.isConnected) returnFocusTo.focus();
+    returnFocusTo = null;
+  }
+  show();
+}
+
+// While a sheet is open the rest of the page takes neither focus nor clicks.
+function show() {
+  if (wide.matches) delete root.dataset.sheet;
+  const sheet = root.dataset.sheet;
+  document.getElementById("main").inert = Boolean(sheet);
+  const rail = document.getElementById("rail");
+  if (rail) rail.inert = Boolean(sheet) && sheet !== "rail";
+  for (const button of document.querySelectorAll("[data-toggle]")) {
+    button.setAttribute("aria-expanded", String(isOpen(button.dataset.toggle)));
+  }
+}
+
+wide.addEventListener("change", show);
+panelOpenByDefault.addEventListener("change", show);
+document.addEventListener("htmx:afterSettle", show);
+show();
+
+document.addEventListener("click", (event) => {
+  const toggle = event.target.closest("[data-toggle]");
+  if (toggle) setColumn(toggle.dataset.toggle, !isOpen(toggle.dataset.toggle));
+  if (event.target.closest("[data-close-sheets]")) setColumn(root.dataset.sheet ?? "panel", false);
+  if (event.target.closest("[data-open-panel]")) {
+    setColumn("panel", true);
+    event.target.closest("[data-vanish]")?.remove();
+  }
+  if (event.target.closest("[data-open-search]")) searchChats();
+
+  const reveal = event.target.closest("[data-reveal]");
+  if (reveal) {
+    const target = document.querySelector(reveal.dataset.reveal);
+    target.hidden = !target.hidden;
+    reveal.setAttribute("aria-expanded", String(!target.hidden));
+    if (!target.hidden) target.querySelector("textarea, input")?.focus();
+  }
+  const hide = event.target.closest("[data-hide]");
+  if (hide) {
+    document.querySelector(hide.dataset.hide).hidden = true;
+    const opener = document.querySelector(`[data-reveal="${hide.dataset.hide}"]`);
+    opener?.setAttribute("aria-expanded", "false");
+    opener?.focus();
+  }
+  const remove = event.target.closest("[data-remove]");
+  if (remove) remove.closest(remove.dataset.remove).remove();
+});
+
+function searchChats() {
+  if (!isOpen("rail")) setColumn("rail", true);
+  document.getElementById("rail-search")?.focus();
+}
+
+const isTyping = (element) => element.matches?.("input, textarea, select, [contenteditable]");
+
+document.addEventListener("keydown", (event) => {
+  const control = event.ctrlKey || event.metaKey;
+  if (event.key === "Escape") {
+    const editing = event.target.closest?.("form:has([data-cancel-button])");
+    const cancel = event.target.dataset?.cancel;
+    if (cancel) document.querySelector(cancel)?.click();
+    else if (editing) editing.querySelector("[data-cancel-button]").click();
+    else if (root.dataset.sheet) setColumn(root.dataset.sheet, false);
+  } else if (event.key === "/" && !control && !isTyping(event.target)) {
+    event.preventDefault();
+    searchChats();
+  } else if (control && !event.shiftKey && event.key.toLowerCase() === "k") {
+    const link = document.querySelector("[data-new-chat]");
+    if (link) {
+      event.preventDefault();
+      link.click();
+    }
+  } else if (control && !event.shiftKey && event.key.toLowerCase() === "m" && document.getElementById("panel")) {
+    event.preventDefault();
+    setColumn("panel", !isOpen("panel"));
+  }
+});
+
+// A field that was swapped in because somebody asked to edit takes the focus, with its text ready to be typed over.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const target = event.detail.elt;
+  const form = target.matches?.("[data-editing]") ? target : null;
+  const field = form?.querySelector("textarea") ?? target.querySelector?.("[autofocus][data-cancel]");
+  if (field && !field.closest("[data-focused]")) {
+    field.closest("form").dataset.focused = "";
+    field.focus();
+    if (field.matches("input")) field.select();
+    else field.setSelectionRange(field.value.length, field.value.length);
+  }
+});
+
+// The panel may not be redrawn under somebody's hands.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const region = event.detail.elt;
+  if (region.id === "memory-region" && region.querySelector("[data-editing], [data-history]")) event.preventDefault();
+});
+
+// On a phone following a link in the rail closes it at once instead of with the next page.
+document.addEventListener("click", (event) => {
+  if (phone.matches && event.target.closest("#rail a[href]")) delete root.dataset.sheet;
+});

@@ -1,0 +1,15 @@
+"""What a page's view may ask of its request."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from django_htmx.middleware import HtmxDetails
+
+from workspaces.models import User
+
+
+class PageRequest(HttpRequest):
+    """A request as the middleware hands it on: of somebody signed in (see ``login_required``), with htmx's details."""
+
+    user: User
+    htmx: HtmxDetails

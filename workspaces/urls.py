@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from workspaces import views
+
+app_name = "workspaces"
+urlpatterns = [
+    path("workspaces/", views.workspace_list, name="list"),
+    path("workspaces/<str:ws_id>/settings/", views.settings, name="settings"),
+    path("workspaces/<str:ws_id>/delete/", views.delete, name="delete"),
+    path("workspaces/<str:ws_id>/members/", views.add_member, name="add_member"),
+    path("workspaces/<str:ws_id>/members/<str:user_id>/role/", views.change_role, name="change_role"),
+    path("workspaces/<str:ws_id>/members/<str:user_id>/remove/", views.remove_member, name="remove_member"),
+    path("workspaces/<str:ws_id>/events/", views.events, name="events"),
+    path("profile/", views.profile, name="profile"),
+    path("profile/memory/", views.memory_default, name="memory_default"),
+]
