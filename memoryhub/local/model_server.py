@@ -60,7 +60,7 @@ def read_endpoint(data_dir: Path) -> Endpoint | None:
     try:
         found = json.loads(endpoint_file(data_dir).read_text(encoding="utf-8"))
         return Endpoint(found["base_url"], found["api_key"], found["model"])
-    except (FileNotFoundError, ValueError, KeyError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -21,11 +21,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-import psutil
 import psycopg
 
 from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.launcher import launch_command
+from memoryhub.local.leftovers import end_leftovers
 from memoryhub.local.postgres_programs import (
     MAJOR_VERSION,
     PORT,
@@ -41,7 +41,6 @@ DATABASE = "memoryhub"
 LONGEST_SOCKET_FOLDER = 90
 ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
 STOP_SECONDS = 10.0
-ORPHAN_SECONDS = 1.0
 
 
 def socket_folder(data_dir: Path) -> Path:
@@ -186,25 +185,9 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End what a killed run left behind: a server still alive, then its orphans that hold its memory.
-
-        Only for the holder of the run lock, since nobody else's server can be alive then. Its pid files go too:
-        Postgres would believe them when their number has meanwhile been given to another process of this user.
-        """
-        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-            if not _end(
-                [process for process in self._processes() if str(self.cluster) in process.cmdline()], number
-            ):
-                break
-        # Orphans notice the loss by themselves, unless they are in the middle of a long query.
-        _wait_for_end(self._processes(), ORPHAN_SECONDS)
-        if not _end(self._processes(), signal.SIGKILL):
-            for stale in (self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
-                stale.unlink(missing_ok=True)
-
-    def _processes(self) -> list[psutil.Process]:
-        """All that Postgres runs for this cluster works inside its folder; only the server names it."""
-        return [process for process in psutil.process_iter() if _works_in(process, self.cluster)]
+        """End what a killed run left behind. Only for the holder of the run lock: no other server may be alive."""
+        locks = [self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"]
+        end_leftovers(self.cluster, locks)
 
     def is_ready(self) -> bool:
         """Whether the server takes connections now."""
@@ -272,35 +255,3 @@ class EmbeddedPostgres:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_SECONDS)
                 return
-
-
-def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
-    """Send a signal and wait. True if some of them still run."""
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(number)
-    return not _wait_for_end(processes, STOP_SECONDS)
-
-
-def _wait_for_end(processes: list[psutil.Process], seconds: float) -> bool:
-    """Whether all of them ended in time; one that only waits to be reaped has ended."""
-    end = time.monotonic() + seconds
-    while any(map(_runs, processes)):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _works_in(process: psutil.Process, folder: Path) -> bool:
-    try:
-        return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
-    except (psutil.Error, OSError):
-        return False

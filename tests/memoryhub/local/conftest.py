@@ -1,4 +1,4 @@
-"""Folders and processes for the tests of the local parts. They start real programs and look at real processes."""
+"""Folders for the tests of the local parts, which start real programs and look at real processes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,36 @@
+"""One supervisor a data folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memoryhub.local.data_folder import make_data_folders
+from memoryhub.local.run_lock import AlreadyRunning, RunLock, wait_for_cleaner
+
+
+def test_the_second_learns_who_the_first_is_and_the_first_keeps_the_lock(data_dir: Path) -> None:
+    make_data_folders(data_dir)
+    first = RunLock(data_dir, "http://127.0.0.1:1234")
+    first.acquire()
+    for _ in range(2):
+        with pytest.raises(AlreadyRunning, match=rf"process {os.getpid()}, http://127\.0\.0\.1:1234"):
+            RunLock(data_dir, "http://127.0.0.1:9999").acquire()
+    first.release()
+
+
+def test_a_released_lock_is_free(data_dir: Path) -> None:
+    make_data_folders(data_dir)
+    first = RunLock(data_dir, "http://127.0.0.1:1234")
+    first.acquire()
+    first.release()
+    second = RunLock(data_dir, "http://127.0.0.1:1234")
+    second.acquire()
+    second.release()
+
+
+def test_with_nothing_to_clean_up_nobody_waits(data_dir: Path) -> None:
+    make_data_folders(data_dir)
+    assert wait_for_cleaner(data_dir, seconds=0)
