@@ -1,0 +1,82 @@
+"""Speaks ASGI with the application as a server does, so that a test can watch a stream and hang up on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from django.core.asgi import get_asgi_application
+
+CSRF_TOKEN = "a" * 32
+
+
+class Exchange:
+    """One POST of JSON. ``events`` are read one by one; ``hang_up`` closes the connection from the client's side."""
+
+    def __init__(self, path: str, body: Any, cookies: str) -> None:
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "path": path,
+            "query_string": b"",
+            "headers": [
+                (b"host", b"localhost"),
+                (b"content-type", b"application/json"),
+                (b"cookie", f"{cookies}; csrftoken={CSRF_TOKEN}".encode()),
+                (b"x-csrftoken", CSRF_TOKEN.encode()),
+            ],
+            "server": ("localhost", 80),
+        }
+        payload = json.dumps(body).encode()
+        self.scope["headers"].append((b"content-length", str(len(payload)).encode()))  # type: ignore[attr-defined]
+        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._incoming.put_nowait({"type": "http.request", "body": payload, "more_body": False})
+        self._outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._rest = b""
+        self._ended = False
+        self.task = asyncio.create_task(
+            get_asgi_application()(self.scope, self._incoming.get, self._outgoing.put)  # type: ignore[arg-type]
+        )
+
+    async def start(self) -> tuple[int, dict[str, str]]:
+        message = await asyncio.wait_for(self._outgoing.get(), 10)
+        headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
+        return message["status"], headers
+
+    async def event(self) -> tuple[str, Any] | None:
+        """The next server-sent event as its name and data; None at the end."""
+        while b"\n\n" not in self._rest:
+            if self._ended:
+                return None
+            message = await asyncio.wait_for(self._outgoing.get(), 10)
+            self._rest += message.get("body", b"")
+            self._ended = not message.get("more_body", False)
+        block, self._rest = self._rest.split(b"\n\n", 1)
+        name, data = block.decode().split("\n")
+        return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+    async def events(self) -> list[tuple[str, Any]]:
+        """All that are still to come."""
+        found = []
+        while (event := await self.event()) is not None:
+            found.append(event)
+        return found
+
+    async def hang_up(self) -> None:
+        self._incoming.put_nowait({"type": "http.disconnect"})
+        await asyncio.wait_for(self.task, 10)
+
+
+@asynccontextmanager
+async def posted(path: str, body: Any, cookies: str) -> AsyncIterator[Exchange]:
+    exchange = Exchange(path, body, cookies)
+    try:
+        yield exchange
+    finally:
+        exchange.task.cancel()
+        await asyncio.gather(exchange.task, return_exceptions=True)
