@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import Environment, database_from_url
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start_with(tmp_path: Path, **wrong: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
+    return subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env=env | {"MEMORYHUB_DATA_DIR": str(tmp_path)} | wrong,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("MEMORYHUB_PORT", "eighty", "whole number from 1 to 65535"),
+        ("MEMORYHUB_MEMORY_ENABLED", "maybe", "one of 1, true, yes, on"),
+        ("MEMORYHUB_LLM_BASE_URL", "localhost:11434", "http://localhost:11434/v1"),
+        ("MEMORYHUB_SECRET_KEY", "short", "shorter than 32"),
+        ("DATABASE_URL", "mysql://somewhere/x", "postgres://user:password@host:5432/name"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(
+    tmp_path: Path, name: str, value: str, allowed: str
+) -> None:
+    done = start_with(tmp_path, **{name: value})
+    assert done.returncode != 0
+    assert name in done.stderr
+    assert allowed in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("N", "0", lambda env: env.integer("N", 1, low=1, high=2)),
+        ("N", "1.5", lambda env: env.integer("N", 1, low=1, high=2)),
+        ("N", "nan", lambda env: env.number("N", 1, low=0, high=2)),
+        ("N", "inf", lambda env: env.number("N", 1, low=0, high=2)),
+        ("N", "2", lambda env: env.boolean("N", None)),
+        ("N", "ftp://x", lambda env: env.url("N")),
+    ],
+)
+def test_typed_reading_refuses_and_names(name: str, value: str, read: object) -> None:
+    with pytest.raises(ImproperlyConfigured, match="P_N"):
+        read(Environment("P_", {"P_" + name: value}))  # type: ignore[operator]
+
+
+def test_unset_and_blank_give_the_default() -> None:
+    env = Environment("P_", {"P_A": " "})
+    assert (env.text("A", "x"), env.integer("B", 3, low=1, high=9), env.boolean("A", None)) == ("x", 3, None)
+    assert env.words("C", "a, b,,") == ["a", "b"]
+
+
+def test_a_database_url_keeps_every_part() -> None:
+    read = database_from_url("postgres://me:p%40ss@db.example:6543/hub?sslmode=require")
+    assert read == {
+        "NAME": "hub",
+        "USER": "me",
+        "PASSWORD": "p@ss",
+        "HOST": "db.example",
+        "PORT": "6543",
+        "OPTIONS": {"sslmode": "require"},
+    }
+    assert database_from_url("postgres://me@/hub?host=/run/pg")["HOST"] == "/run/pg"
+    for wrong in ("postgres://host", "sqlite:///x", "postgres://h:port/x", ""):
+        with pytest.raises(ImproperlyConfigured):
+            database_from_url(wrong)
+
+
+def test_every_setting_is_on_the_options_page() -> None:
+    read = set(re.findall(r'\benv\.\w+\(\s*"([A-Z_]+)"', (ROOT / "memoryhub/settings.py").read_text()))
+    page = (ROOT / "docs/options.md").read_text()
+    listed = set(re.findall(r"^\| `MEMORYHUB_([A-Z_]+)` \|", page, re.MULTILINE))
+    assert len(read) > 25
+    assert listed - {"ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL"} == read
+    assert "| `DATABASE_URL` |" in page

@@ -1,0 +1,126 @@
+"""A whole MemoryHub of real processes in a temporary folder: database, web servers, worker, scripted model.
+
+For what only real processes can show: two web processes, killed workers, browsers, load.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2 as http
+
+from memoryhub.local.postgres import EmbeddedPostgres
+
+ROOT = Path(__file__).resolve().parent.parent
+PASSWORD = "correct horse battery"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Web:
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@dataclass
+class Stack:
+    folder: Path
+    env: dict[str, str]
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def manage(self, *arguments: str) -> str:
+        """Run a management command; its output."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True
+            )
+        self.processes.append(process)
+        return process
+
+    def web(self) -> Web:
+        port = free_port()
+        uvicorn = (sys.executable, "-m", "uvicorn", "memoryhub.asgi:application", "--port", str(port))
+        web = Web(port, self.start(f"web-{port}", *uvicorn, "--timeout-graceful-shutdown", "1"))
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                http.get(f"{web.url}/accounts/login/")
+                return web
+            except http.TransportError:
+                assert web.process.poll() is None, (self.folder / f"web-{port}.log").read_text()
+                assert time.monotonic() < deadline, "the web server did not come up"
+                time.sleep(0.1)
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        return self.start("worker", sys.executable, "manage.py", "qcluster")
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """SIGKILL the process and its children, as an out-of-memory killer might."""
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                process.wait()
+
+
+def signed_up(web: Web, username: str) -> http.Client:
+    """A client with a session of a new account, and the CSRF token in its headers."""
+    client = http.Client(base_url=web.url, timeout=60, follow_redirects=True)
+    client.get("/accounts/signup/")
+    form = {"username": username, "password1": PASSWORD, "password2": PASSWORD}
+    token = client.cookies["csrftoken"]
+    done = client.post("/accounts/signup/", data=form | {"csrfmiddlewaretoken": token})
+    assert done.status_code == 200, done.text
+    client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
+    return client
+
+
+@contextmanager
+def running_stack(folder: Path, **env: str) -> Iterator[Stack]:
+    """The database, migrated, with nothing else running yet. ``env`` goes to every process."""
+    folder.chmod(0o755)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
+    clean.pop("DATABASE_URL", None)
+    clean.pop("DJANGO_SETTINGS_MODULE", None)
+    database = EmbeddedPostgres(folder, durable=False)
+    database.initialise()
+    database.start()
+    stack = Stack(folder, clean | {"MEMORYHUB_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1"} | env)
+    try:
+        stack.manage("migrate", "--verbosity", "0")
+        stack.manage("collectstatic", "--noinput", "--verbosity", "0")
+        yield stack
+    finally:
+        stack.stop()
+        database.stop()

@@ -1,0 +1,130 @@
+"""What holds across real processes: streams opened elsewhere, killed workers and web servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
+from tests.stack import Stack, running_stack, signed_up
+
+SAID = "My project deadline is March 15 and I am vegetarian."
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedOpenAI]:
+    server = ScriptedOpenAI().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> Iterator[Stack]:
+    folder: Path = tmp_path_factory.mktemp("stack")
+    model = {
+        "MEMORYHUB_LLM_BASE_URL": server.base_url,
+        "MEMORYHUB_LLM_API_KEY": server.api_key,
+        "MEMORYHUB_LLM_MODEL": server.model,
+        "MEMORYHUB_JOB_TIMEOUT": "3",  # a killed worker's job is taken up again after five seconds
+        "MEMORYHUB_WORKERS": "1",
+    }
+    with running_stack(folder, **model) as stack:
+        yield stack
+
+
+def stream_events(response: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = ""
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: "):
+            yield name, json.loads(line[6:])
+
+
+def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
+    stack: Stack, server: ScriptedOpenAI
+) -> None:
+    first, second = stack.web(), stack.web()
+    person = signed_up(first, "two_processes")
+    chat = person.post("/chat/api/chats", json={}).json()["id"]
+    server.script(Answer("One ", HOLD, "two"))
+    with person.stream("POST", f"/chat/api/{chat}/messages", json={"content": "Count", "stream": True}) as sent:
+        events = stream_events(sent)
+        name, data = next(events)
+        assert name == "message"
+        answer = data["answer"]["id"]
+        assert next(events) == ("token", {"text": "One "})
+    # The first connection is closed now: the answer goes on. The same session reads it from the other process.
+    elsewhere = f"{second.url}/chats/{chat}/messages/{answer}/stream/"
+    with person.stream("GET", elsewhere) as other:
+        assert other.headers["content-type"].startswith("text/event-stream")
+        events = stream_events(other)
+        assert next(events)[1]["text"] == "One "
+        server.release()
+        rest = list(events)
+    assert "".join(data["text"] for name, data in rest if name == "token") == "two"
+    assert rest[-1][0] == "done"
+    stored = person.get(f"/chat/api/{chat}/messages").json()["items"]
+    assert [(m["role"], m["content"], m["status"]) for m in stored][-1] == ("assistant", "One two", "done")
+
+
+def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(stack: Stack, server: ScriptedOpenAI) -> None:
+    first, second = stack.web(), stack.web()
+    person = signed_up(first, "killed_web")
+    chat = person.post("/chat/api/chats", json={}).json()["id"]
+    server.script(Answer("Half an answer", HOLD, " and the rest"))
+    with person.stream("POST", f"/chat/api/{chat}/messages", json={"content": "Go", "stream": True}) as sent:
+        answer = next(stream_events(sent))[1]["answer"]["id"]
+        time.sleep(1)  # the growing answer is stored every third of a second
+        stack.kill(first.process)
+    elsewhere = f"{second.url}/chats/{chat}/messages/{answer}/stream/"
+    with person.stream("GET", elsewhere) as other:
+        events = list(stream_events(other))
+    assert "".join(data["text"] for name, data in events if name == "token") == "Half an answer"
+    assert (events[-1][0], events[-1][1]["code"]) == ("error", "interrupted")
+    server.script(Answer("Whole"))
+    retried = person.post(f"{second.url}/chat/api/{chat}/messages/{answer}/retry", json={})
+    assert retried.status_code < 300, retried.text
+    with person.stream("GET", elsewhere) as other:
+        events = list(stream_events(other))
+    assert "".join(data["text"] for name, data in events if name == "token") == "Whole"
+
+
+def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
+    stack: Stack, server: ScriptedOpenAI, eventually: Callable[..., None]
+) -> None:
+    web = stack.web()
+    person = signed_up(web, "killed_worker")
+    chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
+    found = [{"text": text, "kind": "fact", "importance": 0.6} for text in ("Deadline is March 15", "Is vegetarian")]
+    reply = json.dumps(found)
+    server.script(Answer("Noted."), Answer(HOLD, reply))
+    before = len(server.chat_requests)
+    assert person.post(f"/chat/api/{chat}/messages", json={"content": SAID}).status_code == 201
+    cluster = stack.worker()
+    assert server.wait_for_requests(len(server.requests) + 1, 30) or len(server.chat_requests) >= before + 2
+    # The worker waits for the model now. Kill the one that runs the job, not the cluster that watches it.
+    server.script(Answer(reply), Answer(reply))
+    for child in psutil.Process(cluster.pid).children(recursive=True):
+        os.kill(child.pid, signal.SIGKILL)
+    server.release()
+
+    def stored() -> list[str]:
+        return sorted(memory["content"] for memory in person.get(f"/chat/api/{chat}/memories").json()["memories"])
+
+    if cluster.poll() is not None or not psutil.Process(cluster.pid).children():
+        stack.kill(cluster)
+        cluster = stack.worker()
+    eventually(lambda: bool(stored()), 60)
+    assert stored() == ["Deadline is March 15", "Is vegetarian"]
+    time.sleep(8)  # longer than the queue waits before it hands a job out again
+    assert stored() == ["Deadline is March 15", "Is vegetarian"]
+    stack.kill(cluster)
