@@ -1,0 +1,43 @@
+"""The web server's socket, and what the stack says about its address."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from memoryhub.local.model_server import free_port
+from memoryhub.local.stack import AddressInUse, Stack, listen
+
+
+def test_streamed_tokens_are_not_held_back() -> None:
+    """uvicorn takes a socket that it is given for a local one and does not switch Nagle's algorithm off itself."""
+    with listen("127.0.0.1", free_port()) as listener:
+        client = socket.create_connection(listener.getsockname())
+        connection, _ = listener.accept()
+        with client, connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_port_in_use_is_said_with_the_settings_name() -> None:
+    port = free_port()
+    with listen("127.0.0.1", port), pytest.raises(AddressInUse, match="MEMORYHUB_PORT"):
+        listen("127.0.0.1", port)
+
+
+def test_an_address_that_is_not_ours_is_said_with_the_settings_name() -> None:
+    with pytest.raises(AddressInUse, match="MEMORYHUB_HOST"):
+        listen("203.0.113.1", 8000)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://localhost:8000"),
+        ("::1", "http://[::1]:8000"),
+    ],
+)
+def test_the_address_is_one_that_a_browser_opens(tmp_path: Path, host: str, address: str) -> None:
+    assert Stack(tmp_path, tmp_path, host, 8000, database={}).address == address

@@ -1,0 +1,253 @@
+"""`manage.py up` as a person runs it: everything real, in a data folder of its own, with processes killed under it."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from memoryhub.local.model_server import free_port, is_ready, read_endpoint
+from memoryhub.local.postgres import connection_settings
+from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
+
+BASE_DIR = Path(__file__).resolve().parents[3]
+MARKS = {
+    "postgres": "pginstall18/bin/postgres",
+    "model": "memoryhub.local.model_server",
+    "worker": "qcluster MainProcess",
+    "web": "uvicorn",
+}
+
+
+class Installation:
+    """One data folder and, most of the time, a supervisor that works on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data_dir = folder / "data"
+        self.port = free_port()
+        self.output = folder / "output"
+        self.process: subprocess.Popen[bytes] | None = None
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYHUB_")}
+        inherited.pop("DATABASE_URL", None)
+        inherited.pop("DJANGO_SETTINGS_MODULE", None)
+        self.environment = {
+            **inherited,
+            "MEMORYHUB_DATA_DIR": str(self.data_dir),
+            "MEMORYHUB_PORT": str(self.port),
+            "MEMORYHUB_ADMIN_USERNAME": "ada",
+            "MEMORYHUB_ADMIN_PASSWORD": "difference engine",
+        }
+
+    def manage(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(BASE_DIR / "manage.py"), *arguments],
+            env={**self.environment, **environment},
+            cwd=BASE_DIR,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def start(self) -> None:
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(BASE_DIR / "manage.py"), "up"],
+                env=self.environment,
+                cwd=BASE_DIR,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_until(self._started, "it is ready")
+
+    def _started(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.output.read_text()[-3000:]
+        return "MemoryHub is ready" in self.output.read_text()
+
+    def end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        status = self.process.wait(60)
+        self.process = None
+        return status
+
+    def processes(self) -> list[psutil.Process]:
+        assert self.process is not None
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def service(self, name: str) -> psutil.Process | None:
+        """The process of a service that the supervisor runs at the moment."""
+        assert self.process is not None
+        for child in psutil.Process(self.process.pid).children():
+            try:
+                if is_running(child) and MARKS[name] in " ".join(child.cmdline()):
+                    return child
+            except psutil.NoSuchProcess:
+                continue
+        return None
+
+    def page_answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request("GET", "/accounts/login/")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def database_answers(self) -> bool:
+        try:
+            with psycopg.connect(**connection_settings(self.data_dir)) as connection:
+                return connection.execute("SELECT 1").fetchone() == (1,)
+        except psycopg.OperationalError:
+            return False
+
+    def model_answers(self) -> bool:
+        endpoint = read_endpoint(self.data_dir)
+        return endpoint is not None and is_ready(int(endpoint.base_url.split(":")[2].split("/")[0]))
+
+    def run_job(self) -> None:
+        """Queue a job that makes a folder, and wait for the folder."""
+        made = Path(tempfile.mkdtemp(dir=self.data_dir.parent)) / "made-by-a-job"
+        code = f"from django_q.tasks import async_task; async_task('os.mkdir', {str(made)!r})"
+        queued = self.manage("shell", "-c", code)
+        assert queued.returncode == 0, queued.stderr
+        wait_until(made.exists, "the job ran")
+
+
+@pytest.fixture(scope="module")
+def installation() -> Iterator[Installation]:
+    folder = Path(tempfile.mkdtemp(prefix="mh-"))
+    found = Installation(folder)
+    yield found
+    if found.process is not None:
+        found.end(signal.SIGTERM)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def up(installation: Installation) -> Installation:
+    """The same supervisor for all tests, started again after those that end it."""
+    if installation.process is None:
+        installation.start()
+    return installation
+
+
+def test_it_serves_pages_and_says_where_and_how(up: Installation) -> None:
+    assert up.page_answers()
+    said = up.output.read_text()
+    assert f"http://127.0.0.1:{up.port}" in said
+    assert "/accounts/signup/" in said
+    assert str(up.data_dir) in said
+
+
+def test_the_administrator_of_the_environment_was_made(up: Installation) -> None:
+    with psycopg.connect(**connection_settings(up.data_dir)) as connection:
+        found = connection.execute("SELECT username FROM workspaces_user WHERE is_superuser").fetchall()
+    assert found == [("ada",)]
+
+
+def test_a_second_start_says_so_and_hurts_nobody(up: Installation) -> None:
+    before = up.processes()
+    second = up.manage("up")
+    assert second.returncode != 0
+    assert up.process is not None
+    assert f"already running on {up.data_dir} (process {up.process.pid}, http://127.0.0.1:{up.port})" in (
+        second.stderr
+    )
+    assert set(before) <= set(running(up.processes()))
+    assert up.page_answers()
+
+
+def test_a_port_in_use_is_said_with_the_settings_name(up: Installation) -> None:
+    other = str(up.data_dir.parent / "other")
+    ended = up.manage("up", MEMORYHUB_DATA_DIR=other)
+    assert ended.returncode != 0
+    assert f"Port {up.port} of 127.0.0.1 is in use" in ended.stderr
+    assert "MEMORYHUB_PORT" in ended.stderr
+    assert not named_in_command(Path(other))
+
+
+def test_a_folder_that_cannot_be_written_is_said_with_the_settings_name(up: Installation) -> None:
+    ended = up.manage("up", MEMORYHUB_DATA_DIR="/proc/memoryhub")
+    assert ended.returncode != 0
+    assert "MEMORYHUB_DATA_DIR" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "works_again"),
+    [
+        ("postgres", Installation.database_answers),
+        ("model", Installation.model_answers),
+        ("web", Installation.page_answers),
+    ],
+)
+def test_a_killed_service_comes_back(up: Installation, name: str, works_again) -> None:  # type: ignore[no-untyped-def]
+    wait_until(lambda: works_again(up), f"{name} works")
+    endpoint, first = read_endpoint(up.data_dir), up.service(name)
+    assert first is not None
+    first.kill()
+    wait_until(lambda: up.service(name) not in {first, None}, f"there is a new {name}")
+    wait_until(lambda: works_again(up), f"{name} works again")
+    assert read_endpoint(up.data_dir) == endpoint
+
+
+def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Installation) -> None:
+    first = up.service("worker")
+    assert first is not None
+    wait_until(lambda: len(first.children(recursive=True)) >= 4, "the workers are up")
+    old = [first, *first.children(recursive=True)]
+    first.kill()
+    wait_until(lambda: up.service("worker") not in {first, None}, "there is a new worker")
+    assert not running(old)
+    up.run_job()
+
+
+def test_a_frozen_worker_comes_back(up: Installation) -> None:
+    """Every idle worker is killed: the queue's lock is lost, and the workers that replace them get no job."""
+    up.run_job()
+    worker = up.service("worker")
+    assert worker is not None
+    idle = [p for p in worker.children(recursive=True) if " ".join(p.cmdline()).strip().endswith(" idle")]
+    assert idle
+    for process in idle:
+        process.kill()
+    up.run_job()
+
+
+def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
+    up.page_answers()
+    processes = up.processes()
+    assert up.end(signal.SIGTERM) == 0
+    assert not running(processes)
+    assert not named_in_command(up.data_dir)
+    assert read_endpoint(up.data_dir) is None
+    assert (up.data_dir / "postgres" / "PG_VERSION").exists()
+
+
+def test_killing_the_supervisor_leaves_no_process(up: Installation) -> None:
+    wait_until(up.model_answers, "everything is up")
+    processes = up.processes()
+    assert len(processes) > 8
+    up.end(signal.SIGKILL)
+    wait_until(lambda: not running(processes), "nobody is left")
+    wait_until(lambda: not named_in_command(up.data_dir), "nobody works on the data folder")
+    assert read_endpoint(up.data_dir) is None
+
+
+def test_after_that_it_starts_again_with_its_data(up: Installation) -> None:
+    assert up.page_answers()
+    with psycopg.connect(**connection_settings(up.data_dir)) as connection:
+        assert connection.execute("SELECT count(*) FROM workspaces_user").fetchone() == (1,)
