@@ -1,0 +1,188 @@
+"""The rules that keep two near statements apart. Each looks at one thing that edits change and rewordings
+keep.
+"""
+
+from collections import Counter
+from difflib import SequenceMatcher
+
+from memories.duplicates import words
+from memories.duplicates.reading import LIGHT, OPPOSITES, Reading
+from memories.duplicates.stems import same_family
+
+# Prepositions that begin a phrase which may stand first or last without a change of meaning.
+_MOVABLE = frozenset("in on at since during for when while because if as with every within around".split())
+
+
+def differs(a: Reading, b: Reading) -> bool:
+    """True when the two statements say different things."""
+    return (
+        _numbers_differ(a, b)
+        or a.times != b.times
+        or a.codes != b.codes
+        or _polarity_differs(a, b)
+        or _subjects_differ(a, b)
+        or _has_opposites(a, b)
+        or _content_differs(a, b)
+        or _order_differs(a, b)
+    )
+
+
+def _numbers_differ(a: Reading, b: Reading) -> bool:
+    """Numbers, what they count and in which unit. A lone "one" is an article as often as a number."""
+    ones_a, ones_b = a.numbers.count("1"), b.numbers.count("1")
+    if Counter(n for n in a.numbers if n != "1") != Counter(n for n in b.numbers if n != "1"):
+        return True
+    if ones_a != ones_b and ones_a and ones_b:
+        return True
+    if a.units and b.units and a.units != b.units:
+        return True
+    for number in set(a.counted) & set(b.counted):
+        only_a, only_b = a.counted[number] - b.counted[number], b.counted[number] - a.counted[number]
+        swapped = any(only_a & counted for other, counted in b.counted.items() if other != number)
+        if only_a and only_b and swapped:
+            return True
+    return False
+
+
+def _polarity_differs(a: Reading, b: Reading) -> bool:
+    """Negations, words that turn a statement over, how many and how often."""
+    if (a.negations > 0) != (b.negations > 0):
+        return True
+    if bool(a.turning - set(b.content)) != bool(b.turning - set(a.content)):
+        return True
+    if a.quantities and b.quantities and not (a.quantities <= b.quantities or b.quantities <= a.quantities):
+        return True
+    then_a, then_b = a.was and not a.now, b.was and not b.now
+    if (then_a and b.now and not b.was) or (then_b and a.now and not a.was):
+        return True
+    return False
+
+
+def _subjects_differ(a: Reading, b: Reading) -> bool:
+    """Names, and the persons that pronouns stand for."""
+    words_a, words_b = set(a.content), set(b.content)
+    if a.names - words_b or b.names - words_a:
+        return True
+    return bool(a.persons - b.persons) and bool(b.persons - a.persons)
+
+
+def _has_opposites(a: Reading, b: Reading) -> bool:
+    """A word of one statement alone whose opposite, or whose negated form, stands in the other alone."""
+    only_a = set(a.frame) - set(b.frame)
+    only_b = set(b.frame) - set(a.frame)
+    return any(_opposite(x, y) for x in only_a for y in only_b)
+
+
+def _opposite(x: str, y: str) -> bool:
+    if frozenset((x, y)) in OPPOSITES:
+        return True
+    short, long = sorted((x, y), key=len)
+    if len(short) >= 4 and long.endswith(short) and long[: -len(short)] in _NEGATING:
+        return True
+    return (
+        x.removesuffix("less") == y.removesuffix("ful") != x
+        or x.removesuffix("ful") == y.removesuffix("less") != x
+    )
+
+
+_NEGATING = frozenset("un in im il ir dis non non- de mis anti anti- counter".split())
+
+
+def _content_differs(a: Reading, b: Reading) -> bool:
+    """One replaced slot of one or two words is an edit; several, with near vectors, are a rewording."""
+    left, right = _unmatched(a.content, b.content), _unmatched(b.content, a.content)
+    left, right = _without_family(left, right)
+    heavy_left = [word for word in left if word not in LIGHT]
+    heavy_right = [word for word in right if word not in LIGHT]
+    if not heavy_left and not heavy_right:
+        return False
+    if not heavy_left or not heavy_right:
+        return True  # something is said in one of them only
+    return _slots(a.content, b.content, set(heavy_left), set(heavy_right)) <= 1
+
+
+def _unmatched(content: list[str], other: list[str]) -> list[str]:
+    known = set(other)
+    return [word for word in content if word not in known]
+
+
+def _without_family(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
+    """Take out words that have one of their family on the other side: allergy and allergic."""
+    kin_left = {x for x in left if any(same_family(x, y) for y in right)}
+    kin_right = {y for y in right if any(same_family(x, y) for x in left)}
+    return [x for x in left if x not in kin_left], [y for y in right if y not in kin_right]
+
+
+def _slots(a: list[str], b: list[str], only_a: set[str], only_b: set[str]) -> int:
+    """How many separate places hold words that the other statement does not have."""
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    slots = 0
+    for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
+        if tag != "equal" and (set(a[a_from:a_to]) & only_a or set(b[b_from:b_to]) & only_b):
+            slots += 1
+    return slots
+
+
+def _order_differs(a: Reading, b: Reading) -> bool:
+    """The same words in other places: who does what to whom, from where to where, rather what than what."""
+    for preposition in set(a.objects) & set(b.objects):
+        object_a, object_b = a.objects[preposition], b.objects[preposition]
+        if object_a != object_b and object_a in b.sequence and object_b in a.sequence:
+            return True
+    common = set(a.sequence) & set(b.sequence)
+    order_a = _sorted_lists([word for word in a.sequence if word in common])
+    order_b = _sorted_lists([word for word in b.sequence if word in common])
+    if order_a == order_b:
+        return a.passive != b.passive and len(order_a) > 1 and _acts(a) and _acts(b)
+    if Counter(order_a) != Counter(order_b):
+        return False
+    if a.passive != b.passive:
+        return False
+    if _moved_phrase(a, b) or _moved_phrase(b, a):
+        return False
+    moved = {x for x, y in zip(order_a, order_b, strict=True) if x != y}
+    return _frame(a, moved) == _frame(b, moved) or _actors_swapped(a, b, order_a, order_b)
+
+
+def _sorted_lists(order: list[str]) -> list[str]:
+    return order
+
+
+def _acts(reading: Reading) -> bool:
+    return len(reading.sequence) >= 3
+
+
+def _frame(reading: Reading, moved: set[str]) -> list[str]:
+    small = (
+        "a",
+        "an",
+        "the",
+        "is",
+        "are",
+        "am",
+        "was",
+        "were",
+        "be",
+        "been",
+        "do",
+        "does",
+        "did",
+        "has",
+        "have",
+        "had",
+    )
+    return ["_" if word in moved else word for word in reading.frame if word not in small]
+
+
+def _moved_phrase(a: Reading, b: Reading) -> bool:
+    """True when b is a with its last phrase, begun by a preposition of place or time, put first."""
+    for at in range(1, len(a.frame)):
+        if a.frame[at] in _MOVABLE and a.frame[at:] + a.frame[:at] == b.frame:
+            return True
+    return False
+
+
+def _actors_swapped(a: Reading, b: Reading, order_a: list[str], order_b: list[str]) -> bool:
+    """True when two names or persons stand in another order."""
+    actors = (a.names | b.names | a.persons | b.persons | words.ROLES) & set(order_a)
+    return [word for word in order_a if word in actors] != [word for word in order_b if word in actors]
