@@ -223,7 +223,7 @@ def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
     found = receipt_for(msg_id, request.user)
     if found is None:
         raise NotFound(_("No memories are noted for this answer."))
-    workspace, context = _workspace(request, found.workspace.public_id)
+    _found, context = _workspace(request, found.workspace.public_id)
     items = list(found.items.all())
     context |= {
         "receipt": found,

@@ -10,6 +10,10 @@ from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import Role, User
 
 
+def _plain_field() -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off"})
+
+
 class DomainForm(forms.Form):
     def add_domain_error(self, error: DomainError) -> None:
         """What the domain refused, at the field it names, else above the form."""
@@ -31,7 +35,7 @@ class WorkspaceForm(DomainForm):
 
 
 class MemberForm(DomainForm):
-    username = forms.CharField(label=_("Username"), max_length=150, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    username = forms.CharField(label=_("Username"), max_length=150, widget=_plain_field())
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
 
     def clean_username(self) -> User:
@@ -44,7 +48,7 @@ class MemberForm(DomainForm):
 class DeleteForm(DomainForm):
     """Deleting takes the name, typed: it cannot be undone."""
 
-    confirm = forms.CharField(label=_("Type the name of the workspace"), widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    confirm = forms.CharField(label=_("Type the name of the workspace"), widget=_plain_field())
 
     def __init__(self, *args: object, name: str, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
