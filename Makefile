@@ -1,7 +1,7 @@
 # MemoryHub: `make run` starts everything, `make test` checks everything. Needs Python 3.11 or newer, and make.
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check --quiet
+PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINS := -c requirements/constraints.txt
 APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
