@@ -13,8 +13,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
+from chat import actions
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from memoryhub.admin import (
+    EXACT_COUNT_UP_TO,
     EXCERPT,
     AutocompleteFilter,
     ChoiceFilter,
@@ -124,8 +126,6 @@ class ChatAdmin(ReadOnlyAdmin):
 
     @action("Delete (can be restored)", "delete")
     def delete_softly(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
-        from chat import actions
-
         live = list(rows.filter(deleted_at=None).select_related("workspace", "created_by"))
         already = rows.count() - len(live)
         for chat in live:
@@ -135,8 +135,6 @@ class ChatAdmin(ReadOnlyAdmin):
 
     @action("Restore", "change")
     def restore(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
-        from chat import actions
-
         gone = list(rows.filter(deleted_at__isnull=False).select_related("workspace", "created_by"))
         in_use = rows.count() - len(gone)
         for chat in gone:
@@ -176,4 +174,7 @@ class MessageAdmin(ReadOnlyAdmin):
             fields = {"msg": "public_id", "chat": "chat__public_id", "usr": "author__public_id"}
             return rows_by_id(queryset, text, fields), False
         newest = Message.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        return queryset.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text), False
+        parts = Message.objects.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text)
+        # The text is read once for the keys, and not again for the count and for the list.
+        found = list(parts.order_by("-pk").values_list("pk", flat=True)[:EXACT_COUNT_UP_TO])
+        return queryset.filter(pk__in=found), False

@@ -201,9 +201,6 @@ class MemoryAdmin(LeanAdmin):
         self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[obj.pk]))
 
-    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Nothing hangs on a memory that could be edited beside it."""
-
     # Forgetting
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
@@ -244,7 +241,7 @@ class MemoryAdmin(LeanAdmin):
     def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         from memories.extraction import run
 
-        yield from self._each(request, rows, run.rerun, "extracted anew")
+        yield from self._each(request, rows, run.rerun, "queued to be extracted anew")
 
     @action("Replace the older one (forgets it)", "delete")
     def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:

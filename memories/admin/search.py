@@ -10,12 +10,13 @@ from django.db.models import Max, QuerySet
 
 from memories.models import Memory
 from memories.words import CONFIG
+from memoryhub.admin import EXACT_COUNT_UP_TO, rows_by_id
 from memoryhub.ids import PATTERN
 
 PARTS_AMONG_NEWEST = 20_000
 HELP = (
-    f"Words or their beginnings, or an id (mem_, ws_, chat_, msg_, usr_). "
-    f"What no word begins with is looked for inside the text of the newest {PARTS_AMONG_NEWEST:,}."
+    "Words or their beginnings, or an id (mem_, ws_, chat_, msg_, usr_). What no word begins with is looked for "
+    f"inside the text of the newest {PARTS_AMONG_NEWEST:,}."
 )
 ID_FIELDS = {
     "mem": "public_id",
@@ -29,17 +30,27 @@ ID_FIELDS = {
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     """The rows that match, in the order they had. An id is exact; all words match, by their beginnings."""
     text = text.strip()
-    if not text:
-        return rows
-    if PATTERN.fullmatch(text):
-        field = ID_FIELDS.get(text.split("_")[0])
-        return rows.filter(**{field: text}) if field else rows.none()
+    if not text or PATTERN.fullmatch(text):
+        return rows_by_id(rows, text, ID_FIELDS)
     words = re.findall(r"\w+", text)[:12]
     if words:
         # Only word characters get between the quotes, so nothing in the text can be an operator.
         query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
-        found = rows.filter(search=query)
-        if found.order_by().exists():
-            return found
+        matching = Memory.objects.filter(search=query)
+        found = _some_keys(matching)
+        if len(found) > EXACT_COUNT_UP_TO:
+            return rows.filter(search=query)
+        if found:
+            return rows.filter(pk__in=found)
     newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    return rows.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
+    parts = Memory.objects.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
+    return rows.filter(pk__in=_some_keys(parts))
+
+
+def _some_keys(rows: QuerySet[Memory]) -> list[int]:
+    """The keys of the first matches, without an order of dates.
+
+    The planner takes every beginning of a word for a common one and would walk all memories by date to find the
+    few that have it. Keys first, it asks the word index.
+    """
+    return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])

@@ -1,0 +1,173 @@
+"""``manage.py seed_demo``: people, chats and memories to look at, made as real ones are made."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import transaction
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from chat.actions import create_chat
+from chat.excerpts import excerpt_around
+from chat.management.demo_story import (
+    CHATS,
+    DATES,
+    MEMORIES,
+    OWN,
+    PEOPLE,
+    SHARED_DESCRIPTION,
+    SHARED_NAME,
+    DemoChat,
+    DemoMemory,
+)
+from chat.models import Chat, Message, MessageRole
+from memories.gate import Draft, save_memory
+from memories.models import Memory
+from workspaces.access import default_workspace
+from workspaces.actions import add_member, create_workspace, set_memory_default
+from workspaces.models import Role, User, Workspace
+
+PAUSE = timedelta(minutes=2)  # between two messages of a chat
+
+
+class Command(BaseCommand):
+    help = (
+        "Fill in a demo: three people, two workspaces, a few chats and 60 memories. "
+        "Run again, it adds nothing that is there."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--username", default="demo", help="who to sign in as (default: demo)")
+        parser.add_argument("--password", help="for the three demo people (default: a random one, printed)")
+
+    def handle(self, *args: Any, username: str, password: str | None, **options: Any) -> None:
+        self.now = timezone.now()
+        self.dates = {
+            name: date_format(self.now + timedelta(days=days), "j F") for name, days in DATES.items()
+        }
+        given = password or secrets.token_urlsafe(9)
+        new_people = self.make_people(username, given)
+        self.places = {OWN: default_workspace(self.people["owner"]), "shared": self.shared_workspace()}
+        new_chats = self.make_chats()
+        new_memories = self.make_memories()
+        self.say_what_happened(username, given, new_people, new_chats, new_memories)
+
+    def make_people(self, username: str, password: str) -> list[str]:
+        """The three people by role in ``self.people``; the names of those who are new."""
+        self.people: dict[str, User] = {}
+        new = []
+        for role, (suffix, first_name, last_name) in PEOPLE.items():
+            name = f"{username}{suffix}"
+            person = User.objects.filter(username=name).first()
+            if person is None:
+                person = User.objects.create_user(
+                    name, password=password, first_name=first_name, last_name=last_name
+                )
+                set_memory_default(person, True)
+                new.append(name)
+            self.people[role] = person
+        return new
+
+    def shared_workspace(self) -> Workspace:
+        owner = self.people["owner"]
+        workspace = Workspace.objects.visible_to(owner).filter(name=SHARED_NAME, role=Role.OWNER).first()
+        if workspace is None:
+            workspace = create_workspace(name=SHARED_NAME, description=SHARED_DESCRIPTION, by=owner)
+            add_member(workspace, user=self.people["editor"], role=Role.EDITOR, by=owner)
+            add_member(workspace, user=self.people["viewer"], role=Role.VIEWER, by=owner)
+        return workspace
+
+    def make_chats(self) -> int:
+        """The chats by name in ``self.chats``; how many are new. A deleted one stays deleted."""
+        self.chats: dict[str, Chat] = {}
+        new = 0
+        for told in CHATS:
+            chat = Chat.objects.filter(workspace=self.places[told.place], title=told.title).first()
+            if chat is None:
+                chat = self.make_chat(told)
+                new += 1
+            self.chats[told.name] = chat
+        return new
+
+    def make_chat(self, told: DemoChat) -> Chat:
+        by, at = self.people[told.who], self.now - timedelta(days=told.days)
+        with transaction.atomic():
+            chat = create_chat(workspace=self.places[told.place], by=by, now=at, title=told.title)
+            asked: Message | None = None
+            for position, text in enumerate(told.says):
+                answers = position % 2 == 1
+                moment = at + position * PAUSE
+                message = Message.objects.create(
+                    chat=chat,
+                    role=MessageRole.ASSISTANT if answers else MessageRole.USER,
+                    author=None if answers else by,
+                    content=text.format(**self.dates),
+                    reply_to=asked if answers else None,
+                    memory_enabled=answers,
+                    created_at=moment,
+                    finished_at=moment,
+                )
+                asked = None if answers else message
+            chat.active_at = at + len(told.says) * PAUSE
+            chat.save(update_fields=["active_at"])
+        self.stdout.write(f"  chat “{told.title}”")
+        return chat
+
+    def make_memories(self) -> int:
+        """How many are new. Forgotten and edited ones are known by their mark and not made again."""
+        known = set(
+            Memory.objects.filter(workspace__in=self.places.values())
+            .exclude(source_details__demo=None)
+            .values_list("source_details__demo", flat=True)
+        )
+        new = 0
+        for told in sorted(MEMORIES, key=lambda memory: -memory.days):
+            if told.name in known:
+                continue
+            moment = self.now - timedelta(days=told.days) + timedelta(minutes=15)
+            new += save_memory(self.draft(told), by=self.people[told.who], now=moment).created
+            if new and new % 10 == 0:
+                self.stdout.write(f"  {new} memories")
+        return new
+
+    def draft(self, told: DemoMemory) -> Draft:
+        fields = dict(told.fields)
+        fields["source_details"] = {**fields.get("source_details", {}), "demo": told.name}
+        if told.at is not None:
+            chat = self.chats[told.at[0]]
+            message = chat.messages.order_by("pk")[told.at[1]]
+            fields |= {
+                "source_chat_id": chat.public_id,
+                "source_message_id": message.public_id,
+                "source_excerpt": excerpt_around(message),
+            }
+        return Draft(
+            content=told.text.format(**self.dates),
+            workspace=self.places[told.place],
+            author=self.people[told.who],
+            category=told.category,
+            source_type=told.source,
+            **fields,
+        )
+
+    def say_what_happened(
+        self, username: str, password: str, new_people: list[str], new_chats: int, new_memories: int
+    ) -> None:
+        if not new_people and not new_chats and not new_memories:
+            self.stdout.write("Everything is there already: nothing was added.")
+        else:
+            self.stdout.write(self.style.SUCCESS(f"Added {new_chats} chats and {new_memories} memories."))
+        if new_people:
+            self.stdout.write(f"Sign in as {' or '.join(new_people)} with the password {password}")
+            self.stdout.write(
+                f"{username} owns “{SHARED_NAME}”, {username}-mara edits it, {username}-jonas reads it."
+            )
+        else:
+            self.stdout.write(
+                f"Sign in as {username} with the password you have. To set a new one: "
+                f"manage.py changepassword {username}"
+            )

@@ -1,0 +1,97 @@
+"""How the admin's lists grow: each page with 1,000 and with 100,000 memories and messages, and the ratio.
+
+Run by hand: ``pytest tests/bench/bench_admin.py -s``. It asserts no time; a machine under load would lie.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from time import perf_counter
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from chat.models import Message
+from memories.embedding import active_model
+from memories.models import Memory
+from tests.bench.bulk import insert_memories, insert_messages
+from tests.factories import make_chat, make_user
+
+SMALL, LARGE, REPEATS = 1_000, 100_000, 5
+LIST = "/admin/memories/memory/?"
+PAGES = {
+    "first page": "/admin/",
+    "all memories": LIST,
+    "everything": LIST + "state=every",
+    "page 15": LIST + "p=15",
+    "forgotten": LIST + "state=deleted",
+    "expired": LIST + "state=expired",
+    "a workspace": LIST + "workspace={workspace}",
+    "a workspace, forgotten": LIST + "workspace={workspace}&state=deleted",
+    "category": LIST + "category=recipe",
+    "category: another": LIST + "category=other",
+    "category: none of it": LIST + "category=none&source=import",
+    "source": LIST + "source=auto_chat",
+    "source: nothing found": LIST + "source=import",
+    "with a vector": LIST + "vector=with",
+    "without a vector": LIST + "vector=without",
+    "embedding failed": LIST + "vector=failed",
+    "may replace": LIST + "review=replaces",
+    "extraction failed": LIST + "review=extraction-failed",
+    "pinned": LIST + "review=pinned",
+    "search: common word": LIST + "q=house",
+    "search: two words": LIST + "q=red+kettle",
+    "search: rare word": LIST + "q={rare}",
+    "search: beginning": LIST + "q={beginning}",
+    "search: inside a word": LIST + "q={inside}",
+    "search: nothing": LIST + "q=xyzzyplugh",
+    "search: id": LIST + "q={id}",
+    "one memory": "/admin/memories/memory/{pk}/change/",
+    "messages": "/admin/chat/message/",
+    "messages: text": "/admin/chat/message/?q=xyzzyplugh",
+    "messages: assistant's": "/admin/chat/message/?role=assistant",
+}
+
+
+def _milliseconds(client: Client, page: str) -> float:
+    taken = []
+    for _ in range(REPEATS):
+        start = perf_counter()
+        assert client.get(page).status_code == 200
+        taken.append((perf_counter() - start) * 1000)
+    return median(taken)
+
+
+def _measure(rows: int) -> dict[str, float]:
+    admin = make_user(f"admin{rows}", is_staff=True, is_superuser=True)
+    workspaces = insert_memories(rows, author=admin, model=active_model())
+    insert_messages(rows, chat_id=make_chat(admin, title="Long").pk)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE memories_memory, memories_memoryembedding, chat_message")
+    memory = Memory.objects.order_by("pk")[rows // 2]
+    hexadecimal = memory.content.split("number ")[1].split(" ")[0]
+    values = {
+        "workspace": workspaces[0].pk,
+        "rare": hexadecimal,
+        "beginning": hexadecimal[:7],
+        "inside": hexadecimal[5:14],
+        "id": memory.public_id,
+        "pk": memory.pk,
+    }
+    client = Client()
+    client.force_login(admin)
+    client.get("/admin/")
+    return {name: _milliseconds(client, page.format(**values)) for name, page in PAGES.items()}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_growth() -> None:
+    small = _measure(SMALL)
+    Message.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE memories_memory CASCADE")
+    large = _measure(LARGE)
+    print(f"\n{'page':26}{SMALL:>10,} rows{LARGE:>12,} rows    ratio")
+    for name in PAGES:
+        print(f"{name:26}{small[name]:>12.1f} ms{large[name]:>14.1f} ms{large[name] / small[name]:>9.1f}")
