@@ -47,9 +47,10 @@ def staff_with(*codenames: str) -> Client:
 def run(client: Client, action: str, *rows: Any, at: str = LIST) -> list[str]:
     """Run an action on these rows; the sentences it says."""
     page = f"{at}?state=every" if at == LIST else at
-    response = client.post(page, {"action": action, "_selected_action": [row.pk for row in rows]})
-    assert response.status_code == 302
-    return [str(message) for message in get_messages(response.wsgi_request)]
+    chosen = {"action": action, "_selected_action": [row.pk for row in rows]}
+    response = client.post(page, chosen, follow=True)
+    assert response.redirect_chain
+    return [str(message) for message in response.context["messages"]]
 
 
 def shown(client: Client, query: str = "") -> set[str]:

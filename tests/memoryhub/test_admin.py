@@ -152,14 +152,18 @@ def test_no_search_text_breaks_a_list(model: Any, text: str, superuser: User, ev
     assert b"<script>alert(1)" not in response.content
 
 
-@pytest.mark.parametrize("query", ["workspace=x", "workspace=-1", "workspace=9" + "9" * 30, "workspace=²", "p=x", "p=999"])
+@pytest.mark.parametrize(
+    "query", ["workspace=x", "workspace=-1", "workspace=9" + "9" * 30, "workspace=²", "p=x", "p=999"]
+)
 def test_a_broken_filter_leads_back_to_the_list(query: str, superuser: User) -> None:
     response = signed_in(superuser).get(f"{url(Memory, 'changelist')}?{query}", follow=True)
     assert response.status_code == 200
 
 
 def test_an_unknown_choice_means_the_default(superuser: User, everything: dict[Any, Any]) -> None:
-    response = signed_in(superuser).get(url(Memory, "changelist"), {"state": "nonsense", "category": "nonsense"})
+    response = signed_in(superuser).get(
+        url(Memory, "changelist"), {"state": "nonsense", "category": "nonsense"}
+    )
     assert b"The kettle is green" in response.content
 
 
@@ -195,7 +199,9 @@ def test_the_first_page_links_to_what_waits(superuser: User, everything: dict[An
     assert figures["memories in use"] == "2"
 
 
-def test_the_first_page_tells_nothing_to_who_may_see_nothing(newcomer: User, everything: dict[Any, Any]) -> None:
+def test_the_first_page_tells_nothing_to_who_may_see_nothing(
+    newcomer: User, everything: dict[Any, Any]
+) -> None:
     page = signed_in(newcomer).get("/admin/")
     assert page.status_code == 200
     assert "overview" not in page.content.decode()
@@ -257,4 +263,8 @@ def test_the_log_keeps_no_copy_of_a_memory(superuser: User, everything: dict[Any
 
 def test_the_stylesheets_of_tokens_and_admin_are_loaded(superuser: User) -> None:
     content = signed_in(superuser).get("/admin/").content.decode()
-    assert content.index("css/tokens.css") < content.index("admin/css/responsive.css") < content.index("css/admin.css")
+    assert (
+        content.index("css/tokens.css")
+        < content.index("admin/css/responsive.css")
+        < content.index("css/admin.css")
+    )

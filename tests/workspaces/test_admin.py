@@ -1,0 +1,201 @@
+"""Moderating workspaces, their members and people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.contrib.messages import get_messages
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.conftest import Cast
+from tests.factories import make_user, make_workspace
+from workspaces.access import default_workspace, role_in
+from workspaces.models import Membership, Role, User, Workspace
+
+pytestmark = pytest.mark.django_db
+WORKSPACES = "/admin/workspaces/workspace/"
+PEOPLE = "/admin/workspaces/user/"
+
+
+@pytest.fixture
+def admin_client() -> Client:
+    client = Client()
+    client.force_login(make_user("root", is_staff=True, is_superuser=True))
+    return client
+
+
+def form(workspace: Workspace, *, extra: tuple[User, Role] | None = None, **changes: Any) -> dict[str, Any]:
+    """The form of a workspace as its page sends it. ``changes``: a username → a role, or "" to take it out."""
+    members = list(Membership.objects.filter(workspace=workspace).select_related("user"))
+    values: dict[str, Any] = {
+        "name": workspace.name,
+        "description": workspace.description,
+        "memberships-TOTAL_FORMS": str(len(members) + (1 if extra else 0)),
+        "memberships-INITIAL_FORMS": str(len(members)),
+    }
+    for number, member in enumerate(members):
+        row = {"id": member.pk, "workspace": workspace.pk, "user": member.user_id, "role": member.role}
+        change = changes.get(member.user.username)
+        if change == "":
+            row["DELETE"] = "on"
+        elif change:
+            row["role"] = change
+        values |= {f"memberships-{number}-{name}": value for name, value in row.items()}
+    if extra:
+        row = {"id": "", "workspace": workspace.pk, "user": extra[0].pk, "role": extra[1]}
+        values |= {f"memberships-{len(members)}-{name}": value for name, value in row.items()}
+    return values
+
+
+def test_making_a_workspace_makes_its_owner(admin_client: Client) -> None:
+    response = admin_client.post(
+        f"{WORKSPACES}add/", {"name": "  Tea   club ", "description": "We drink tea."}
+    )
+    assert response.status_code == 302
+    workspace = Workspace.objects.get()
+    assert workspace.name == "Tea club"
+    assert role_in(User.objects.get(username="root"), workspace) == Role.OWNER
+
+
+def test_renaming_needs_no_membership(admin_client: Client, cast: Cast) -> None:
+    page = f"{WORKSPACES}{cast.workspace.pk}/change/"
+    assert admin_client.post(page, form(cast.workspace) | {"name": "Renamed"}).status_code == 302
+    cast.workspace.refresh_from_db()
+    assert cast.workspace.name == "Renamed"
+
+
+def test_members_come_change_and_go(admin_client: Client, cast: Cast) -> None:
+    page = f"{WORKSPACES}{cast.workspace.pk}/change/"
+    values = form(cast.workspace, extra=(cast.stranger, Role.VIEWER), eddie=Role.OWNER, vera="")
+    assert admin_client.post(page, values).status_code == 302
+    assert role_in(cast.stranger, cast.workspace) == Role.VIEWER
+    assert role_in(cast.editor, cast.workspace) == Role.OWNER
+    assert role_in(cast.viewer, cast.workspace) is None
+
+
+@pytest.mark.parametrize("change", ["", Role.VIEWER])
+def test_the_last_owner_stays_and_the_form_says_why(admin_client: Client, cast: Cast, change: str) -> None:
+    page = f"{WORKSPACES}{cast.workspace.pk}/change/"
+    response = admin_client.post(page, form(cast.workspace, vera=Role.EDITOR, olive=change) | {"name": "New"})
+    assert response.status_code == 200
+    assert "A workspace needs an owner" in response.content.decode()
+    cast.workspace.refresh_from_db()
+    assert cast.workspace.name == "Shared"
+    assert role_in(cast.owner, cast.workspace) == Role.OWNER
+    assert role_in(cast.viewer, cast.workspace) == Role.VIEWER
+
+
+def test_a_person_stays_in_their_own_workspace(admin_client: Client, cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    response = admin_client.post(f"{WORKSPACES}{own.pk}/change/", form(own, olive=""))
+    assert "their own workspace" in response.content.decode()
+    assert role_in(cast.owner, own) == Role.OWNER
+
+
+def test_lists_cost_the_same_queries_for_five_and_for_fifty(admin_client: Client, cast: Cast) -> None:
+    def queries(page: str) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert admin_client.get(page).status_code == 200
+        return len(captured)
+
+    def more(number: int) -> None:
+        for _ in range(number):
+            default_workspace(make_user())
+
+    more(5)
+    first = [queries(page) for page in (WORKSPACES, PEOPLE)]
+    more(45)
+    assert [queries(page) for page in (WORKSPACES, PEOPLE)] == first
+    assert max(first) <= 8
+
+
+def test_search_and_filters_of_workspaces(admin_client: Client, cast: Cast) -> None:
+    own = default_workspace(cast.stranger)
+
+    def shown(query: str) -> set[Workspace]:
+        return set(admin_client.get(f"{WORKSPACES}?{query}").context["cl"].result_list)
+
+    assert shown("q=share") == {cast.workspace}
+    assert shown(f"q={cast.workspace.public_id}") == {cast.workspace}
+    assert shown(f"q={cast.stranger.public_id}") == {own}
+    assert shown("kind=default") == {own}
+    assert shown("kind=shared") == {cast.workspace}
+
+
+def test_the_search_box_of_the_filter_finds_workspaces(admin_client: Client, cast: Cast) -> None:
+    query = {"app_label": "memories", "model_name": "memory", "field_name": "workspace", "term": "sha"}
+    found = admin_client.get("/admin/autocomplete/", query).json()
+    assert found["results"] == [{"id": str(cast.workspace.pk), "text": "Shared"}]
+
+
+def test_the_search_box_tells_nothing_to_who_may_not_see_workspaces(cast: Cast) -> None:
+    user = make_user(is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename="view_memory"))
+    client = Client()
+    client.force_login(user)
+    query = {"app_label": "memories", "model_name": "memory", "field_name": "workspace", "term": ""}
+    assert client.get("/admin/autocomplete/", query).status_code == 403
+    assert "filter-search" not in client.get("/admin/memories/memory/").content.decode()
+
+
+def test_hostile_names_are_escaped(admin_client: Client, cast: Cast) -> None:
+    name = "<script>alert(1)</script>"
+    make_workspace(owner=make_user("mallory", first_name=name), name=name)
+    for page in (WORKSPACES, PEOPLE, "/admin/"):
+        assert "<script>alert(1)" not in admin_client.get(page).content.decode()
+
+
+def test_accounts_are_closed_and_reopened_but_never_ones_own(admin_client: Client, cast: Cast) -> None:
+    root = User.objects.get(username="root")
+    chosen = {"_selected_action": [root.pk, cast.viewer.pk]}
+    response = admin_client.post(PEOPLE, {"action": "close"} | chosen)
+    assert [str(message) for message in get_messages(response.wsgi_request)] == [
+        "1 account closed.",
+        "Yours was left open: somebody else has to close it.",
+    ]
+    cast.viewer.refresh_from_db()
+    assert not cast.viewer.is_active
+    admin_client.post(PEOPLE, {"action": "reopen"} | chosen)
+    cast.viewer.refresh_from_db()
+    assert cast.viewer.is_active
+
+
+def test_staff_cannot_raise_themselves_nor_touch_a_superuser(cast: Cast) -> None:
+    root = make_user("root", is_staff=True, is_superuser=True)
+    moderator = make_user("mod", is_staff=True)
+    codenames = ["view_user", "change_user"]
+    moderator.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client = Client()
+    client.force_login(moderator)
+    values = {
+        "username": "mod",
+        "is_active": "on",
+        "is_staff": "on",
+        "is_superuser": "on",
+        "memory_default": "",
+    }
+    client.post(f"{PEOPLE}{moderator.pk}/change/", values | {"user_permissions": ["1", "2", "3"]})
+    moderator.refresh_from_db()
+    assert not moderator.is_superuser
+    assert moderator.user_permissions.count() == 2
+    assert client.post(f"{PEOPLE}{root.pk}/change/", values | {"username": "toor"}).status_code == 403
+    secret = {"password1": "a quiet evening", "password2": "a quiet evening"}
+    assert client.post(f"{PEOPLE}{root.pk}/password/", secret).status_code == 403
+    client.post(PEOPLE, {"action": "close", "_selected_action": [root.pk]})
+    root.refresh_from_db()
+    assert (root.username, root.is_active) == ("root", True)
+
+
+def test_a_person_is_made_with_a_password(admin_client: Client) -> None:
+    values = {
+        "username": "nina",
+        "usable_password": "true",
+        "password1": "a quiet evening",
+        "password2": "a quiet evening",
+    }
+    assert admin_client.post(f"{PEOPLE}add/", values).status_code == 302
+    assert User.objects.get(username="nina").check_password("a quiet evening")
