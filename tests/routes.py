@@ -1,0 +1,238 @@
+"""Every route of the product and who may do what on it. ``tests/test_access_matrix.py`` proves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from chat.actions import delete_chat
+from chat.models import MessageRole
+from memories.gate import delete_memory
+from memories.models import Receipt, ReceiptItem
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message, make_user
+from workspaces.models import Membership, Role
+
+LOGIN = "login"  # sent to the login page
+Status = int | str
+
+# What owner, editor, viewer and stranger get; then who is not signed in.
+EVERYBODY = (200, 200, 200, 200, 401)
+MEMBERS = (200, 200, 200, 404, 401)
+EDITORS = (200, 200, 403, 404, 401)
+OWNERS = (200, 403, 403, 404, 401)
+PAGE_EVERYBODY = (200, 200, 200, 200, LOGIN)
+PAGE_MEMBERS = (200, 200, 200, 404, LOGIN)
+PAGE_EDITORS = (200, 200, 403, 404, LOGIN)
+PAGE_OWNERS = (200, 403, 403, 404, LOGIN)
+# Routes of others, with their own tests: who may enter the admin is proved here in one row, allauth's are public.
+NOT_OURS = ("admin/", "accounts/")
+
+
+def answering(code: int, statuses: tuple[Status, ...]) -> tuple[Status, ...]:
+    """The same people let in, with another success code."""
+    return tuple(code if status == 200 else status for status in statuses)
+
+
+@dataclass(frozen=True)
+class Row:
+    method: str
+    route: str
+    statuses: tuple[Status, ...]
+    data: Mapping[str, Any] = field(default_factory=dict)
+    deleted: bool = False  # of a chat or memory that is deleted
+    in_threads: bool = False  # reads the database from threads of its own
+
+    def __str__(self) -> str:
+        return f"{self.method} /{self.route}"
+
+    @property
+    def is_api(self) -> bool:
+        return self.route.startswith(("chat/api/", "api/"))
+
+
+WS = "chat/api/workspaces/<ws_id:workspace_id>"
+CHAT = "chat/api/<chat_id:chat_id>"
+API_ROWS = [
+    Row("GET", "chat/api/workspaces", EVERYBODY),
+    Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
+    Row("GET", WS, MEMBERS),
+    Row("PATCH", WS, OWNERS, {"name": "Launch"}),
+    Row("DELETE", WS, answering(204, OWNERS)),
+    Row("GET", f"{WS}/members", MEMBERS),
+    Row("POST", f"{WS}/members", answering(201, OWNERS), {"username": "sam", "role": "editor"}),
+    Row("PATCH", f"{WS}/members/<usr_id:user_id>", OWNERS, {"role": "viewer"}),
+    Row("DELETE", f"{WS}/members/<usr_id:user_id>", answering(204, OWNERS)),
+    Row("GET", f"{WS}/memories", MEMBERS),
+    Row("POST", f"{WS}/memories", answering(201, EDITORS), {"content": "Cats purr"}),
+    Row("GET", f"{WS}/memories/<mem_id:memory_id>", MEMBERS),
+    Row("PATCH", f"{WS}/memories/<mem_id:memory_id>", EDITORS, {"content": "Cats purr"}),
+    Row("DELETE", f"{WS}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
+    Row("POST", f"{WS}/memories/<mem_id:memory_id>/restore", EDITORS, deleted=True),
+    Row("GET", f"{WS}/memories/<mem_id:memory_id>/revisions", MEMBERS),
+    Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}),
+    Row("GET", "chat/api/chats", EVERYBODY),
+    Row("POST", "chat/api/chats", answering(201, EDITORS), {"workspace_id": "{ws}"}),
+    Row("GET", "chat/api/chats/<chat_id:chat_id>", MEMBERS),
+    Row("PATCH", "chat/api/chats/<chat_id:chat_id>", EDITORS, {"title": "Plans"}),
+    Row("DELETE", "chat/api/chats/<chat_id:chat_id>", answering(204, OWNERS)),
+    Row("POST", "chat/api/chats/<chat_id:chat_id>/restore", OWNERS, deleted=True),
+    Row("GET", f"{CHAT}/messages", MEMBERS),
+    Row("POST", f"{CHAT}/messages", EDITORS, {"content": "Hello"}),
+    Row("POST", f"{CHAT}/messages/<msg_id:message_id>/stop", EDITORS),
+    Row("POST", f"{CHAT}/messages/<msg_id:message_id>/retry", EDITORS, {"stream": True}),
+    Row("GET", f"{CHAT}/messages/<msg_id:message_id>/receipt", MEMBERS),
+    Row("POST", f"{CHAT}/memory", answering(201, EDITORS), {"content": "Cats purr"}),
+    Row("GET", f"{CHAT}/memories", MEMBERS),
+    Row("PATCH", f"{CHAT}/memories/<mem_id:memory_id>", EDITORS, {"content": "Cats purr"}),
+    Row("DELETE", f"{CHAT}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
+    Row("POST", f"{CHAT}/memories/<mem_id:memory_id>/rerun-extraction", answering(202, EDITORS)),
+    Row("GET", "chat/api/", answering(404, EVERYBODY)),
+    Row("GET", "api/schema/", EVERYBODY),
+    Row("GET", "api/docs/", EVERYBODY),
+]
+PAGE_ROWS = [
+    Row("GET", "", answering(302, PAGE_EVERYBODY)),
+    Row("GET", "workspaces/", PAGE_EVERYBODY),
+    Row("POST", "workspaces/", answering(302, PAGE_EVERYBODY), {"name": "Launch"}),
+    Row("GET", "workspaces/<str:ws_id>/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/settings/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/settings/", answering(302, PAGE_OWNERS), {"name": "Launch"}),
+    Row("POST", "workspaces/<str:ws_id>/delete/", answering(302, PAGE_OWNERS), {"confirm": "Shared"}),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/members/",
+        answering(302, PAGE_OWNERS),
+        {"username": "sam", "role": "editor"},
+    ),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/members/<str:user_id>/role/",
+        answering(302, PAGE_OWNERS),
+        {"role": "viewer"},
+    ),
+    Row("POST", "workspaces/<str:ws_id>/members/<str:user_id>/remove/", answering(302, PAGE_OWNERS)),
+    Row("GET", "workspaces/<str:ws_id>/events/", PAGE_MEMBERS),
+    Row("GET", "profile/", PAGE_EVERYBODY),
+    Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
+    Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
+    Row("GET", "workspaces/<str:ws_id>/chats/list/", PAGE_MEMBERS),
+    Row("GET", "chats/<str:chat_id>/", PAGE_MEMBERS),
+    Row("GET", "chats/<str:chat_id>/row/", PAGE_MEMBERS),
+    Row("GET", "chats/<str:chat_id>/rename/", PAGE_EDITORS),
+    Row("POST", "chats/<str:chat_id>/rename/", PAGE_EDITORS, {"title": "Plans"}),
+    Row("POST", "chats/<str:chat_id>/delete/", PAGE_OWNERS),
+    Row("POST", "chats/<str:chat_id>/restore/", PAGE_OWNERS, deleted=True),
+    Row("POST", "chats/<str:chat_id>/memory/", PAGE_EDITORS, {"memory": "on"}),
+    Row("GET", "chats/<str:chat_id>/transcript/", PAGE_MEMBERS),
+    Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
+    Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/", PAGE_MEMBERS),
+    Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/stream/", PAGE_MEMBERS, in_threads=True),
+    Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/stop/", answering(204, PAGE_EDITORS)),
+    Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/retry/", PAGE_EDITORS),
+    Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/remember/", PAGE_EDITORS),
+    Row("GET", "workspaces/<str:ws_id>/memories/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/memories/add/", PAGE_EDITORS, {"new-content": "Cats purr"}),
+    Row("GET", "workspaces/<str:ws_id>/memories/count/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/edit/", PAGE_EDITORS),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/memories/<str:mem_id>/edit/",
+        PAGE_EDITORS,
+        {"{mem}-content": "Cats purr"},
+    ),
+    Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/delete/", PAGE_EDITORS),
+    Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/restore/", PAGE_EDITORS, deleted=True),
+    Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/pin/", PAGE_EDITORS, {"pinned": "on"}),
+    Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", PAGE_EDITORS),
+    Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/history/", PAGE_MEMBERS),
+    Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
+    # Theirs to say about their own turns: the cast's owner asked.
+    Row("POST", "receipts/items/<int:item_id>/not-relevant/", (200, 404, 404, 404, LOGIN)),
+]
+ROWS = [*API_ROWS, *PAGE_ROWS]
+
+
+@dataclass(frozen=True)
+class World:
+    """One of everything, made by the cast's owner in the shared workspace."""
+
+    cast: Cast
+    ids: dict[str, str]
+    deleted_ids: dict[str, str]
+
+    def url(self, row: Row) -> str:
+        ids = self.ids | (self.deleted_ids if row.deleted else {})
+        return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], row.route)
+
+    def data(self, row: Row) -> dict[str, Any]:
+        def fill(text: Any) -> Any:
+            if not isinstance(text, str):
+                return text
+            return text.replace("{ws}", self.ids["ws_id"]).replace("{mem}", self.ids["mem_id"])
+
+        return {fill(name): fill(value) for name, value in row.data.items()}
+
+
+def make_world(cast: Cast) -> World:
+    owner, workspace = cast.owner, cast.workspace
+    member = make_user("max")
+    Membership.objects.create(workspace=workspace, user=member, role=Role.EDITOR)
+    chat = make_chat(owner, workspace, title="Deadlines")
+    question = make_message(chat, "When is the deadline?")
+    answer = make_message(chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question)
+    source = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
+    memory = make_memory("The deadline is March 15", by=owner, workspace=workspace, **source)
+    receipt = Receipt.objects.create(
+        message_id=answer.public_id, workspace=workspace, user=owner, ranking="hybrid", threshold=0.3
+    )
+    item = ReceiptItem.objects.create(
+        receipt=receipt, memory=memory, position=1, score=0.5, content=memory.content, used=True
+    )
+    gone_memory = make_memory("Olive is vegetarian", by=owner, workspace=workspace)
+    gone_chat = make_chat(owner, workspace, title="Gone")
+    delete_memory(gone_memory, by=owner, now=timezone.now())
+    delete_chat(gone_chat, by=owner, now=timezone.now())
+    ids = {
+        "workspace_id": workspace.public_id,
+        "ws_id": workspace.public_id,
+        "user_id": member.public_id,
+        "chat_id": chat.public_id,
+        "message_id": answer.public_id,
+        "msg_id": answer.public_id,
+        "memory_id": memory.public_id,
+        "mem_id": memory.public_id,
+        "item_id": str(item.pk),
+    }
+    gone = {
+        "chat_id": gone_chat.public_id,
+        "memory_id": gone_memory.public_id,
+        "mem_id": gone_memory.public_id,
+    }
+    return World(cast, ids, gone)
+
+
+def known_routes() -> Iterator[tuple[str, str]]:
+    """Every (method, route) that the URL resolver knows. Of a function only that it is there: ``*``."""
+    for route, pattern in _patterns(get_resolver().url_patterns, ""):
+        view = getattr(pattern.callback, "cls", None)
+        methods = [name.upper() for name in ("get", "post", "put", "patch", "delete") if hasattr(view, name)]
+        for method in methods or ["*"]:
+            yield method, route
+
+
+def _patterns(patterns: list[Any], prefix: str) -> Iterator[tuple[str, URLPattern]]:
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if route.startswith(NOT_OURS):
+            continue
+        if isinstance(pattern, URLResolver):
+            yield from _patterns(pattern.url_patterns, route)
+        else:
+            yield route, pattern

@@ -1,0 +1,87 @@
+"""Every route against owner, editor, viewer, stranger and nobody. A route without a row fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from tests.conftest import Cast
+from tests.routes import API_ROWS, LOGIN, ROWS, Row, Status, known_routes, make_world
+from workspaces.models import User
+
+PEOPLE = ("owner", "editor", "viewer", "stranger", "nobody")
+
+
+def test_every_route_has_a_row() -> None:
+    proved = {(row.method, row.route) for row in ROWS}
+    routes = {route for _, route in proved}
+    missing = [
+        f"{method} /{route}"
+        for method, route in known_routes()
+        if (route not in routes if method == "*" else (method, route) not in proved)
+    ]
+    assert missing == []
+
+
+def test_every_row_has_a_route() -> None:
+    known = {route for _, route in known_routes()}
+    assert [str(row) for row in ROWS if row.route not in known] == []
+
+
+def ask(row: Row, url: str, data: dict[str, Any], person: User | None) -> Status:
+    client = Client(raise_request_exception=False)
+    if person is not None:
+        client.force_login(person)
+    if row.is_api and row.method != "GET":
+        response: Any = client.generic(row.method, url, json.dumps(data), content_type="application/json")
+    else:
+        response = client.get(url) if row.method == "GET" else client.post(url, data)
+    status = response.status_code
+    went_to_login = status == 302 and response["Location"].startswith("/accounts/login/")
+    return LOGIN if went_to_login else status
+
+
+def rows() -> list[Any]:
+    return [
+        pytest.param(row, id=str(row), marks=pytest.mark.django_db(transaction=row.in_threads))
+        for row in ROWS
+    ]
+
+
+@pytest.mark.parametrize("row", rows())
+def test_who_may(row: Row, request: pytest.FixtureRequest) -> None:
+    cast: Cast = request.getfixturevalue("cast")
+    world = make_world(cast)
+    people: list[User | None] = [cast.owner, cast.editor, cast.viewer, cast.stranger, None]
+    got = []
+    for person in people:
+        if row.in_threads:
+            got.append(ask(row, world.url(row), world.data(row), person))
+            continue
+        with transaction.atomic():  # each finds the world as it was
+            got.append(ask(row, world.url(row), world.data(row), person))
+            transaction.set_rollback(True)
+    assert dict(zip(PEOPLE, got, strict=True)) == dict(zip(PEOPLE, row.statuses, strict=True))
+
+
+def test_the_admin_is_for_staff(cast: Cast) -> None:
+    for person in (cast.owner, cast.stranger):
+        client = Client()
+        client.force_login(person)
+        assert client.get("/admin/")["Location"].startswith("/admin/login/")
+    cast.owner.is_staff = cast.owner.is_superuser = True
+    cast.owner.save()
+    client = Client()
+    client.force_login(cast.owner)
+    assert client.get("/admin/").status_code == 200
+
+
+@pytest.mark.parametrize("row", [row for row in API_ROWS if row.method == "GET"], ids=str)
+def test_a_browser_that_is_not_signed_in_sees_the_login_page(cast: Cast, row: Row) -> None:
+    response = Client().get(make_world(cast).url(row), headers={"accept": "text/html,*/*;q=0.8"})
+    assert response.status_code == 302
+    assert response["Location"].startswith("/accounts/login/?next=/")
