@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Model, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import reverse
@@ -120,9 +120,9 @@ class ChatAdmin(ReadOnlyAdmin):
         url = reverse("admin:chat_message_changelist")
         return format_html('<a href="{}?chat={}">Messages of this chat</a>', url, chat.pk)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Chat | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """The permission counts for the soft action only; the page that deletes for good is not there."""
-        return obj is None and request.user.has_perm("chat.delete_chat")  # type: ignore[union-attr]
+        return obj is None and request.user.has_perm("chat.delete_chat")
 
     @action("Delete (can be restored)", "delete")
     def delete_softly(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:

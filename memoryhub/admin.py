@@ -44,7 +44,7 @@ class BoundedPaginator(Paginator):
     is_estimate = False
 
     @cached_property
-    def count(self) -> int:  # type: ignore[override]  # Django's is a cached property too
+    def count(self) -> int:
         number, self.is_estimate = count_or_estimate(cast("models.QuerySet[Any]", self.object_list))
         return number
 
@@ -188,6 +188,7 @@ class ReadOnlyInline(admin.TabularInline):
 class ChoiceFilter(admin.SimpleListFilter):
     """Fixed choices, one of which holds when nothing is chosen. Costs no query."""
 
+    parameter_name: str
     default: str = ""
 
     def chosen(self) -> str:
@@ -196,13 +197,11 @@ class ChoiceFilter(admin.SimpleListFilter):
 
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
         for value, title in self.lookup_choices:
-            parameters = {self.parameter_name: value}
+            # None takes the parameter out of the address: the default needs none.
+            parameters: dict[str, Any] = {self.parameter_name: None if value == self.default else value}
             yield {
                 "selected": self.chosen() == value,
-                "query_string": changelist.get_query_string(
-                    {} if value == self.default else parameters,
-                    [self.parameter_name] if value == self.default else [],
-                ),
+                "query_string": changelist.get_query_string(parameters),
                 "display": title,
             }
 
@@ -246,14 +245,14 @@ class AutocompleteFilter(admin.ListFilter):
     def has_output(self) -> bool:
         return self.may_search or bool(self.value)
 
-    def expected_parameters(self) -> list[str]:
+    def expected_parameters(self) -> list[str | None]:
         return [self.parameter_name]
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
         field = self._field(self.model)
         return queryset.filter(**{field.attname: int(self.value)}) if self.value else queryset
 
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
         select = forms.ModelChoiceField(
             self._field(self.model).related_model._default_manager.all(),
             required=False,

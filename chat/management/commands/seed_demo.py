@@ -74,7 +74,8 @@ class Command(BaseCommand):
 
     def shared_workspace(self) -> Workspace:
         owner = self.people["owner"]
-        workspace = Workspace.objects.visible_to(owner).filter(name=SHARED_NAME, role=Role.OWNER).first()
+        owned = Workspace.objects.filter(memberships__user=owner, memberships__role=Role.OWNER)
+        workspace = owned.filter(name=SHARED_NAME).first()
         if workspace is None:
             workspace = create_workspace(name=SHARED_NAME, description=SHARED_DESCRIPTION, by=owner)
             add_member(workspace, user=self.people["editor"], role=Role.EDITOR, by=owner)
