@@ -1,0 +1,154 @@
+"""Whatever is sent, the answer is a refusal that says why: never a 500, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from chat.models import Chat, Message
+from memories.models import Memory, Revision
+from tests.api import error_of
+from tests.conftest import Cast
+from tests.routes import API_ROWS, Row, World, make_world
+from workspaces.models import Membership, Workspace
+
+WITH_BODY = [row for row in API_ROWS if row.data]
+UNREADABLE = {
+    "cut off": b'{"content": "a"',
+    "nothing but a brace": b"{",
+    "not a number": b'{"content": NaN}',
+    "infinity": b'{"content": Infinity}',
+    "not utf-8": b'{"content": "\xff\xfe"}',
+    "two documents": b"{} {}",
+    "single quotes": b"{'content': 'a'}",
+    "a number of 5,000 digits": b'{"content": ' + b"9" * 5000 + b"}",
+    "deep": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+}
+WRONG_VALUES = [
+    "\0",
+    "a\0b",
+    "\ud800",
+    "a\udfffb",
+    5,
+    -1,
+    1.5,
+    10**300,
+    True,
+    [],
+    ["\0"],
+    {},
+    {"$ne": 1},
+    [[[]]],
+]
+NOT_OBJECTS = {"list": b"[]", "string": b'"content"', "number": b"5", "null": b"null", "true": b"true"}
+
+
+@pytest.fixture
+def world(cast: Cast) -> World:
+    return make_world(cast)
+
+
+def send(world: World, row: Row, body: bytes, content_type: str = "application/json") -> Any:
+    client = Client(raise_request_exception=False)
+    client.force_login(world.cast.owner)
+    return client.generic(row.method, world.url(row), body, content_type=content_type)
+
+
+def stored() -> list[Any]:
+    tables = (Workspace, Membership, Chat, Message, Memory, Revision)
+    return [list(table.objects.order_by("pk").values_list()) for table in tables]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("row", WITH_BODY, ids=str)
+def test_unreadable_bodies_are_malformed(world: World, row: Row) -> None:
+    before = stored()
+    for name, body in UNREADABLE.items():
+        refused = send(world, row, body)
+        assert (refused.status_code, error_of(refused)["code"]) == (400, "malformed"), name
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", WITH_BODY, ids=str)
+def test_what_is_not_an_object_is_refused(world: World, row: Row) -> None:
+    before = stored()
+    for name, body in NOT_OBJECTS.items():
+        refused = send(world, row, body)
+        assert refused.status_code == 422, name
+        assert list(error_of(refused)["fields"]) == ["body"], name
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", WITH_BODY, ids=str)
+def test_bodies_that_are_not_json_are_refused_by_their_type(world: World, row: Row) -> None:
+    before = stored()
+    for content_type in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ):
+        refused = send(world, row, b"content=a", content_type)
+        assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", WITH_BODY, ids=str)
+def test_huge_bodies_are_too_large(world: World, row: Row) -> None:
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+    refused = send(world, row, json.dumps({"content": "x" * limit}).encode())
+    assert (refused.status_code, error_of(refused)["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("row", WITH_BODY, ids=str)
+def test_wrong_values_of_every_field_are_refused_by_name(world: World, row: Row) -> None:
+    before = stored()
+    for field, right in row.data.items():
+        for value in WRONG_VALUES:
+            if type(value) is type(right) and not isinstance(value, str):
+                continue
+            refused = send(world, row, json.dumps({**world.data(row), field: value}).encode())
+            assert refused.status_code == 422, (field, value)
+            assert error_of(refused)["fields"].keys() == {field}, value
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", WITH_BODY, ids=str)
+def test_unknown_fields_are_refused_by_name(world: World, row: Row) -> None:
+    before = stored()
+    for field in ("pk", "workspace", "__class__", "is_staff", "", "a\0b", "\ud800", "x" * 5000):
+        refused = send(world, row, json.dumps({**world.data(row), field: 1}).encode())
+        assert refused.status_code == 422, field
+        assert "There is no such field here" in error_of(refused)["message"], field
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", [row for row in API_ROWS if "<" in row.route], ids=str)
+def test_ids_that_cannot_be_ids_are_not_found(world: World, row: Row) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(world.cast.owner)
+    for wrong in ("%00", "a%00b", "mem_%00", "%ff", "..%2f..", "x" * 2000, "%F0%9F%98%80", "' OR 1=1 --"):
+        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {})
+        url = broken.url(Row(row.method, row.route, row.statuses))
+        response = client.generic(
+            row.method, url, json.dumps(world.data(row)), content_type="application/json"
+        )
+        assert response.status_code == 404, wrong
+
+
+@pytest.mark.parametrize("row", [row for row in API_ROWS if row.method == "GET"], ids=str)
+def test_hostile_queries_are_never_a_server_error(world: World, row: Row) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(world.cast.owner)
+    names = ("limit", "cursor", "workspace_id", "format", "lang")
+    for value in ("\0", "a\0b", "\ud800", "9" * 100, "-1", "%", "é", "[]", "x" * 5000):
+        query = "&".join(f"{name}={_quoted(value)}" for name in names)
+        response = client.get(f"{world.url(row)}?{query}")
+        assert response.status_code < 500, value
+
+
+def _quoted(value: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in value.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,93 @@
+"""The OpenAPI schema: complete, valid, and shown on a page that brings its own files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+from memoryhub.middleware import RELAXED
+from tests.factories import make_user
+from tests.routes import known_routes
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
+def operations(schema: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (method.upper(), path): operation
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def test_the_schema_is_valid_and_without_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn")
+    assert "openapi: 3.1.0" in capsys.readouterr().out
+
+
+def test_every_route_is_in_the_schema(schema: dict[str, Any]) -> None:
+    routes = {
+        (method, "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route))
+        for method, route in known_routes()
+        if route.startswith("chat/api/") and route != "chat/api/"
+    }
+    assert set(operations(schema)) == routes
+
+
+def test_every_operation_says_what_can_go_wrong(schema: dict[str, Any]) -> None:
+    for (method, path), operation in operations(schema).items():
+        codes = set(operation["responses"])
+        assert "401" in codes, (method, path)
+        assert ("404" in codes) or "{" not in path, (method, path)
+        assert ("403" in codes) == (method != "GET") or path.endswith("/recall"), (method, path)
+        if "requestBody" in operation:
+            assert {"400", "413", "415", "422"} <= codes, (method, path)
+        assert operation["summary"], (method, path)
+        assert operation["tags"], (method, path)
+
+
+def test_every_body_and_every_answer_has_an_example(schema: dict[str, Any]) -> None:
+    for place, operation in operations(schema).items():
+        bodies = [operation["requestBody"]] if "requestBody" in operation else []
+        for part in [*bodies, *operation["responses"].values()]:
+            for content in part.get("content", {}).values():
+                assert content.get("examples"), place
+
+
+def test_bodies_allow_no_unknown_fields(schema: dict[str, Any]) -> None:
+    for place, operation in operations(schema).items():
+        if "requestBody" in operation:
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            assert (
+                schema["components"]["schemas"][reference.split("/")[-1]]["additionalProperties"] is False
+            ), place
+
+
+@pytest.mark.django_db
+def test_the_docs_page_brings_its_own_files_under_the_policy() -> None:
+    client = Client()
+    client.force_login(make_user())
+    page = client.get("/api/docs/")
+    assert page.status_code == 200
+    assert page["Content-Security-Policy"] == RELAXED
+    assets = re.findall(r'(?:src|href)="([^"]+)"', page.content.decode())
+    assert assets
+    for asset in assets:
+        assert asset.startswith("/static/drf_spectacular_sidecar/"), asset
+
+
+@pytest.mark.django_db
+def test_the_schema_is_served() -> None:
+    client = Client()
+    client.force_login(make_user())
+    served = client.get("/api/schema/?format=json")
+    assert served.status_code == 200
+    assert served.json()["openapi"] == "3.1.0"
