@@ -34,6 +34,7 @@ EXCERPT = 120
 admin.site.site_header = "MemoryHub"
 admin.site.site_title = "MemoryHub admin"
 admin.site.index_title = "Overview"
+admin.site.enable_nav_sidebar = False  # a list of memories needs the width; the first page has every link
 # One way in: the sign-in page with its limit on guesses. Who is signed in and no member of staff gets 403.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 

@@ -111,7 +111,7 @@ class VectorFilter(ChoiceFilter):
 
 
 class ReviewFilter(ChoiceFilter):
-    title = "for review"
+    title = "review"
     parameter_name = "review"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:

@@ -49,7 +49,7 @@ class RevisionInline(ReadOnlyInline):
 @admin.register(Memory)
 class MemoryAdmin(LeanAdmin):
     many = "memories"
-    list_display = ("opening", "workspace", "category", "source", "state", "meaning", "author", "created_at")
+    list_display = ("opening", "workspace", "category", "source", "state", "author", "created_at")
     list_select_related = ("workspace", "author")
     list_filter = (
         WorkspaceFilter,
@@ -117,6 +117,8 @@ class MemoryAdmin(LeanAdmin):
         words += ["pinned"] if memory.pinned else []
         words += ["may replace an older one"] if memory.may_replace_id else []
         words += ["personal"] if memory.owner_id else []
+        meaning = self.meaning(memory)
+        words += [] if meaning == "yes" else [f"found by meaning: {meaning}"]
         return ", ".join(words)
 
     @admin.display(description="found by meaning")

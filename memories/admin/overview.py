@@ -77,8 +77,13 @@ def _background(user: Any, now: datetime) -> Iterator[Figure]:
             yield _figure("could not be embedded", failed, url, "The embedder failed on these. Tried again.")
     if user.has_perm("django_q.view_ormq"):
         oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]
-        note = f"The oldest has waited {timesince(oldest, now)}." if oldest else "None waits for a worker."
-        stuck = oldest is not None and now - oldest > timedelta(minutes=5)
+        age = now - oldest if oldest else None
+        if age is None:
+            note = "None waits for a worker."
+        else:
+            waited = timesince(oldest, now) if age >= timedelta(minutes=1) else "less than a minute"
+            note = f"The oldest has waited {waited}."
+        stuck = age is not None and age > timedelta(minutes=5)
         yield _figure("jobs in the queue", OrmQ.objects.all(), _list("django_q_ormq"), note, attention=stuck)
 
 
