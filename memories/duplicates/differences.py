@@ -6,11 +6,12 @@ from collections import Counter
 from difflib import SequenceMatcher
 
 from memories.duplicates import words
+from memories.duplicates.lists import word_set
 from memories.duplicates.reading import LIGHT, OPPOSITES, Reading
 from memories.duplicates.stems import same_family
 
 # Prepositions that begin a phrase which may stand first or last without a change of meaning.
-_MOVABLE = frozenset("in on at since during for when while because if as with every within around".split())
+_MOVABLE = word_set("in on at since during for when while because if as with every within around")
 
 
 def differs(a: Reading, b: Reading) -> bool:
@@ -53,9 +54,7 @@ def _polarity_differs(a: Reading, b: Reading) -> bool:
     if a.quantities and b.quantities and not (a.quantities <= b.quantities or b.quantities <= a.quantities):
         return True
     then_a, then_b = a.was and not a.now, b.was and not b.now
-    if (then_a and b.now and not b.was) or (then_b and a.now and not a.was):
-        return True
-    return False
+    return (then_a and b.now and not b.was) or (then_b and a.now and not a.was)
 
 
 def _subjects_differ(a: Reading, b: Reading) -> bool:
@@ -85,7 +84,7 @@ def _opposite(x: str, y: str) -> bool:
     )
 
 
-_NEGATING = frozenset("un in im il ir dis non non- de mis anti anti- counter".split())
+_NEGATING = word_set("un in im il ir dis non non- de mis anti anti- counter")
 
 
 def _content_differs(a: Reading, b: Reading) -> bool:
@@ -152,34 +151,18 @@ def _acts(reading: Reading) -> bool:
     return len(reading.sequence) >= 3
 
 
+_AUXILIARY = word_set("a an the is are am was were be been do does did has have had")
+
+
 def _frame(reading: Reading, moved: set[str]) -> list[str]:
-    small = (
-        "a",
-        "an",
-        "the",
-        "is",
-        "are",
-        "am",
-        "was",
-        "were",
-        "be",
-        "been",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-    )
-    return ["_" if word in moved else word for word in reading.frame if word not in small]
+    """The words around those that moved; the same frame means that they have changed places."""
+    return ["_" if word in moved else word for word in reading.frame if word not in _AUXILIARY]
 
 
 def _moved_phrase(a: Reading, b: Reading) -> bool:
     """True when b is a with its last phrase, begun by a preposition of place or time, put first."""
-    for at in range(1, len(a.frame)):
-        if a.frame[at] in _MOVABLE and a.frame[at:] + a.frame[:at] == b.frame:
-            return True
-    return False
+    starts = (at for at in range(1, len(a.frame)) if a.frame[at] in _MOVABLE)
+    return any(a.frame[at:] + a.frame[:at] == b.frame for at in starts)
 
 
 def _actors_swapped(a: Reading, b: Reading, order_a: list[str], order_b: list[str]) -> bool:

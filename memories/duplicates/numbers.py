@@ -2,54 +2,63 @@
 
 import re
 
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-"sixteen".split()
-_UNITS += "seventeen eighteen nineteen".split()
-_TENS = {word: 10 * i for i, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-_SMALL = {word: number for number, word in enumerate(_UNITS)} | {"dozen": 12, "couple": 2, "twice": 2, "pair": 2}
+from memories.duplicates.lists import word_list, word_set
+
+_UNITS = word_list(
+    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen"""
+)
+_TENS = {
+    word: 10 * i
+    for i, word in enumerate(word_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
+}
+_SMALL = {word: number for number, word in enumerate(_UNITS)} | {
+    "dozen": 12,
+    "couple": 2,
+    "twice": 2,
+    "pair": 2,
+}
 _SCALES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 10**6, "billion": 10**9, "bn": 10**9}
 _ORDINALS = {
     word: number
     for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
-        "fourteenth "
-        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+        word_list(
+            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
+            "fourteenth "
+            "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+        ),
         1,
     )
 } | {"thirtieth": 30, "once": 1}
 _FRACTIONS = {"half": "0.5", "quarter": "0.25", "double": "x2", "triple": "x3"}
 
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = word_list("january february march april may june july august september october november december")
 MONTH = {month: month for month in _MONTHS} | {month[:3]: month for month in _MONTHS if month != "may"}
 MONTH["sept"] = "september"
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_DAYS = word_list("monday tuesday wednesday thursday friday saturday sunday")
 DAY = {form: day for day in _DAYS for form in (day, day + "s", day[:3])} | {
     "tues": "tuesday", "thur": "thursday", "thurs": "thursday", "weds": "wednesday",
 }  # fmt: skip
-for _word in ("sat", "sun", "mar", "jan", "wed", "dec"):  # words of their own as well: months and days only when capital
+for _word in ("sat", "sun", "mar", "jan", "wed", "dec"):  # words of their own as well, but with a capital
     DAY.pop(_word, None)
     MONTH.pop(_word, None)
-CAPITAL_ONLY = {"Sat": "saturday", "Sun": "sunday", "Mar": "march", "Jan": "january", "Wed": "wednesday", "Dec": "december"}
-CAPITAL_ONLY |= {"May": "may"}
+CAPITAL_ONLY = {"Sat": "saturday", "Sun": "sunday", "Wed": "wednesday"}
+CAPITAL_ONLY |= {"Mar": "march", "Jan": "january", "Dec": "december", "May": "may"}
 
-TIME = frozenset(
-    """today tomorrow yesterday tonight morning mornings afternoon afternoons evening evenings night nights
+TIME = word_set("""today tomorrow yesterday tonight morning mornings afternoon afternoons evening evenings night nights
     noon midnight midday weekend weekends weekday weekdays spring summer autumn fall winter christmas
     easter thanksgiving halloween ramadan daily weekly monthly yearly nightly hourly fortnightly biweekly
     quarterly semester daytime lunchtime dawn dusk sunrise sunset next last previous upcoming ago later
     earlier soon recently immediately breakfast lunch dinner
-    """.split()
-)
+    """)
 _PERIODS = {
-    "every-day": "daily", "everyday": "daily", "every-week": "weekly", "every-month": "monthly", "
-    ""every-year": "yearly",
-    "annually": "yearly", "annual": "yearly", "every-night": "nightly", "every-hour": "hourly", "
-    ""every-morning": "morning",
-    "every-evening": "evening", "every-weekend": "weekend", "midday": "noon", "fall": "autumn", "
-    ""upcoming": "next",
-    "previous": "last", "supper": "dinner",
+    "every-day": "daily", "everyday": "daily", "every-week": "weekly", "every-month": "monthly",
+    "every-year": "yearly", "annually": "yearly", "annual": "yearly", "every-night": "nightly",
+    "every-hour": "hourly", "every-morning": "morning", "every-evening": "evening",
+    "every-weekend": "weekend", "midday": "noon", "fall": "autumn", "upcoming": "next", "previous": "last",
+    "supper": "dinner",
 }  # fmt: skip
-_PERIODS |= {word + "s": word for word in "morning afternoon evening night weekend weekday".split()}
+_PERIODS |= {word + "s": word for word in word_list("morning afternoon evening night weekend weekday")}
 
 _UNIT = {
     form: line.split()[0]
@@ -114,7 +123,7 @@ mhz
 _TOKEN = re.compile(
     r"[a-z]+@[\w.]+|https?://\S+|\d{4}-\d{2}-\d{2}|\d{1,2}:\d{2}(?::\d{2})?|\d+(?:st|nd|rd|th)\b|"
     r"\d+(?:[.,]\d+)*|[$€£¥₹%°][cf]?\b|[$€£¥₹%°]|"
-    r"[^\W\d_]+(?:['’][^\W\d_]+)?(?:[-_.+#/]*[^\W_]+)*\+{0,2}#?",
+    r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[-_.+#/]*[^\W_]+)*\+{0,2}#?",
     re.IGNORECASE,
 )
 
@@ -133,7 +142,7 @@ def time_word(word: str) -> str | None:
     """The date or time word in one form; `word` keeps its case, since "May" and "may" are two words."""
     if word in CAPITAL_ONLY:
         return CAPITAL_ONLY[word]
-    low = word.lower().removesuffix("'s").removesuffix("’s")
+    low = word.lower().removesuffix("'s").removesuffix("\u2019s")
     if low in MONTH and low != "may":
         return MONTH[low]
     if low in DAY:
@@ -166,7 +175,12 @@ def merge_scales(values: list[str]) -> list[str]:
         previous = merged[-1] if merged and merged[-1].isdigit() else None
         if previous and value in {str(scale) for scale in _SCALES.values()} and int(previous) < int(value):
             merged[-1] = str(int(previous) * int(value))
-        elif previous and value.isdigit() and previous in {str(t) for t in _TENS.values()} and 0 < int(value) < 10:
+        elif (
+            previous
+            and value.isdigit()
+            and previous in {str(t) for t in _TENS.values()}
+            and 0 < int(value) < 10
+        ):
             merged[-1] = str(int(previous) + int(value))
         else:
             merged.append(value)

@@ -4,13 +4,16 @@ import re
 from dataclasses import dataclass, field
 
 from memories.duplicates import numbers, words
+from memories.duplicates.lists import word_set
 from memories.duplicates.stems import is_past, stem
 
 _CONTRACTIONS = (
-    (re.compile(r"\b(can|won|shan)['’]?t\b", re.I), lambda m: {"can": "can", "won": "will", "shan": "shall"}[m[1].lower()] + " not"),
-    (re.compile(r"n['’]t\b", re.I), " not"),
+    (re.compile(r"\bcan['\u2019]?t\b", re.I), "can not"),
+    (re.compile(r"\bwon['\u2019]t\b", re.I), "will not"),
+    (re.compile(r"\bshan['\u2019]t\b", re.I), "shall not"),
+    (re.compile(r"n['\u2019]t\b", re.I), " not"),
     (re.compile(r"\bcannot\b", re.I), "can not"),
-    (re.compile(r"(?<=\w)['’](?:m|re|ve|ll|d)\b", re.I), ""),
+    (re.compile(r"(?<=\w)['\u2019](?:m|re|ve|ll|d)\b", re.I), ""),
     (re.compile(r"\b(?:no|any) longer\b|\bno more\b|\bnot any ?more\b", re.I), "not"),
     (re.compile(r"\bused to\b(?! (?:it|that|the)\b)", re.I), "formerly"),
     (re.compile(r"\b(?:every|each) (day|week|month|year|night|hour|morning|evening|weekend)s?\b", re.I), r"every-\1"),
@@ -20,7 +23,7 @@ _CONTRACTIONS = (
     (re.compile(r"\b(?:united kingdom|U\.K\.)", re.I), "UK"),
     (re.compile(r"\bat least\b", re.I), "at-least"),
     (re.compile(r"\bat most\b", re.I), "at-most"),
-    (re.compile(r"\bo['’]clock\b", re.I), ""),
+    (re.compile(r"\bo['\u2019]clock\b", re.I), ""),
     (re.compile(r"\ballergic\b", re.I), "allergy"),
     (re.compile(r"\b(?:would|d) (?:like|love) to\b", re.I), "want to"),
     (re.compile(r"\b(?:like|love)(s?)\b(.{2,40}?)\b(?:better|more) than\b", re.I), r"prefer\1\2than"),
@@ -33,9 +36,9 @@ _CONTRACTIONS = (
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))?\s?([ap])\.?\s?m\b\.?", re.IGNORECASE)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|\n\s*[-*]?\s*)[\"'(]*$")
-_ACTING = frozenset("i me we us he him she they them you user".split())
-_PARTICIPLES = frozenset(
-    "made built sent paid sold told taught bought brought found held kept led lent met read run".split()
+_ACTING = word_set("i me we us he him she they them you user")
+_PARTICIPLES = word_set(
+    "made built sent paid sold told taught bought brought found held kept led lent met read run"
 )
 
 SYNONYMS = {stem(word): stem(first) for word, first in words.SYNONYM.items()}
@@ -79,7 +82,7 @@ def _clock(match: re.Match[str]) -> str:
 def _plain(text: str) -> str:
     """Resolve contractions and fixed phrases, clock times and dates."""
     for pattern, replacement in _CONTRACTIONS:
-        text = pattern.sub(replacement, text)  # type: ignore[arg-type]  # a string or a function, as sub takes them
+        text = pattern.sub(replacement, text)
     text = _CLOCK.sub(_clock, text)
     months = list(dict.fromkeys(numbers.MONTH.values()))
     return _ISO_DATE.sub(
@@ -117,7 +120,7 @@ class _Reader:
         return self.out
 
     def _take(self, token: str, *, first: bool) -> None:
-        low = token.lower().replace("’", "'")
+        low = token.lower().replace("\u2019", "'")
         self.since_be += 1
         self.since_participle += 1
         value = _digits(token) or numbers.number_word(low)

@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from memories.duplicates.lists import word_set
+
 _IRREGULAR = {
     form: line.split()[0]
     for line in """
@@ -75,22 +77,20 @@ lie lying
 """.strip().splitlines()
     for form in line.split()
 }
-_PAST = frozenset(
-    """wrote went took gave got made bought brought thought taught caught found kept slept met sent spent lent built lost
-    won held told said paid sold stood understood ate drank drove rode spoke broke chose wore began sang swam ran knew
-    grew flew saw fell felt heard became came drew had did""".split()
-)
-_ENDINGS = frozenset(
-    """e er or y ion ation ing ed s es al ical ic ist ity ment ement ence ance ent ant ness able ive ship ian
-    ture ure ling ery
-    """.split()
-) | {""}
+_PAST = word_set("""
+wrote went took gave got made bought brought thought taught caught found kept slept met sent spent lent built lost won
+held told said paid sold stood understood ate drank drove rode spoke broke chose wore began sang swam ran knew grew flew
+saw fell felt heard became came drew had did
+""")
+_ENDINGS = word_set("""
+e er or y ion ation ing ed s es al ical ic ist ity ment ement ence ance ent ant ness able ive ship ian ture ure ling ery
+""") | {""}
 
 
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """Return a rough stem of a lower-case word: the same for all its forms, not always a word itself."""
-    word = word.removesuffix("'s").removesuffix("’s")
+    word = word.removesuffix("'s").removesuffix("\u2019s")
     word = _IRREGULAR.get(word, word)
     if len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"

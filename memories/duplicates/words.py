@@ -2,10 +2,11 @@
 opposite.
 """
 
+from memories.duplicates.lists import groups, word_set
 
-def _groups(text: str) -> dict[str, str]:
-    """Map every word of every line to the first word of its line."""
-    return {word: line.split()[0] for line in text.strip().splitlines() for word in line.split()}
+
+def _same(text: str, meaning: str) -> dict[str, str]:
+    return dict.fromkeys(text.split(), meaning)
 
 
 def _pairs(text: str) -> frozenset[frozenset[str]]:
@@ -13,25 +14,24 @@ def _pairs(text: str) -> frozenset[frozenset[str]]:
 
 
 # Words that hold a sentence together. What they change is looked at on its own: negation, persons, direction.
-FUNCTION = frozenset(
-    """a an the this that these those of to in on at by for with from as into onto about over under up down
-    off out than and or but so because since while when if whether then there here it its itself be is am
-    are was were been being do does did done doing have has had having will would shall going gonna get
-    gets got getting s d ll re ve m i me my mine myself we us our ours ourselves you your yours he him his
-    she her hers they them their theirs who whom whose which what how where why one ones also too just
-    really very quite rather please actually basically currently presently now nowadays right-now today's
-    own such some any user users user's own's like kind sort bit lot upon per via within towards toward
-    through throughout across between among around during each every both only even still already yet well
-    oh yes ok okay hey hi fyi btw note remember let lets make makes sure always-so personally honestly
-    definitely certainly truly simply generally mainly mostly particularly especially approximately roughly
-    about named called name known titled call regarding concerning respect terms thing things fact case
-    time that's person people someone until till before after above below without against inside outside
-    except
-    """.split()
-)
+FUNCTION = word_set("""
+a an the this that these those of to in on at by for with from as into onto about over under up down
+off out than and or but so because since while when if whether then there here it its itself be is am
+are was were been being do does did done doing have has had having will would shall going gonna get
+gets got getting s d ll re ve m i me my mine myself we us our ours ourselves you your yours he him his
+she her hers they them their theirs who whom whose which what how where why one ones also too just
+really very quite rather please actually basically currently presently now nowadays right-now today's
+own such some any user users user's own's like kind sort bit lot upon per via within towards toward
+through throughout across between among around during each every both only even still already yet well
+oh yes ok okay hey hi fyi btw note remember let lets make makes sure always-so personally honestly
+definitely certainly truly simply generally mainly mostly particularly especially approximately roughly
+about named called name known titled call regarding concerning respect terms thing things fact case
+time that's person people someone until till before after above below without against inside outside
+except
+""")
 
 # One line a meaning, the first word stands for all. Words as the stemmer leaves them.
-SYNONYM = _groups("""
+SYNONYM = groups("""
 prefer favor favour favorite favourite
 like enjoy
 love adore
@@ -204,41 +204,42 @@ la-city los-angeles
 """)
 
 OPPOSITES = _pairs("""
-left/right before/after early/late above/below over/under up/down in/out on/off to/from with/without inside/outside
-first/last more/less most/least many/few all/none every/no always/never love/hate like/dislike like/hate like/love
-enable/disable enabled/disabled open/close open/closed start/finish begin/end begin/finish start/end start/stop begin/stop
-begin/cancel accept/reject accept/decline approve/reject approve/deny allow/forbid allow/block include/exclude add/remove
-buy/sell lend/borrow give/get give/take send/get push/pull win/lose increase/reduce increase/decrease rise/fall grow/shrink
-hot/cold warm/cool big/small long/brief long/short tall/short high/low fast/slow quick/slow hard/soft easy/difficult
-cheap/expensive old/new old/young early/late light/dark light/heavy wet/dry full/empty strong/weak rich/poor happy/sad
-good/bad best/worst better/worse right/wrong true/false public/private internal/external local/remote online/offline
-front/back top/bottom near/far north/south east/west morning/evening day/night summer/winter spring/autumn
-morning/night mother/father brother/sister son/daughter husband/wife uncle/aunt man/woman boy/girl male/female
-vegan/vegetarian vegan/omnivore single/married arrive/leave come/go enter/leave enter/exit join/leave remember/forget
-succeed/fail pass/fail agree/disagree appear/disappear connect/disconnect install/uninstall lock/unlock
-mount/unmount subscribe/unsubscribe import/export upload/download encrypt/decrypt encode/decode read/write
-sync/async manual/automatic optional/mandatory optional/required required/forbidden safe/dangerous
+left/right before/after early/late above/below over/under up/down in/out on/off to/from with/without
+inside/outside first/last more/less most/least many/few all/none every/no always/never love/hate like/dislike
+like/hate like/love enable/disable enabled/disabled open/close open/closed start/finish begin/end begin/finish
+start/end start/stop begin/stop begin/cancel accept/reject accept/decline approve/reject approve/deny
+allow/forbid allow/block include/exclude add/remove buy/sell lend/borrow give/get give/take send/get push/pull
+win/lose increase/reduce increase/decrease rise/fall grow/shrink hot/cold warm/cool big/small long/brief
+long/short tall/short high/low fast/slow quick/slow hard/soft easy/difficult cheap/expensive old/new old/young
+early/late light/dark light/heavy wet/dry full/empty strong/weak rich/poor happy/sad good/bad best/worst
+better/worse right/wrong true/false public/private internal/external local/remote online/offline front/back
+top/bottom near/far north/south east/west morning/evening day/night summer/winter spring/autumn morning/night
+mother/father brother/sister son/daughter husband/wife uncle/aunt man/woman boy/girl male/female
+vegan/vegetarian vegan/omnivore single/married arrive/leave come/go enter/leave enter/exit join/leave
+remember/forget succeed/fail pass/fail agree/disagree appear/disappear connect/disconnect install/uninstall
+lock/unlock mount/unmount subscribe/unsubscribe import/export upload/download encrypt/decrypt encode/decode
+read/write sync/async manual/automatic optional/mandatory optional/required required/forbidden safe/dangerous
 minimum/maximum min/max upper/lower major/minor senior/junior employer/employee teacher/student buyer/seller
 doctor/patient parent/child host/guest client/server frontend/backend input/output source/target
 present/absent alive/dead awake/asleep asleep/awake clean/dirty quiet/loud noisy/quiet full-time/part-time
 indoor/outdoor indoors/outdoors hardware/software formal/informal casual/formal brief/detailed verbose/brief
-sweet/savory sweet/salty sour/sweet spicy/mild raw/cooked fresh/frozen still/sparkling black/white
-plus/minus credit/debit profit/loss income/expense asset/liability gain/loss surplus/deficit
-until/since until/from for/against ally/enemy friend/enemy same/different together/apart together/alone
-tighten/loosen expand/contract raise/lower ascend/descend ascending/descending forward/backward
-introvert/extrovert optimist/pessimist cat/dog tea/coffee temporary/permanent daily/weekly weekly/monthly monthly/yearly
-odd/even positive/negative plural/singular prefer/avoid prefer/hate want/refuse use/avoid keep/discard
-hire/fire employ/fire build/destroy create/delete save/delete insert/delete deploy/rollback merge/split
-active/inactive visible/hidden known/unknown able/unable possible/impossible legal/illegal
+sweet/savory sweet/salty sour/sweet spicy/mild raw/cooked fresh/frozen still/sparkling black/white plus/minus
+credit/debit profit/loss income/expense asset/liability gain/loss surplus/deficit until/since until/from
+for/against ally/enemy friend/enemy same/different together/apart together/alone tighten/loosen
+expand/contract raise/lower ascend/descend ascending/descending forward/backward introvert/extrovert
+optimist/pessimist cat/dog tea/coffee temporary/permanent daily/weekly weekly/monthly monthly/yearly odd/even
+positive/negative plural/singular prefer/avoid prefer/hate want/refuse use/avoid keep/discard hire/fire
+employ/fire build/destroy create/delete save/delete insert/delete deploy/rollback merge/split active/inactive
+visible/hidden known/unknown able/unable possible/impossible legal/illegal
 """)
 
-NEGATION = frozenset("not no never none nobody nothing neither nor without cannot hardly barely n't
-nowhere".split()) # Words that end or refuse what another statement says goes on: they turn a statement over
-like a negation. TURNING = frozenset(
-"""stop quit avoid refuse former formerly ex previously cease lack fail dislike unable except instead longer anymore
-    used-to cancel hate unlike false""".split()
-)
-QUANTITY = _groups("""
+NEGATION = word_set("not no never none nobody nothing neither nor without cannot hardly barely nowhere")
+# Words that end or refuse what another statement says goes on: they turn a statement over like a negation.
+TURNING = word_set("""
+stop quit avoid refuse former formerly ex previously cease lack fail dislike unable except instead longer anymore cancel
+hate unlike false
+""")
+QUANTITY = groups("""
 all every everyone everything everybody entire each
 most majority
 many lots numerous
@@ -258,31 +259,28 @@ at-least minimum
 at-most maximum
 """)
 PERSON = {
-    **dict.fromkeys("i me my mine myself user user's users".split(), "self"),
-    **dict.fromkeys("we us our ours ourselves".split(), "we"),
-    **dict.fromkeys("he him his himself".split(), "he"),
-    **dict.fromkeys("she her hers herself".split(), "she"),
-    **dict.fromkeys("they them their theirs themselves".split(), "they"),
-    **dict.fromkeys("you your yours yourself".split(), "you"),
+    **_same("i me my mine myself user user's users", "self"),
+    **_same("we us our ours ourselves", "we"),
+    **_same("he him his himself", "he"),
+    **_same("she her hers herself", "she"),
+    **_same("they them their theirs themselves", "they"),
+    **_same("you your yours yourself", "you"),
 }
 # Prepositions whose object may not change places with another word.
-DIRECTION = frozenset(
-    "to from than over under before after instead without by until against except not for with versus vs "
-    "into".split()
-)
+DIRECTION = word_set("""
+to from than over under before after instead without by until against except not for with versus vs into
+""")
 # Content words that add nothing when they stand on one side only.
-LIGHT = frozenset(
-    """currently really very quite please also just now still already actually always-on day kind type way bit personally
-    typically normally usual general set plan schedule own use have work go say know think believe feel find mean keep
-    want prefer like tell remember state mention note inform indicate come take do new brand current whole entire overall
-    total exactly precisely strictly highly deeply absolutely completely totally extremely so-called tend happen user
-    born date located based live place kid's place's speak call name number located sure able decide going""".split()
-)
+LIGHT = word_set("""
+currently really very quite please also just now still already actually always-on day kind type way bit personally
+typically normally usual general set plan schedule own use have work go say know think believe feel find mean keep
+want prefer like tell remember state mention note inform indicate come take do new brand current whole entire overall
+total exactly precisely strictly highly deeply absolutely completely totally extremely so-called tend happen user
+born date located based live place kid's place's speak call name number located sure able decide going
+""")
 # People and beings that act and are acted upon.
-ROLES = frozenset(
-    """mother father brother sister son daughter husband wife spouse uncle aunt cousin grandmother grandfather
-    friend neighbor neighbour manager coworker lead director ceo cto engineer designer developer teacher
-    student doctor patient nurse client customer vendor team server kid dog cat company user landlord
-    tenant coach trainer lawyer partner
-    """.split()
-)
+ROLES = word_set("""
+mother father brother sister son daughter husband wife spouse uncle aunt cousin grandmother grandfather friend neighbor
+neighbour manager coworker lead director ceo cto engineer designer developer teacher student doctor patient nurse client
+customer vendor team server kid dog cat company user landlord tenant coach trainer lawyer partner
+""")
