@@ -18,13 +18,12 @@ from chat.models import Chat, Message, MessageRole, MessageStatus
 from memoryhub.admin import (
     EXACT_COUNT_UP_TO,
     EXCERPT,
-    AutocompleteFilter,
-    ChoiceFilter,
     ReadOnlyAdmin,
     action,
     counted,
     rows_by_id,
 )
+from memoryhub.admin_filters import AutocompleteFilter, ChoiceFilter
 from memoryhub.ids import PATTERN
 
 Choices = list[tuple[str, str]]

@@ -12,7 +12,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from memoryhub.admin import ChoiceFilter, LeanAdmin, action, counted
+from memoryhub.admin import LeanAdmin, action, counted
+from memoryhub.admin_filters import ChoiceFilter
 from workspaces import actions
 from workspaces.models import Membership, Role, User, Workspace
 

@@ -12,7 +12,7 @@ from memories.embedding import active_model
 from memories.models import Extraction, MemoryEmbedding, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CATEGORIES
-from memoryhub.admin import AutocompleteFilter, ChoiceFilter
+from memoryhub.admin_filters import AutocompleteFilter, ChoiceFilter
 
 Rows = QuerySet[Any]
 Choices = list[tuple[str, str]]

@@ -28,6 +28,7 @@ from memories.admin.filters import (
 from memories.admin.search import HELP, search_memories
 from memories.drafts import CLEANERS
 from memories.embedding import active_model
+from memories.extraction import run
 from memories.models import Memory, MemoryEmbedding, Revision
 from memoryhub.admin import EXCERPT, LeanAdmin, ReadOnlyInline, action, counted
 from memoryhub.errors import DomainError
@@ -241,8 +242,6 @@ class MemoryAdmin(LeanAdmin):
 
     @action("Rerun extraction", "change")
     def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        from memories.extraction import run
-
         yield from self._each(request, rows, run.rerun, "queued to be extracted anew")
 
     @action("Replace the older one (forgets it)", "delete")

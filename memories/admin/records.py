@@ -11,9 +11,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memories.admin.filters import WorkspaceFilter
+from memories.extraction import run
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
-from memoryhub.admin import ChoiceFilter, ReadOnlyAdmin, ReadOnlyInline, action, counted, rows_by_id
+from memoryhub.admin import ReadOnlyAdmin, ReadOnlyInline, action, counted, rows_by_id
+from memoryhub.admin_filters import ChoiceFilter
 
 
 class StatusFilter(ChoiceFilter):
@@ -78,8 +80,6 @@ class ExtractionAdmin(ReadOnlyAdmin):
 
     @action("Retry the failed ones", "change")
     def retry(self, request: HttpRequest, rows: QuerySet[Extraction]) -> Iterator[tuple[str, int]]:
-        from memories.extraction import run
-
         failed = list(rows.filter(status=ExtractionStatus.FAILED))
         others = rows.count() - len(failed)
         for extraction in failed:

@@ -1,0 +1,101 @@
+"""Filters of the admin that cost nothing to show: fixed choices, and a search box instead of thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.db import models
+from django.http import HttpRequest
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """Fixed choices, one of which holds when nothing is chosen. Costs no query."""
+
+    parameter_name: str
+    default: str = ""
+
+    def chosen(self) -> str:
+        value = self.value()
+        return value if value in dict(self.lookup_choices) else self.default
+
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        for value, title in self.lookup_choices:
+            # None takes the parameter out of the address: the default needs none.
+            parameters: dict[str, Any] = {self.parameter_name: None if value == self.default else value}
+            yield {
+                "selected": self.chosen() == value,
+                "query_string": changelist.get_query_string(parameters),
+                "display": title,
+            }
+
+
+class AutocompleteFilter(admin.ListFilter):
+    """A search box for one foreign key: there may be thousands of rows to choose from."""
+
+    template = "admin/filter_autocomplete.html"
+    field_name: str
+    parameter_name: str
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        params: dict[str, Any],
+        model: type[models.Model],
+        model_admin: admin.ModelAdmin,
+    ) -> None:
+        self.title = self.title or self.field_name
+        super().__init__(request, params, model, model_admin)
+        self.model, self.site = model, model_admin.admin_site
+        given = params.pop(self.parameter_name, [""])
+        self.value = str(given[-1] if isinstance(given, list) else given)
+        if self.value and not (self.value.isascii() and self.value.isdigit() and len(self.value) < 18):
+            raise IncorrectLookupParameters(f"{self.parameter_name} must be a number")
+        other = self.site.get_model_admin(self._field(model).related_model)
+        self.may_search = other.has_view_permission(request)
+
+    @classmethod
+    def _field(cls, model: type[models.Model]) -> Any:
+        return model._meta.get_field(cls.field_name)
+
+    @classmethod
+    def widget_of(cls, model: type[models.Model], site: admin.AdminSite) -> AutocompleteSelect:
+        field = cls._field(model)
+        rows = field.related_model._default_manager.all()
+        widget = AutocompleteSelect(field, site, attrs={"aria-label": str(cls.title), "data-width": "100%"})
+        forms.ModelChoiceField(rows, required=False, widget=widget)  # gives the widget its choices
+        return widget
+
+    def has_output(self) -> bool:
+        return self.may_search or bool(self.value)
+
+    def expected_parameters(self) -> list[str | None]:
+        return [self.parameter_name]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        field = self._field(self.model)
+        return queryset.filter(**{field.attname: int(self.value)}) if self.value else queryset
+
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+        select = forms.ModelChoiceField(
+            self._field(self.model).related_model._default_manager.all(),
+            required=False,
+            widget=self.widget_of(self.model, self.site),
+        )
+        kept = changelist.get_filters_params() | {
+            name: [value] for name, value in changelist.params.items() if name in {"q", "o"}
+        }
+        kept.pop(self.parameter_name, None)
+        yield {
+            "selected": not self.value,
+            "query_string": changelist.get_query_string({}, [self.parameter_name]),
+            "select": select.widget.render(
+                self.parameter_name, self.value, {"id": f"by-{self.parameter_name}"}
+            ),
+            "kept": [(name, value) for name, values in kept.items() for value in values],
+        }
