@@ -17,7 +17,7 @@ from pathlib import Path
 
 LOG_BYTES = 5_000_000
 LOG_COPIES = 2
-NAME_WIDTH = 8
+NAME_WIDTH = 9
 _console = threading.Lock()
 
 

@@ -1,6 +1,4 @@
-"""`manage.py prepare`: all that has to be done before the web server may start, in one process to save its
-start.
-"""
+"""`manage.py prepare`: what has to be done before the web server may start, in one process."""
 
 from __future__ import annotations
 
@@ -11,7 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connection
 
 
 class Command(BaseCommand):
@@ -20,8 +19,9 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
-        call_command("ensure_admin", stdout=self.stdout)
+        check_database()
+        call_command("migrate", interactive=False, verbosity=1)
+        call_command("ensure_admin")
         self._collect_static_files()
 
     def _collect_static_files(self) -> None:
@@ -30,9 +30,22 @@ class Command(BaseCommand):
         state = static_files_state()
         if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
             return
-        call_command("collectstatic", interactive=False, verbosity=1, stdout=self.stdout)
+        call_command("collectstatic", interactive=False, verbosity=1)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text(state, encoding="utf-8")
+
+
+def check_database() -> None:
+    """Say in a sentence what is wrong with a database that cannot be used. Raises CommandError."""
+    whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
+            has_pgvector = cursor.fetchone()[0]
+    except OperationalError as error:
+        raise CommandError(f"Cannot reach {whose}: {error}") from error
+    if not has_pgvector:
+        raise CommandError(f"The server of {whose} does not have pgvector. Install it there and start again.")
 
 
 def static_files_state() -> str:

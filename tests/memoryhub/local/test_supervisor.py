@@ -157,8 +157,8 @@ def test_output_goes_to_the_console_and_to_a_log_under_the_name(
 ) -> None:
     supervisor.run_once(service("task", "print('gr\\u00fcezi'); import sys; sys.stderr.write('oh dear\\n')"))
     console = capfd.readouterr().out
-    assert "task     | grüezi\n" in console
-    assert "task     | oh dear\n" in console
+    assert "task      | grüezi\n" in console
+    assert "task      | oh dear\n" in console
     assert "grüezi" in log(supervisor, "task")
 
 
