@@ -17,7 +17,7 @@ from memories.forms import MemoryForm
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SourceType
 from memories.panel import count_live, usage
-from memories.panel_page import PanelFilters, choices, is_shared, search_panel, with_searchable
+from memories.panel_page import PanelFilters, PanelPage, choices, is_shared, search_panel, with_searchable
 from memories.receipts import mark_not_relevant, receipt_for
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
@@ -26,7 +26,7 @@ from workspaces.page_request import PageRequest
 
 # Where a memory is shown decides what it looks like after an edit, a delete or an undo.
 PLACES = {
-    "panel": "memories/card.html",
+    "panel": "memories/cards.html",
     "receipt": "memories/receipt_memory.html",
     "message": "memories/message_slot.html",
 }
@@ -59,7 +59,7 @@ def _show(
     """The memory as it stands in its place; ``changed`` has badge and panel look again."""
     workspace = context["workspace"]
     shown = with_searchable(Memory.objects.listed()).get(pk=memory.pk)
-    context = context | {"memory": shown, "is_shared": is_shared(workspace)}
+    context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
     response = render(request, PLACES[_place(request)], context)
     return _changed(request, response, workspace) if changed else response
 

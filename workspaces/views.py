@@ -42,11 +42,21 @@ def workspace_list(request: PageRequest) -> HttpResponse:
     return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
 
 
+def _members(workspace: Workspace) -> list[Membership]:
+    """Each with ``must_stay``: the last owner and the person whose own workspace it is keep their place."""
+    members = list(workspace.memberships.select_related("user"))
+    owners = [member for member in members if member.role == Role.OWNER]
+    for member in members:
+        is_home = member.user_id == workspace.default_of_id
+        member.must_stay = is_home or owners == [member]  # type: ignore[attr-defined]
+    return members
+
+
 def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
     context = {
         "workspace": workspace,
         "is_owner": workspace.role == Role.OWNER,  # type: ignore[attr-defined]  # annotated by visible_to
-        "members": workspace.memberships.select_related("user"),
+        "members": _members(workspace),
         "roles": Role.choices,
         "form": WorkspaceForm(initial={"name": workspace.name, "description": workspace.description}),
         "member_form": MemberForm(),

@@ -55,6 +55,8 @@ def described(field: BoundField) -> SafeString:
     if field.help_text:
         notes.append(f"{base}_helptext")
     attributes = {"aria-describedby": " ".join(notes)} if notes else {}
+    if type(field.form).__module__.startswith("allauth"):
+        attributes["placeholder"] = ""  # it only repeats the label
     if field.errors:
         attributes["aria-invalid"] = "true"
     return field.as_widget(attrs=attributes)

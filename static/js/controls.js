@@ -45,6 +45,7 @@ function vanish(element) {
   const later = element.querySelector(":scope > template[data-then-toast]");
   if (later) addToast(later);
   element.remove();
+  if (later) document.body.dispatchEvent(new CustomEvent("memories:changed")); // the list waited for this row to go
 }
 
 function addToast(template) {

@@ -123,7 +123,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
 // The panel may not be redrawn under somebody's hands.
 document.addEventListener("htmx:beforeRequest", (event) => {
   const region = event.detail.elt;
-  if (region.id === "memory-region" && region.querySelector("[data-editing], [data-history]")) event.preventDefault();
+  if (region.id === "memory-region" && region.querySelector("[data-editing], [data-history], .forgotten")) event.preventDefault();
 });
 
 // On a phone following a link in the rail closes it at once instead of with the next page.
