@@ -36,8 +36,8 @@ UPDATE memories_memory m SET may_replace_id = older.id FROM memories_memory olde
 WHERE m.id %% (%(rows)s / %(rare)s) = 7 AND older.id = m.id - 1
 """
 _VECTORS = """
-INSERT INTO memories_memoryembedding (memory_id, workspace_id, owner_id, model, dimension, live, embedding)
-SELECT id, workspace_id, owner_id, %(model)s, 384, deleted_at IS NULL,
+INSERT INTO memories_memoryembedding (memory_id, place, model, dimension, live, embedding)
+SELECT id, workspace_id, %(model)s, 384, deleted_at IS NULL,
     array_fill(0.05::real, ARRAY[384])::halfvec
 FROM memories_memory WHERE id %% (%(rows)s / %(rare)s) <> 9
 """
