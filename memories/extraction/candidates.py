@@ -1,4 +1,4 @@
-"""What extraction proposes to the write gate, and how a model's reply and a conversation are turned into text safely."""
+"""What extraction proposes to the write gate, and how a model's reply and a conversation are read safely."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ _LABEL = re.compile(
     r"^(?:statement|memory|rewritten(?: statement)?|answer|output|result)\s*:\s*", re.IGNORECASE
 )
 _REFUSAL = re.compile(
-    r"^(?:i['\u2019]?m sorry|i am sorry|sorry|as an ai|i can(?:no|['\u2019])t|i am unable|i['\u2019]?m unable|here is|here['\u2019]s|sure|"
+    r"^(?:i['\u2019]?m sorry|i am sorry|sorry|as an ai|i can(?:no|['\u2019])t|i am unable|i['\u2019]?m "
+    r"unable|here is|here['\u2019]s|sure|"
     r"certainly|none|null|n/a|no statement)\b",
     re.IGNORECASE,
 )

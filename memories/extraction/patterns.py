@@ -60,11 +60,12 @@ recommend|give|show|tell|write|explain|find|make|create|let me know
 """)
 _ASKED_OF = phrases(r"""
 you|me|i|we|the|a|an|some|any|would|should|is|are|do|does|tips?|ideas?|suggestions?|recommendations?|it|my|us
-kind|to|recipes?|give|suggest|recommend|help|tell|show|keep|write
+kind|to|recipes?|give|suggest|recommend|help|tell|show|keep|write|can|could|might|about|else
 """)
 # "…, can you suggest a dinner?" at the end of a statement.
 REQUEST_TAIL = expression(
-    rf"(?:,|;|\s[-\u2013\u2014]|\s(?:so|and|but|then))\s*(?:(?:so|and|then|but) )?{_ASKS}\b(?=\s+{_ASKED_OF}\b)"
+    rf"(?:,|;|\s[-\u2013\u2014]|\s(?:so|and|but|then))\s*(?:(?:so|and|then|but) "
+    rf")?{_ASKS}\b(?=\s+{_ASKED_OF}\b)"
     r"(?!\s+(?:always|never)\b)"
 )
 _OWN_VERB = phrases(r"""
@@ -75,16 +76,19 @@ never|always|usually|decided|chose|agreed|also|really|grew|moved|drive|teach|run
 SPLIT = expression(
     r"(?:,?\s+(?:and|but|while|whereas|plus|also)|;|,)\s+(?:(?:also|then)\s+)?(?="
     rf"(?:i|we)\s+{_OWN_VERB}\b|(?:i'm|i've|i'd|we're|we've)\s|"
-    r"(?:my|our)\s+[\w' -]{2,40}?\s(?:is|are|was|has|have|lives?|works?|will)\b|"
+    r"(?:my|our)\s+[\w' -]{2,40}?\s(?:is|are|was|has|have|lives?|works?|will|uses?|likes?|loves?|hates?|"
+    r"prefers?|plays?|speaks?|studies)\b|"
     r"please\s+(?:always|never)\b|(?:always|never)\s+\w+|call me\b)"
 )
 # Politeness and laughter after a statement.
 ASIDE = expression(
-    r"\s*(?:,?\s*(?:by the way|btw|fyi|you know|if you must know|as you know|though|too|thanks|thank you|please))+"
+    r"\s*(?:,?\s*(?:by the way|btw|fyi|you know|if you must know|as you know|though|too|thanks|thank you|"
+    r"please))+"
     r"\s*[.!]*$"
 )
 JOKE = expression(
-    r"\b(?:just kidding|jk|j/k|lol|lmao|rofl|ha(?:ha)+|only joking|just joking|sarcasm|never ?mind|scratch that)\b"
+    r"\b(?:just kidding|jk|j/k|lol|lmao|rofl|ha(?:ha)+|only joking|just joking|sarcasm|never ?mind|"
+    r"scratch that)\b"
     r"|/s\b|[\U0001f602\U0001f923\U0001f61c\U0001f609]"
 )
 
@@ -97,18 +101,22 @@ the (?:narrator|speaker|author|lyrics)
 _SAID = phrases(r"say|says|said|thinks?|thought|claims?|asked|told|believes?")
 # Somebody else's words, or a world that is not.
 HYPOTHETICAL = expression(
-    rf"\b(?:{_IMAGINED}|(?:he|she|they|it|who|someone|people|everyone|everybody|somebody|\w+ people) {_SAID})\b"
+    rf"\b(?:{_IMAGINED}|(?:he|she|they|it|who|someone|people|everyone|everybody|somebody|\w+ people) "
+    rf"{_SAID})\b"
 )
 # A guess is no statement; "I would rather" is one.
 UNCERTAIN = expression(
-    r"\b(?:maybe|perhaps|probably|possibly|might|may be|i guess|i think|i suppose|i believe|i assume|i doubt|i wonder|"
-    r"not sure|unsure|no idea|don't know|do not know|don't remember|can't remember|not certain|it seems|seems like|"
+    r"\b(?:maybe|perhaps|probably|possibly|might|may be|i guess|i think|i suppose|i believe|i assume|i "
+    r"doubt|i wonder|"
+    r"not sure|unsure|no idea|don't know|do not know|don't remember|can't remember|not certain|it seems|"
+    r"seems like|"
     r"apparently|could|should(?= i)|i hope|hopefully|thinking (?:of|about)|considering|tempted|wouldn't|"
     r"would(?! (?:rather|prefer|like to be|like you to|want you to|love to)))\b"
 )
 # Moods, moments and whatever is over by tomorrow.
 PASSING = expression(
-    r"\b(?:today|right now|at the moment|just now|tonight|this (?:morning|afternoon|evening|minute|second)|last night|"
+    r"\b(?:today|right now|at the moment|just now|tonight|this (?:morning|afternoon|evening|minute|"
+    r"second)|last night|"
     r"yesterday|so far|for now|a minute ago|earlier|in a (?:hurry|rush|meeting)|on my way|all day)\b"
 )
 _POINTING_VERB = phrases(r"""

@@ -125,7 +125,7 @@ def _made(text: str, kind: str, importance: float, rule: str) -> Candidate | Non
 
 
 def _shorten(text: str) -> str:
-    """Cut a long statement at the end of a clause; as it is where none is found."""
+    """Cut a long statement at the end of its first clause; as it is where none is found."""
     if len(text.split()) <= MAX_WORDS:
         return text
     cuts = [
@@ -133,4 +133,4 @@ def _shorten(text: str) -> str:
         for match in _CLAUSE_END.finditer(text)
         if 4 <= len(text[: match.start()].split()) <= MAX_WORDS
     ]
-    return text[: cuts[-1]] if cuts else text
+    return text[: cuts[0]] if cuts else text

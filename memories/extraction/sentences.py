@@ -10,20 +10,26 @@ OWN_PART = 600
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _INLINE_QUOTE = re.compile(r"[\"“«]([^\"”»\n]{0,600})[\"”»]")
 _NOT_PROSE = re.compile(
-    r"\s*(?:>|\||[#$%]\s|>>>|\d{2}:\d{2}|\[\d|\w+@\w+:|(?:Traceback|File \"|at \w+\.|import |from \w+ import|def |class |"
+    r"\s*(?:>|\||[#$%]\s|>>>|\d{2}:\d{2}|\[\d|\w+@\w+:|(?:Traceback|File \"|at \w+\.|import |from \w+ "
+    r"import|def |class |"
     r"const |let |var |SELECT |INSERT |GET |POST |curl |npm |pip |git ))|.*(?:[{};]\s*$|=>|\w\(\)|</?\w+>|::)"
 )
-_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
+_BULLET = re.compile(r"^\s*(?:[-*•\u2013]|\d{1,2}[.)])\s+")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|"
-    r"Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|a\.m|p\.m|U\.S|U\.K|Ph\.D|Mt|Ave|Blvd|min|max|ca|cf|resp|incl|est)|\b[A-Z])\.$"
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|"
+    r"Jul|Aug|Sept?|"
+    r"Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|a\.m|p\.m|U\.S|U\.K|Ph\.D|Mt|Ave|Blvd|min|max|ca|cf|resp|incl|est)|"
+    r"\b[A-Z])\.$"
 )
 _END = re.compile(r"[.!?]+[\"')\]”]*(?=\s|$)|[;]\s")
 # The user hands over text to be worked on: what follows is not about them.
 _TASK = re.compile(
-    r"\b(?:translate|rewrite|rephrase|paraphrase|proofread|correct|fix|edit|improve|summari[sz]e|shorten|check|review|"
-    r"analy[sz]e|classify|explain|convert|continue|complete|write|draft|compose|polish|reply to|respond to|role-?play|act as|"
-    r"pretend|imagine|debug|following|here(?:'s| is) (?:the|a|an|my) (?:text|email|e-mail|letter|essay|story|draft|code|"
+    r"\b(?:translate|rewrite|rephrase|paraphrase|proofread|correct|fix|edit|improve|summari[sz]e|shorten|"
+    r"check|review|"
+    r"analy[sz]e|classify|explain|convert|continue|complete|write|draft|compose|polish|reply to|respond "
+    r"to|role-?play|act as|"
+    r"pretend|imagine|debug|following|here(?:'s| is) (?:the|a|an|my) (?:text|email|e-mail|letter|essay|"
+    r"story|draft|code|"
     r"message|poem|article|sentence|paragraph|cv|resume|bio|lyrics?))\b[^.!?\n]{0,120}:(?=\s|$)",
     re.IGNORECASE,
 )
