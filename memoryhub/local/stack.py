@@ -25,7 +25,7 @@ from memoryhub.local.service import Service, say
 from memoryhub.local.supervisor import NAME, StartFailed, Stopping, Supervisor
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
-WORKER_STOP_SECONDS = 8.0  # a job that takes longer is run again at the next start
+WORKER_STOP_SECONDS = 5.0  # a job that takes longer is run again at the next start
 WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0

@@ -160,14 +160,15 @@ def test_the_administrator_of_the_environment_was_made(up: Installation) -> None
 
 
 def test_a_second_start_says_so_and_hurts_nobody(up: Installation) -> None:
-    before = up.processes()
+    wait_until(lambda: None not in [up.service(name) for name in MARKS], "everything is up")
+    before = [up.service(name) for name in MARKS]
     second = up.manage("up")
     assert second.returncode != 0
     assert up.process is not None
     assert f"already running on {up.data_dir} (process {up.process.pid}, http://127.0.0.1:{up.port})" in (
         second.stderr
     )
-    assert set(before) <= set(running(up.processes()))
+    assert [up.service(name) for name in MARKS] == before
     assert up.page_answers()
 
 
@@ -227,16 +228,6 @@ def test_a_frozen_worker_comes_back(up: Installation) -> None:
     up.run_job()
 
 
-def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
-    up.page_answers()
-    processes = up.processes()
-    assert up.end(signal.SIGTERM) == 0
-    assert not running(processes)
-    assert not named_in_command(up.data_dir)
-    assert read_endpoint(up.data_dir) is None
-    assert (up.data_dir / "postgres" / "PG_VERSION").exists()
-
-
 def test_killing_the_supervisor_leaves_no_process(up: Installation) -> None:
     wait_until(up.model_answers, "everything is up")
     processes = up.processes()
@@ -251,3 +242,13 @@ def test_after_that_it_starts_again_with_its_data(up: Installation) -> None:
     assert up.page_answers()
     with psycopg.connect(**connection_settings(up.data_dir)) as connection:
         assert connection.execute("SELECT count(*) FROM workspaces_user").fetchone() == (1,)
+
+
+def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
+    up.page_answers()
+    processes = up.processes()
+    assert up.end(signal.SIGTERM) == 0
+    assert not running(processes)
+    assert not named_in_command(up.data_dir)
+    assert read_endpoint(up.data_dir) is None
+    assert (up.data_dir / "postgres" / "PG_VERSION").exists()
