@@ -94,7 +94,12 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
     """The latest messages, or with ``before`` the earlier ones."""
     found = _load_chat(request, chat_id)
     shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
-    context = {"chat": found, "transcript": shown, "can_write": _can_write(found.workspace)}
+    context = {
+        "chat": found,
+        "transcript": shown,
+        "can_write": _can_write(found.workspace),
+        "is_earlier": "before" in request.GET,
+    }
     return render(request, "chat/messages.html", context)
 
 
@@ -275,7 +280,7 @@ def memory(request: PageRequest, chat_id: str) -> HttpResponse:
 @login_required
 @require_GET
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
-    """The answer as server-sent events, from where the browser left off. Keeps no database connection while it waits."""
+    """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits."""
     user = cast(User, await request.auser())
     _chat, answer = await in_thread(get_message, user, chat_id, message_id)
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, OuterRef, Q, Value
 
 from memories.embedding import active_model
 from memories.models import Memory, MemoryEmbedding
+from memories.models.memory import MemoryQuerySet
 from memories.panel import live_in
 from workspaces.models import User, Workspace
 
@@ -57,7 +58,7 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
     return PanelPage(memories[:PAGE_SIZE], more)
 
 
-def with_searchable(memories: QuerySet[Memory]) -> QuerySet[Memory]:
+def with_searchable(memories: MemoryQuerySet) -> MemoryQuerySet:
     model = active_model()
     if model is None:
         return memories.annotate(is_searchable=Value(True))
@@ -77,7 +78,7 @@ def is_shared(workspace: Workspace) -> bool:
     return workspace.memberships.count() > 1
 
 
-def _filtered(memories: QuerySet[Memory], filters: PanelFilters) -> QuerySet[Memory]:
+def _filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
     for word in filters.q.split()[:MOST_WORDS]:
         memories = memories.filter(
             Q(content__icontains=word)

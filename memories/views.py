@@ -170,7 +170,7 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """“Forgotten. Undo”. Under a message the Remember button comes back instead: that was an undo."""
     memory, context = _memory(request, ws_id, mem_id)
-    gate.delete_memory(memory, by=request.user, now=context["now"])
+    context |= {"memory": gate.delete_memory(memory, by=request.user, now=context["now"])}
     template = PLACES["message"] if context["place"] == "message" else "memories/forgotten.html"
     return _changed(request, render(request, template, context), context["workspace"])
 

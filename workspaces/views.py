@@ -118,7 +118,9 @@ def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _member(workspace: Workspace, user_id: str) -> User:
-    membership = Membership.objects.filter(workspace=workspace, user__public_id=user_id).select_related("user").first()
+    membership = (
+        Membership.objects.filter(workspace=workspace, user__public_id=user_id).select_related("user").first()
+    )
     if membership is None:
         raise NotFound(_("There is no such member."))
     return membership.user
@@ -130,7 +132,10 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     user = _member(workspace, user_id)
     changed = actions.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
-    text = _("%(name)s is %(role)s now.") % {"name": user.get_username(), "role": changed.get_role_display().lower()}
+    text = _("%(name)s is %(role)s now.") % {
+        "name": user.get_username(),
+        "role": changed.get_role_display().lower(),
+    }
     notices.success(request, text)
     return redirect("workspaces:settings", ws_id)
 

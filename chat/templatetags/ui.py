@@ -44,7 +44,9 @@ def ago(moment: datetime | None) -> SafeString | str:
     else:
         words = _("%(time)s ago") % {"time": timesince(moment, depth=1)}
     exact = date_format(local, "DATETIME_FORMAT")
-    return format_html('<time datetime="{}" title="{} {}">{}</time>', moment.isoformat(), exact, local.tzname(), words)
+    return format_html(
+        '<time datetime="{}" title="{} {}">{}</time>', moment.isoformat(), exact, local.tzname(), words
+    )
 
 
 @register.filter
@@ -54,7 +56,7 @@ def described(field: BoundField) -> SafeString:
     notes = [f"{base}_error{number}" for number, _error in enumerate(field.errors, start=1)]
     if field.help_text:
         notes.append(f"{base}_helptext")
-    attributes = {"aria-describedby": " ".join(notes)} if notes else {}
+    attributes: dict[str, str | bool] = {"aria-describedby": " ".join(notes)} if notes else {}
     if type(field.form).__module__.startswith("allauth"):
         attributes["placeholder"] = ""  # it only repeats the label
     if field.errors:
@@ -84,7 +86,9 @@ REASONS = {
 def why(parts: dict[str, float]) -> str:
     """What made up a score, the most telling first: “meaning 42, words 20”."""
     named = sorted(parts.items(), key=lambda part: -part[1])
-    return ", ".join(f"{PART_NAMES.get(name, name)} {percent(value)}" for name, value in named if percent(value))
+    return ", ".join(
+        f"{PART_NAMES.get(name, name)} {percent(value)}" for name, value in named if percent(value)
+    )
 
 
 @register.filter

@@ -87,8 +87,9 @@ async function finish(element, announcement) {
   const stream = open.get(element.id);
   if (stream?.element !== element) return;
   stream.source.close();
-  const height = element.isConnected;
-  if (height) {
+  const tell = () => document.dispatchEvent(new CustomEvent("memoryhub:answered"));
+  tell();
+  if (element.isConnected) {
     await htmx.ajax("GET", element.dataset.fragment, { target: element, swap: "outerHTML" }).catch(() => {});
   }
   open.delete(element.id);
@@ -100,7 +101,7 @@ async function finish(element, announcement) {
   showBusy();
   follow();
   composer()?.querySelector("textarea")?.focus({ preventScroll: true });
-  document.dispatchEvent(new CustomEvent("memoryhub:answered"));
+  tell();
 }
 
 function beginAll() {

@@ -26,7 +26,7 @@ function autoSaved({ chat_id: chatId, count }) {
 
 function chatChanged({ chat_id: chatId }) {
   tell("chats:changed");
-  const justHere = performance.now() - answeredAt < 3000;
+  const justHere = performance.now() - answeredAt < 3000 || document.querySelector("[data-stream]");
   if (chatId === currentChat() && !justHere) tell("transcript:changed");
 }
 
@@ -46,10 +46,20 @@ document.addEventListener("memoryhub:answered", () => {
   answeredAt = performance.now();
 });
 
-// A conversation is not redrawn while an answer grows in it, nor over an open receipt or earlier messages.
+// A conversation is not redrawn while an answer grows in it, nor over an open receipt or earlier messages; and
+// “Remembered · Undo” stays for its eight seconds.
+const UNDO_TIME = 8000;
+let confirmedAt = -Infinity;
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.requestConfig?.path.includes("/remember/")) confirmedAt = performance.now();
+});
+
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.elt.id !== "messages") return;
-  if (document.querySelector("[data-stream], .receipt[open], #messages [data-loaded]")) event.preventDefault();
+  const left = confirmedAt + UNDO_TIME - performance.now();
+  if (left > 0) setTimeout(() => tell("transcript:changed"), left);
+  if (left > 0 || document.querySelector("[data-stream], .receipt[open], [data-earlier]")) event.preventDefault();
 });
 
 function listen(share) {

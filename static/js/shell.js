@@ -120,6 +120,11 @@ document.addEventListener("htmx:afterSettle", (event) => {
   }
 });
 
+// A form that comes back with errors: to the first of them.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();
+});
+
 // The panel may not be redrawn under somebody's hands.
 document.addEventListener("htmx:beforeRequest", (event) => {
   const region = event.detail.elt;
