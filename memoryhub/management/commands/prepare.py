@@ -6,11 +6,15 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError, connection
+
+from memoryhub.management.database import psycopg_settings
+
+CONNECT_SECONDS = 10
 
 
 class Command(BaseCommand):
@@ -39,12 +43,13 @@ def check_database() -> None:
     """Say in a sentence what is wrong with a database that cannot be used. Raises CommandError."""
     whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
-            has_pgvector = cursor.fetchone()[0]
-    except OperationalError as error:
+        with psycopg.connect(**psycopg_settings(), connect_timeout=CONNECT_SECONDS) as connection:
+            found = connection.execute(
+                "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+            ).fetchone()
+    except psycopg.OperationalError as error:
         raise CommandError(f"Cannot reach {whose}: {error}") from error
-    if not has_pgvector:
+    if found is None:
         raise CommandError(f"The server of {whose} does not have pgvector. Install it there and start again.")
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from memoryhub.local.stack import Stack, run
+from memoryhub.management.database import psycopg_settings
 
 
 class Command(BaseCommand):
@@ -28,18 +29,10 @@ class Command(BaseCommand):
             data_dir=settings.DATA_DIR,
             host=options["host"],
             port=options["port"],
-            database=_connection_settings(),
+            database=psycopg_settings(),
             web_processes=settings.WEB_PROCESSES,
             embedded_database=settings.EMBEDDED_DATABASE,
             embedded_model=settings.EMBEDDED_MODEL,
             sign_up_open=settings.SIGNUP_OPEN,
         )
         sys.exit(run(stack))
-
-
-def _connection_settings() -> dict[str, object]:
-    """Django's settings of the database in psycopg's words."""
-    database = settings.DATABASES["default"]
-    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
-    found = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
-    return found | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
