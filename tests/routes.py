@@ -187,7 +187,7 @@ def make_world(cast: Cast) -> World:
     chat = make_chat(owner, workspace, title="Deadlines")
     question = make_message(chat, "When is the deadline?")
     answer = make_message(chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question)
-    source = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
+    source: dict[str, Any] = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
     memory = make_memory("The deadline is March 15", by=owner, workspace=workspace, **source)
     receipt = Receipt.objects.create(
         message_id=answer.public_id, workspace=workspace, user=owner, ranking="hybrid", threshold=0.3

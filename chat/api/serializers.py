@@ -102,6 +102,13 @@ class TurnJson(serializers.Serializer[Any]):
     answer = MessageJson()
 
 
+class EventJson(serializers.Serializer[Any]):
+    """For the schema: one server-sent event of a turn."""
+
+    event = serializers.ChoiceField(choices=["message", "token", "restart", "receipt", "done", "error"])
+    data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word
+
+
 class ChatMemoriesJson(serializers.Serializer[Any]):
     memories = MemoryJson(many=True)
 
@@ -132,13 +139,8 @@ class RetryBody(Body):
 class ChatMemoryBody(Body):
     """``messageId`` is written as in the dashboard's API that this one follows."""
 
+    at_least_one_of = ("messageId", "content")
     messageId = Text(max_length=32, required=False, help_text="The message to remember.")
     content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")
     category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
     synthesize = Flag(default=False, help_text="true: the model rewrites the message into one statement.")
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "messageId" not in attrs and "content" not in attrs:
-            wanted = "At least one of messageId and content is needed."
-            raise serializers.ValidationError({"messageId": wanted, "content": wanted})
-        return attrs

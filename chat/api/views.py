@@ -7,7 +7,6 @@ from typing import Any
 from django.db import transaction
 from django.http import StreamingHttpResponse
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -20,6 +19,7 @@ from chat.api.serializers import (
     ChatBody,
     ChatChanges,
     ChatJson,
+    EventJson,
     MessageBody,
     MessageJson,
     RetryBody,
@@ -39,7 +39,7 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.models import Role, User, Workspace
 
 EVENTS = OpenApiResponse(
-    response=OpenApiTypes.STR,
+    response=EventJson,
     description="`stream: true` (the default): server-sent events (`text/event-stream`). `message` has the "
     "stored message and the empty answer; `token` a piece of `text`; `restart`: the text begins anew; "
     "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",

@@ -192,16 +192,21 @@ class StrictBody(OpenApiSerializerExtension):
         schema["additionalProperties"] = False
         if required:
             schema["required"] = required
+        if self.target.at_least_one_of:
+            schema["anyOf"] = [{"required": [name]} for name in self.target.at_least_one_of]
         return schema
 
 
 class StorableText(OpenApiSerializerFieldExtension):
-    """Text that must not be blank says so as a pattern, and every text that NUL is refused."""
+    """Text that must not be blank says so as a pattern, and every text that NUL is refused.
+
+    Where blank is allowed, spectacular adds that as an alternative to the pattern.
+    """
 
     target_class = "memoryhub.api.fields.Text"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        schema = auto_schema._map_serializer_field(self.target, direction, bypass_extensions=True)
+        schema = {"type": "string"}
         if direction == "request":
-            schema["pattern"] = r"^[^\x00]*$" if self.target.allow_blank else r"^[^\x00]*[^\s\x00][^\x00]*$"
+            schema["pattern"] = r"^[^\x00]+$" if self.target.allow_blank else r"^[^\x00]*[^\s\x00][^\x00]*$"
         return schema

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
 from rest_framework import serializers
@@ -17,6 +17,8 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d
 class Body(serializers.Serializer[Any]):
     """A request body. A field it does not know is refused by name, so that nothing can be set by accident."""
 
+    at_least_one_of: ClassVar[tuple[str, ...]] = ()
+
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise serializers.ValidationError({"body": "Must be a JSON object."})
@@ -26,7 +28,11 @@ class Body(serializers.Serializer[Any]):
             raise serializers.ValidationError(
                 {str(name)[:60]: f"There is no such field here. Allowed: {allowed}." for name in unknown[:10]}
             )
-        return super().to_internal_value(data)
+        values = super().to_internal_value(data)
+        if self.at_least_one_of and not any(name in values for name in self.at_least_one_of):
+            wanted = f"At least one of {' and '.join(self.at_least_one_of)} is needed."
+            raise serializers.ValidationError(dict.fromkeys(self.at_least_one_of, wanted))
+        return values
 
 
 class Text(serializers.CharField):
@@ -126,8 +132,8 @@ class Moment(serializers.DateTimeField):
         except (ValueError, OverflowError):
             self.fail("invalid", format="")
 
-    def to_representation(self, value: datetime | None) -> str | None:
-        return iso(value) if value else None
+    def to_representation(self, value: datetime) -> str:
+        return iso(value)
 
 
 def iso(value: datetime) -> str:

@@ -56,7 +56,7 @@ def paged(
     keys: Sequence[str],
     descending: bool,
     list_name: str,
-    shape: Callable[[list[Any]], Sequence[Any]],
+    shape: Callable[[list[Any]], Any],
 ) -> dict[str, Any]:
     """One page as ``{items, next_cursor, has_more}``.
 

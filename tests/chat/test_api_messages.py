@@ -120,7 +120,7 @@ async def test_a_stream_brings_message_tokens_receipt_and_the_whole_answer(
     async with posted(f"{API}/{chat.public_id}/messages", body, cookies) as exchange:
         status, headers = await exchange.start()
         assert (status, headers["content-type"]) == (200, "text/event-stream")
-        name, begun = await exchange.event() or ("", None)
+        name, begun = await exchange.event() or ("", {})
         assert (name, begun["message"]["content"]) == ("message", "When is the deadline?")
         assert (begun["answer"]["status"], begun["answer"]["content"]) == ("streaming", "")
         assert await exchange.event() == ("token", {"text": "March "})

@@ -61,7 +61,7 @@ def send(world: World, row: Row, body: bytes, content_type: str = "application/j
 
 def stored() -> list[Any]:
     tables = (Workspace, Membership, Chat, Message, Memory, Revision)
-    return [list(table.objects.order_by("pk").values_list()) for table in tables]  # type: ignore[attr-defined]
+    return [list(table.objects.order_by("pk").values_list()) for table in tables]
 
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
