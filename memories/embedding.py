@@ -43,8 +43,7 @@ def store_vector(memory: Memory, model: str, vector: Vectors) -> None:
     memory.embeddings.all().delete()
     MemoryEmbedding.objects.create(
         memory=memory,
-        workspace_id=memory.workspace_id,
-        owner_id=memory.owner_id,
+        place=memory.place,
         model=model,
         dimension=len(vector),
         live=memory.deleted_at is None,

@@ -32,7 +32,7 @@ _NEAREST = """
 SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s) AS cosine
 FROM memories_memoryembedding e
 WHERE e.live AND e.model = %(model)s AND e.dimension = %(dimension)s
-  AND ((e.workspace_id = %(workspace)s AND e.owner_id IS NULL) OR e.owner_id = %(user)s)
+  AND e.place = ANY(%(places)s)
 ORDER BY e.embedding <=> %(vector)s
 LIMIT %(limit)s
 """
@@ -41,7 +41,7 @@ _LONGTERM = """
 SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s) AS cosine
 FROM memories_memoryembedding e JOIN memories_memory m ON m.id = e.memory_id
 WHERE e.live AND e.model = %(model)s AND e.dimension = %(dimension)s
-  AND ((e.workspace_id = %(workspace)s AND e.owner_id IS NULL) OR e.owner_id = %(user)s)
+  AND e.place = ANY(%(places)s)
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
 ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s))
   + 0.2 * power(0.5::float8, greatest(0, date_part('epoch', %(now)s - greatest(m.created_at, m.last_accessed_at)))
@@ -112,12 +112,13 @@ class _Search:
 
     def __init__(self, query: str, workspace: Workspace, user: User, now: datetime, depth: int) -> None:
         self.query, self.workspace, self.user, self.now, self.depth = query, workspace, user, now, depth
-        home = Workspace.objects.filter(default_of=user).values_list("pk", flat=True).first()
+        places = [workspace.pk, -user.pk]  # what is shared here, and what is the asker's own
         self.params: dict[str, Any] = {
             "workspace": workspace.pk,
             "user": user.pk,
             "now": now,
-            "places": words.places([pk for pk in {workspace.pk, home} if pk]),
+            "places": places,
+            "at": words.at(places),
         }
 
     def ranked(self, ranking: str) -> tuple[list[Recalled], str]:

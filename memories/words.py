@@ -1,7 +1,7 @@
-"""The words side of recall: Postgres full text, with the workspace as a lexeme of every row.
+"""The words side of recall: Postgres full text, with the memory's place as a lexeme of every row.
 
-A GIN index over the text alone grows with the whole table; with the workspace in it a query touches the rows of
-its own workspace only (docs/decisions/0003). No text can forge that lexeme: the parser splits at the colon.
+A GIN index over the text alone grows with the whole table; with the place in it a query touches the rows of its own
+places only (docs/decisions/0003). No text can forge that lexeme: the parser splits at the colon.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ CONFIG = "english"
 _INDEX = f"""
 UPDATE memories_memory SET search =
     to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
-    || array_to_tsvector(ARRAY['ws:' || workspace_id])
+    || array_to_tsvector(ARRAY['at:' || coalesce(-owner_id, workspace_id)])
 WHERE id = ANY(%s)
 """  # noqa: S608  constants only
 
-# Any of the query's words in any of the workspaces. plainto_tsquery makes every input safe.
+# Any of the query's words in any of the places. plainto_tsquery makes every input safe.
 _MATCH = f"""
 SELECT m.id, ts_rank_cd(m.search, q.words, 1) AS rank
 FROM memories_memory m,
      (SELECT regexp_replace(plainto_tsquery('{CONFIG}', %(query)s)::text, ' (&|<->|<[0-9]+>) ', ' | ', 'g')::tsquery
       AS words) q
 WHERE q.words <> ''::tsquery
-  AND m.search @@ (%(places)s::tsquery && q.words)
+  AND m.search @@ (%(at)s::tsquery && q.words)
   AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-  AND ((m.workspace_id = %(workspace)s AND m.owner_id IS NULL) OR m.owner_id = %(user)s)
 ORDER BY rank DESC, m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s
 """  # noqa: S608
@@ -62,7 +61,7 @@ def index_words(memory_ids: Sequence[int]) -> None:
 def match_words(query: str, params: dict[str, object], limit: int) -> list[tuple[int, float]]:
     """(memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
 
-    ``params``: workspace and user keys, ``now``, and ``places`` (see ``places``).
+    ``params``: workspace and user keys, ``now``, and ``at`` (see ``at``).
     """
     with connection.cursor() as cursor:
         cursor.execute(_MATCH, {**params, "query": query, "limit": limit})
@@ -84,6 +83,6 @@ def coverage(query: str, memory_ids: Sequence[int]) -> dict[int, float]:
         return {row[0]: float(row[1]) for row in cursor.fetchall()}
 
 
-def places(workspace_ids: Sequence[int]) -> str:
-    """The tsquery text that confines a match to these workspaces."""
-    return " | ".join(f"'ws:{workspace_id}'" for workspace_id in workspace_ids)
+def at(places: Sequence[int]) -> str:
+    """The tsquery text that confines a match to these places."""
+    return " | ".join(f"'at:{place}'" for place in places)

@@ -78,9 +78,9 @@ def eventually() -> Callable[..., None]:
 
 
 @pytest.fixture(autouse=True)
-def _close_connections_of_threads() -> Iterator[None]:
-    """The turn engine's threads keep no connection after a test, or dropping the database would wait for them."""
+def _turns_end_with_their_test(_django_db_marker: None) -> Iterator[None]:
+    """After the fakes are gone and before the tables are emptied: no turn may write into the next test's."""
     yield
     from chat import runner
 
-    runner.wait_until_idle(timeout=10)
+    assert runner.wait_until_idle(timeout=10)

@@ -6,19 +6,17 @@ from django.db import models
 from pgvector.django import HalfVectorField
 
 from memories.models.memory import Memory
-from workspaces.models import User, Workspace
 
 
 class MemoryEmbedding(models.Model):
     """One memory's vector by one model. Two models live side by side while one replaces the other.
 
-    ``workspace``, ``owner`` and ``live`` repeat what the memory says, so that a scan needs no join; the gate keeps
-    them equal. ``embedding`` pins no dimension.
+    ``place`` and ``live`` repeat what the memory says, so that a scan needs no join; the gate keeps them equal.
+    ``embedding`` pins no dimension.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="embeddings")
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+", db_index=False)
-    owner = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_index=False)
+    place = models.BigIntegerField(help_text="Where it is looked for; see Memory.place.")
     model = models.CharField(max_length=200)
     dimension = models.PositiveIntegerField()
     live = models.BooleanField(default=True)
@@ -27,12 +25,7 @@ class MemoryEmbedding(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["memory", "model"], name="one_vector_a_model")]
         indexes = [
-            models.Index(fields=["workspace", "model"], name="vector_of_workspace", condition=models.Q(live=True)),
-            models.Index(
-                fields=["owner", "model"],
-                name="vector_of_owner",
-                condition=models.Q(live=True, owner__isnull=False),
-            ),
+            models.Index(fields=["place", "model"], name="vector_of_place", condition=models.Q(live=True)),
         ]
 
     def __str__(self) -> str:

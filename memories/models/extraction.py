@@ -44,7 +44,10 @@ class Extraction(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [models.UniqueConstraint(fields=["message_id", "source_type"], name="one_extraction_a_turn")]
-        indexes = [models.Index(fields=["next_attempt_at"], name="extraction_due", condition=Q(status="pending"))]
+        indexes = [
+            models.Index(fields=["next_attempt_at"], name="extraction_due", condition=Q(status="pending")),
+            models.Index(fields=["-id"], name="extraction_failed", condition=Q(status="failed")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.source_type} of {self.message_id}: {self.status}"

@@ -103,7 +103,7 @@ class Memory(models.Model):
         help_text="An older memory that says nearly the same with another value.",
     )
     content_hash = models.CharField(max_length=64, editable=False)  # of the normalised content: equal saves meet here
-    search = SearchVectorField(editable=False, null=True)  # words, with the workspace as a lexeme; see memories.words
+    search = SearchVectorField(editable=False, null=True)  # words, with the place as a lexeme; see memories.words
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
     updated_at = models.DateTimeField(default=timezone.now)
@@ -121,6 +121,17 @@ class Memory(models.Model):
             models.Index(fields=["source_chat_id"], name="memory_chat", condition=~Q(source_chat_id="")),
             models.Index(fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")),
             GinIndex(fields=["search"], name="memory_words"),
+            # The admin's lists over everything: few rows each, found without a look at the others.
+            models.Index(
+                fields=["-created_at", "-id"], name="memory_forgotten", condition=Q(deleted_at__isnull=False)
+            ),
+            models.Index(fields=["-created_at", "-id"], name="memory_pinned", condition=Q(pinned=True)),
+            models.Index(fields=["expires_at"], name="memory_expiry", condition=Q(expires_at__isnull=False)),
+            models.Index(
+                fields=["embedding_failed_at"],
+                name="memory_not_embedded",
+                condition=Q(embedding_failed_at__isnull=False),
+            ),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"),
@@ -132,6 +143,11 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
+
+    @property
+    def place(self) -> int:
+        """Where recall looks for it: the workspace's key, or for a personal memory its owner's, negated."""
+        return -self.owner_id if self.owner_id else self.workspace_id
 
     @property
     def is_live(self) -> bool:

@@ -126,8 +126,12 @@ class ScriptedOpenAI:
         self._embedding_script.extend(replies)
 
     def release(self) -> None:
-        """Lets every stream that waits at a HOLD go on."""
+        """Lets every stream that waits at a HOLD go on, and later ones pass, until ``hold``."""
         self._loop.call_soon_threadsafe(self._released.set)
+
+    def hold(self) -> None:
+        """Streams wait at a HOLD again."""
+        self._loop.call_soon_threadsafe(self._released.clear)
 
     def wait_for_requests(self, count: int, seconds: float = 10.0) -> bool:
         """True once so many requests have arrived."""

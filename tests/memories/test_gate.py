@@ -51,7 +51,7 @@ def test_saves_a_stripped_statement_with_vector_words_and_revision(cast: Cast) -
         NOW,
     )
     vector = memory.embeddings.get()
-    assert (vector.dimension, vector.live, vector.workspace) == (384, True, cast.workspace)
+    assert (vector.dimension, vector.live, vector.place) == (384, True, cast.workspace.pk)
     assert "deadlin" in memory.search
     assert [r.action for r in memory.revisions.all()] == ["create"]
 

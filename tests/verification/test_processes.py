@@ -40,6 +40,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> I
         yield stack
 
 
+@pytest.fixture(autouse=True)
+def hold(server: ScriptedOpenAI) -> None:
+    server.hold()
+
+
 def stream_events(response: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     name = ""
     for line in response.iter_lines():
@@ -108,7 +113,7 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
     reply = json.dumps(found)
     server.script(Answer("Noted."), Answer(HOLD, reply))
     before = len(server.chat_requests)
-    assert person.post(f"/chat/api/{chat}/messages", json={"content": SAID}).status_code == 201
+    assert person.post(f"/chat/api/{chat}/messages", json={"content": SAID, "stream": False}).status_code == 201
     cluster = stack.worker()
     assert server.wait_for_requests(len(server.requests) + 1, 30) or len(server.chat_requests) >= before + 2
     # The worker waits for the model now. Kill the one that runs the job, not the cluster that watches it.

@@ -1,0 +1,118 @@
+"""Browser tests: the whole of MemoryHub as `make run` starts it, its own model included, in headless Chromium."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2 as http
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.stack import PASSWORD, ROOT, free_port
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None:
+                item.add_marker(pytest.mark.skip(reason="no Chromium found: apt-get install chromium"))
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`manage.py up` in an empty data folder; gives its address."""
+    folder: Path = tmp_path_factory.mktemp("hub")
+    folder.chmod(0o755)
+    port = free_port()
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
+    env.pop("DATABASE_URL", None)
+    env |= {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(port)}
+    log = folder / "up.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=output, stderr=output)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            try:
+                if http.get(f"{address}/accounts/login/").status_code == 200:
+                    break
+            except http.TransportError:
+                time.sleep(0.2)
+        yield address
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser, hub: str) -> Iterator[Callable[..., Page]]:
+    """A page of a fresh person. What the console or the policy complains of fails the test."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_at(size: str = "desktop", scheme: str = "light") -> Page:
+        width, height = SIZES[size]
+        context = browser.new_context(
+            base_url=hub,
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if scheme == "dark" else "light",
+            has_touch=size == "phone",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        return page
+
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert [c for c in complaints if not re.search(r"status of (4\d\d|503)", c)] == []
+
+
+def sign_up(page: Page, username: str) -> None:
+    page.goto("/accounts/signup/")
+    page.get_by_label("Username").fill(username)
+    page.locator("input[name=password1]").fill(PASSWORD)
+    page.locator("input[name=password2]").fill(PASSWORD)
+    page.locator("form button[type=submit]").first.click()
+    page.wait_for_url(re.compile(r"/(workspaces|chats)/"))
+
+
+def shoot(page: Page, name: str) -> None:
+    """Keep a screenshot in the folder that SCREENSHOTS names, if it says so."""
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=f"{folder}/{name}.png")

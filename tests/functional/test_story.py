@@ -1,0 +1,126 @@
+"""The story of the first minutes, at both widths and in both colour schemes; the local model answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.functional.conftest import shoot, sign_up
+
+SAID = "My project deadline is March 15 and I am vegetarian"
+SLOW = 60_000  # milliseconds: the model has one or two cores to itself at best
+
+pytestmark = pytest.mark.local_model
+
+
+def send(page: Page, text: str) -> Locator:
+    """Send a message; the answer's list item, which is still being written."""
+    before = page.locator(".message--assistant").count()
+    page.get_by_role("textbox", name="Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+    answer = page.locator(".message--assistant").nth(before)
+    expect(answer).to_be_visible()
+    return answer
+
+
+def finished(answer: Locator) -> None:
+    expect(answer).not_to_have_attribute("aria-busy", "true", timeout=SLOW)
+    expect(answer.locator(".prose")).not_to_be_empty()
+
+
+def open_panel(page: Page) -> Locator:
+    panel = page.locator("#memory-panel")
+    if not panel.is_visible():
+        page.locator("[data-toggle=panel]").first.click()
+    expect(panel).to_be_visible()
+    return panel
+
+
+def close_panel(page: Page) -> None:
+    if page.viewport_size and page.viewport_size["width"] < 1100:
+        page.keyboard.press("Escape")
+        expect(page.locator("#memory-panel")).not_to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_the_whole_story(open_page: Callable[..., Page], size: str, scheme: str) -> None:
+    page = open_page(size, scheme)
+    name = f"{size}-{scheme}"
+    sign_up(page, f"story_{size}_{scheme}")
+    shoot(page, f"1-first-{name}")
+    page.get_by_role("button", name="Yes, remember").click()
+    expect(page.locator("#consent")).to_have_count(0)
+
+    answer = send(page, SAID)
+    finished(answer)
+    shoot(page, f"2-answered-{name}")
+    message = page.locator(".message--user").first
+    message.hover()
+    message.get_by_role("button", name="Remember this").click()
+    expect(message.get_by_text("Remembered")).to_be_visible()
+    badge = page.locator("#memory-count")
+    expect(badge).to_contain_text(re.compile(r"[1-9]"))
+
+    # What the background noticed arrives on the open page by itself.
+    panel = open_panel(page)
+    noticed = panel.locator("[data-memory]", has_text=re.compile(r"^\s*I am vegetarian"))
+    expect(noticed).to_be_visible(timeout=SLOW)
+    expect(badge).to_contain_text("3")
+    shoot(page, f"3-panel-{name}")
+
+    card = panel.locator("[data-memory]", has_text=SAID)
+    card.hover()
+    card.get_by_role("button", name="Edit").click()
+    form = panel.locator("[data-editing]")
+    form.locator("textarea").first.fill("The deadline of my project is March 15")
+    form.get_by_role("button", name="Save").click()
+    expect(panel.get_by_text("The deadline of my project is March 15")).to_be_visible()
+    close_panel(page)
+
+    page.goto("/")
+    answer = send(page, "When is my project deadline?")
+    finished(answer)
+    used = answer.locator("details.receipt")
+    expect(used).to_contain_text(re.compile(r"Used \d memor"))
+    used.locator("summary").click()
+    item = used.locator(".receipt__item", has_text="March 15").first
+    expect(item).to_be_visible()
+    shoot(page, f"4-receipt-{name}")
+
+    panel = open_panel(page)
+    card = panel.locator("[data-memory]", has_text="The deadline of my project is March 15")
+    card.hover()
+    card.get_by_role("button", name="Forget").click()
+    forgotten = panel.locator(".forgotten")
+    expect(forgotten).to_be_visible()
+    expect(badge).to_contain_text("2")
+    shoot(page, f"5-forgotten-{name}")
+    forgotten.get_by_role("button", name="Undo").click()
+    expect(panel.get_by_text("The deadline of my project is March 15")).to_be_visible()
+    expect(badge).to_contain_text("3")
+
+
+def test_a_reload_in_the_middle_loses_nothing(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    sign_up(page, "reloader")
+    answer = send(page, "Tell me a long story about a lighthouse keeper.")
+    expect(answer.locator(".prose")).not_to_be_empty(timeout=SLOW)
+    page.reload()
+    answer = page.locator(".message--assistant").first
+    finished(answer)
+    assert len(answer.locator(".prose").inner_text()) > 50
+    expect(page.locator(".message--user")).to_contain_text("lighthouse keeper")
+
+
+def test_stop_keeps_the_text_so_far(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    sign_up(page, "stopper")
+    answer = send(page, "Tell me a very long story about a lighthouse keeper.")
+    expect(answer.locator(".prose")).not_to_be_empty(timeout=SLOW)
+    page.get_by_role("button", name="Stop").click()
+    expect(answer.get_by_role("button", name="Retry")).to_be_visible(timeout=SLOW)
+    assert answer.locator(".prose").inner_text().strip()
