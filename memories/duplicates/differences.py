@@ -45,13 +45,17 @@ def _numbers_differ(a: Reading, b: Reading) -> bool:
     return False
 
 
+# "All my kids" and "my kids", "I usually work" and "I work": the same for a memory.
+_SOFT_QUANTITIES = word_set("all both many frequently")
+
+
 def _polarity_differs(a: Reading, b: Reading) -> bool:
     """Negations, words that turn a statement over, how many and how often."""
     if (a.negations > 0) != (b.negations > 0):
         return True
     if bool(a.turning - set(b.content)) != bool(b.turning - set(a.content)):
         return True
-    if a.quantities and b.quantities and not (a.quantities <= b.quantities or b.quantities <= a.quantities):
+    if (a.quantities ^ b.quantities) - _SOFT_QUANTITIES:
         return True
     then_a, then_b = a.was and not a.now, b.was and not b.now
     return (then_a and b.now and not b.was) or (then_b and a.now and not a.was)
@@ -97,7 +101,9 @@ def _content_differs(a: Reading, b: Reading) -> bool:
         return False
     if not heavy_left or not heavy_right:
         return True  # something is said in one of them only
-    return _slots(a.content, b.content, set(heavy_left), set(heavy_right)) <= 1
+    if _slots(a.content, b.content, set(heavy_left), set(heavy_right)) <= 1:
+        return True
+    return _frame(a, set(left)) == _frame(b, set(right))  # several values in the same sentence
 
 
 def _unmatched(content: list[str], other: list[str]) -> list[str]:
@@ -126,31 +132,46 @@ def _order_differs(a: Reading, b: Reading) -> bool:
     """The same words in other places: who does what to whom, from where to where, rather what than what."""
     for preposition in set(a.objects) & set(b.objects):
         object_a, object_b = a.objects[preposition], b.objects[preposition]
-        if object_a != object_b and object_a in b.sequence and object_b in a.sequence:
+        if object_a == object_b or object_a not in b.sequence or object_b not in a.sequence:
+            continue
+        if not (_joined(a, object_a, object_b) and _joined(b, object_a, object_b)):
             return True
     common = set(a.sequence) & set(b.sequence)
-    order_a = _sorted_lists([word for word in a.sequence if word in common])
-    order_b = _sorted_lists([word for word in b.sequence if word in common])
+    order_a, order_b = _ordered(a, common), _ordered(b, common)
     if order_a == order_b:
         return a.passive != b.passive and len(order_a) > 1 and _acts(a) and _acts(b)
     if Counter(order_a) != Counter(order_b):
         return False
     if a.passive != b.passive:
         return False
-    if _moved_phrase(a, b) or _moved_phrase(b, a):
+    if _moved_phrase(a, b) or _moved_phrase(b, a) or _turned_around(a, b):
         return False
     moved = {x for x, y in zip(order_a, order_b, strict=True) if x != y}
     return _frame(a, moved) == _frame(b, moved) or _actors_swapped(a, b, order_a, order_b)
 
 
-def _sorted_lists(order: list[str]) -> list[str]:
-    return order
+def _ordered(reading: Reading, common: set[str]) -> list[str]:
+    """The common words in the order of the text, those joined by "and" or "or" in alphabetical order."""
+    lists: list[list[str]] = []
+    for place, word in enumerate(reading.sequence):
+        if place in reading.together:
+            lists[-1].append(word)
+        else:
+            lists.append([word])
+    return [word for words_together in lists for word in sorted(words_together) if word in common]
+
+
+def _joined(reading: Reading, x: str, y: str) -> bool:
+    """True when "x and y" stands in the text."""
+    places = [reading.sequence.index(x), reading.sequence.index(y)]
+    return max(places) - min(places) == 1 and max(places) in reading.together
 
 
 def _acts(reading: Reading) -> bool:
     return len(reading.sequence) >= 3
 
 
+_BE = word_set("is are am was were")
 _AUXILIARY = word_set("a an the is are am was were be been do does did has have had")
 
 
@@ -163,6 +184,12 @@ def _moved_phrase(a: Reading, b: Reading) -> bool:
     """True when b is a with its last phrase, begun by a preposition of place or time, put first."""
     starts = (at for at in range(1, len(a.frame)) if a.frame[at] in _MOVABLE)
     return any(a.frame[at:] + a.frame[:at] == b.frame for at in starts)
+
+
+def _turned_around(a: Reading, b: Reading) -> bool:
+    """True for "Tom is my brother" and "my brother is Tom"."""
+    pivots = (at for at, word in enumerate(a.frame) if word in _BE)
+    return any([*a.frame[at + 1 :], a.frame[at], *a.frame[:at]] == b.frame for at in pivots)
 
 
 def _actors_swapped(a: Reading, b: Reading, order_a: list[str], order_b: list[str]) -> bool:

@@ -64,6 +64,9 @@ class Reading:
     names: set[str] = field(default_factory=set)
     content: list[str] = field(default_factory=list)  # stems, synonyms in one form
     sequence: list[str] = field(default_factory=list)  # content and acting persons, for the order
+    together: list[int] = field(
+        default_factory=list
+    )  # places in the sequence joined by "and" to the one before
     frame: list[str] = field(default_factory=list)  # every word in one form
     objects: dict[str, str] = field(
         default_factory=dict
@@ -186,8 +189,10 @@ class _Reader:
             self.waiting.append("not")
             out.frame.append("not")
             return
-        if quantity := _QUANTITY.get(root):
+        if quantity := _QUANTITY.get(low) or _QUANTITY.get(root):
             out.quantities.add(quantity)
+            out.frame.append(quantity)
+            return
         if root in _TURNING:
             out.turning.add(meaning)
         self._voice(low)
@@ -204,6 +209,8 @@ class _Reader:
         self.number = None
         out.frame.append(meaning)
         out.content.append(meaning)
+        if out.frame[-2:-1] in (["and"], ["or"]) and out.frame[-3:-2] == out.sequence[-1:]:
+            out.together.append(len(out.sequence))
         out.sequence.append(meaning)
         self._bind(meaning)
         if is_past(low):

@@ -1,5 +1,6 @@
 """Bring the forms of an English word together: plurals, tenses, irregular verbs, and words of one family."""
 
+import re
 from functools import lru_cache
 
 from memories.duplicates.lists import word_set
@@ -83,8 +84,10 @@ held told said paid sold stood understood ate drank drove rode spoke broke chose
 saw fell felt heard became came drew had did
 """)
 _ENDINGS = word_set("""
-e er or y ion ation ing ed s es al ical ic ist ity ment ement ence ance ent ant ness able ive ship ian ture ure ling ery
+e er or y ion ation ing ed s es al ical ic ist ment ement ence ance ent ness able ive ship ian ture ure ling ery
 """) | {""}
+
+_LOST_E = re.compile("[^aeiouy]+[aeiou][^aeiouwxy]")  # lik(ing), hik(ed)
 
 
 @lru_cache(maxsize=4096)
@@ -107,11 +110,13 @@ def stem(word: str) -> str:
             word = word[: -len(ending)]
             if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
                 word = word[:-1]
+            elif _LOST_E.fullmatch(word):
+                word += "e"
             word = _IRREGULAR.get(word, word)
             break
     if len(word) > 5 and word.endswith("ly"):
         word = word[:-2]
-    if len(word) > 3 and word.endswith("e"):
+    if len(word) > 4 and word.endswith("e"):
         word = word[:-1]
     if len(word) > 3 and word.endswith("i"):
         word = word[:-1] + "y"

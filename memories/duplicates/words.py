@@ -37,23 +37,22 @@ like enjoy
 love adore
 hate detest loathe despise
 want wish desire
-need require
 buy purchase
-begin start commence kick-off
+begin start commence launch release
 finish complete conclude wrap
 live reside dwell
 home house
-work job employ employed employment occupation profession
-company firm employer
+work job employ employed employment occupation profession position
+company firm employer business
 boss manager supervisor
 coworker colleague teammate
-kid child
+kid child youngster
 mother mom mum mommy mummy
 father dad daddy
 grandmother grandma granny nana
 grandfather grandpa granddad
 spouse partner
-doctor physician
+doctor physician medic
 lawyer attorney
 teacher instructor
 car automobile
@@ -72,16 +71,15 @@ easy simple
 happy glad pleased
 sad unhappy
 important crucial vital essential
-begin launch
 meeting meet
 talk speak chat
 say tell mention state
 ask request
-help assist
+help assist aid support
 use utilize utilise
 choose pick select opt
 decide settle
-fix repair
+fix repair solve resolve
 make build create construct
 show display
 send deliver
@@ -94,7 +92,6 @@ visit tour
 travel trip journey
 holiday vacation
 birthday bday
-physician gp
 medicine medication drug
 sick ill unwell
 allergy allergic
@@ -107,7 +104,7 @@ drink sip
 dinner supper
 soda pop
 cookie biscuit
-store shop
+store shop supermarket
 road street
 town city
 country nation
@@ -145,13 +142,13 @@ frequently often regularly usually
 sometimes occasionally
 rarely seldom
 always constantly
-must should
+must should need require
 able can could
 may might
 brief short concise
 reply-style style tone
 language tongue
-afraid scared fear
+afraid scared fear frightened terrified
 exercise workout
 run jog
 game match
@@ -161,7 +158,6 @@ tired exhausted
 angry mad
 rich wealthy
 quiet silent
-assist aid support
 gather collect
 own possess
 remain stay
@@ -177,7 +173,7 @@ discuss talk-about
 explain clarify
 improve enhance
 reduce lower decrease
-increase raise boost
+increase raise boost grow bring-up
 check verify
 test try
 find discover locate
@@ -194,13 +190,47 @@ beautiful gorgeous
 tasty delicious
 terrible awful
 great excellent
-scared frightened
-wife spouse-f
-husband spouse-m
 usa us-country america united-states
 uk britain united-kingdom
 nyc new-york
-la-city los-angeles
+goal aim objective target ambition
+quit stop cease
+salary pay wage
+rent lease
+meal food
+swim bathe
+walk stroll
+rest relax
+hobby pastime
+garden yard
+laptop notebook
+example sample instance
+error mistake fault
+strict rigid
+noisy loud
+calm peaceful
+anxious nervous worried
+shy timid
+stubborn obstinate
+thin slim slender
+fat overweight obese
+cheap inexpensive affordable
+expensive costly pricey
+near close nearby
+far distant
+wrong incorrect
+needed necessary
+weird strange odd
+tidy neat
+lorry truck
+surgery operation
+illness disease sickness
+luggage baggage
+subway metro underground
+bill invoice
+deploy rollout
+team squad
+feature functionality
 """)
 
 OPPOSITES = _pairs("""
@@ -241,8 +271,8 @@ hate unlike false
 """)
 QUANTITY = groups("""
 all every everyone everything everybody entire each
-most majority
-many lots numerous
+most majority mostly mainly
+many lot lots numerous
 some several
 few handful
 none no nothing nobody
@@ -272,11 +302,11 @@ to from than over under before after instead without by until against except not
 """)
 # Content words that add nothing when they stand on one side only.
 LIGHT = word_set("""
-currently really very quite please also just now still already actually always-on day kind type way bit personally
-typically normally usual general set plan schedule own use have work go say know think believe feel find mean keep
-want prefer like tell remember state mention note inform indicate come take do new brand current whole entire overall
-total exactly precisely strictly highly deeply absolutely completely totally extremely so-called tend happen user
-born date located based live place kid's place's speak call name number located sure able decide going
+currently really very quite please also just now still already actually always-on day kind type way bit
+personally typically normally usual general set schedule own use have work go say find mean keep tell remember
+state mention note inform indicate come take do new brand current whole entire overall total exactly precisely
+strictly highly deeply absolutely completely totally extremely so-called happen user born date located based
+live place kid's place's speak call name number sure able going
 """)
 # People and beings that act and are acted upon.
 ROLES = word_set("""
