@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
+
 from chat.excerpts import excerpt_around
 from chat.models import Message, MessageRole
 from memories.extraction.turns import TurnText
@@ -24,7 +26,7 @@ def load_message(message_id: str) -> TurnText | None:
     return TurnText(((message.role, message.content),), message.public_id, excerpt_around(message))
 
 
-def _messages():  # type: ignore[no-untyped-def]  # a QuerySet of Message
+def _messages() -> QuerySet[Message]:
     return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
         "reply_to", "chat"
     )

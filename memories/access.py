@@ -19,12 +19,13 @@ def get_memory(
     include_deleted: bool = False,
 ) -> Memory:
     """NotFound outside what this person may see (or outside ``workspace``), Forbidden below ``need``."""
-    memories = Memory.objects.visible_to(user).listed().annotate(role=F("workspace__memberships__role"))
+    memories = Memory.objects.visible_to(user).listed()
     if not include_deleted:
         memories = memories.live()
     if workspace is not None:
         memories = memories.filter(workspace=workspace)
-    memory = memories.filter(public_id=public_id).first()
+    found = memories.annotate(role=F("workspace__memberships__role")).filter(public_id=public_id)
+    memory = found.first()
     if memory is None:
         raise NotFound("There is no such memory, or it is not yours to see.")
     require(memory.role, need)

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from memories.models import Memory, SourceType
+from memories.models.memory import MemoryQuerySet
 from workspaces.models import User, Workspace
 
 AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
@@ -25,7 +26,7 @@ class Usage:
         return min(100, round(100 * self.automatic / self.cap)) if self.cap else 0
 
 
-def live_in(workspace: Workspace, user: User):  # type: ignore[no-untyped-def]  # a QuerySet of Memory
+def live_in(workspace: Workspace, user: User) -> MemoryQuerySet:
     """The live memories of one workspace that this person may see: what badge, panel and lists are made of."""
     return Memory.objects.visible_to(user).live().filter(workspace=workspace)
 

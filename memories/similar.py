@@ -38,7 +38,7 @@ def find_similar(
     )
     possible_update = None
     for memory in nearest:
-        cosine = 1 - memory.distance  # type: ignore[attr-defined]  # annotated
+        cosine = 1 - memory.distance
         mergeable = may_merge(memory.content, content)
         if cosine >= threshold and mergeable:
             return Similar(duplicate=memory)

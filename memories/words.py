@@ -7,6 +7,7 @@ places only (docs/decisions/0003). No text can forge that lexeme: the parser spl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -58,7 +59,7 @@ def index_words(memory_ids: Sequence[int]) -> None:
         cursor.execute(_INDEX, [list(memory_ids)])
 
 
-def match_words(query: str, params: dict[str, object], limit: int) -> list[tuple[int, float]]:
+def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
     """(memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
 
     ``params``: workspace and user keys, ``now``, and ``at`` (see ``at``).
@@ -68,7 +69,7 @@ def match_words(query: str, params: dict[str, object], limit: int) -> list[tuple
         return [(row[0], float(row[1])) for row in cursor.fetchall()]
 
 
-def match_contains(query: str, params: dict[str, object], limit: int) -> list[tuple[int, float]]:
+def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
     """Like ``match_words`` for parts of words; ``%``, ``_`` and ``\\`` are literal."""
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     with connection.cursor() as cursor:

@@ -11,7 +11,8 @@ from django.core.checks import CheckMessage, Error, register
 @register()
 def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """A job must time out before it is handed to another worker, or it would run twice at once."""
-    if settings.Q_CLUSTER["timeout"] >= settings.Q_CLUSTER["retry"]:
+    cluster: dict[str, Any] = settings.Q_CLUSTER
+    if cluster["timeout"] >= cluster["retry"]:
         return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]
     return []
 

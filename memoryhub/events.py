@@ -70,10 +70,10 @@ class Subscription:
             event = Event(event.channel, RESYNC)
         self.queue.put_nowait(event)
 
-    async def get(self, timeout: float | None = None) -> Event | None:
-        """The next event, or None after ``timeout`` seconds."""
+    async def get(self, patience: float | None = None) -> Event | None:
+        """The next event, or None after ``patience`` seconds without one."""
         try:
-            return await asyncio.wait_for(self.queue.get(), timeout)
+            return await asyncio.wait_for(self.queue.get(), patience)
         except TimeoutError:
             return None
 

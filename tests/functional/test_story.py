@@ -32,9 +32,9 @@ def finished(answer: Locator) -> None:
 
 
 def open_panel(page: Page) -> Locator:
-    panel = page.locator("#memory-panel")
+    panel = page.locator("#panel")
     if not panel.is_visible():
-        page.locator("[data-toggle=panel]").first.click()
+        page.get_by_role("button", name="Memory panel").click()
     expect(panel).to_be_visible()
     return panel
 
@@ -42,7 +42,7 @@ def open_panel(page: Page) -> Locator:
 def close_panel(page: Page) -> None:
     if page.viewport_size and page.viewport_size["width"] < 1100:
         page.keyboard.press("Escape")
-        expect(page.locator("#memory-panel")).not_to_be_visible()
+        expect(page.locator("#panel")).not_to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
