@@ -4,6 +4,7 @@
 const { workspace, events: url } = document.body.dataset;
 const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "resync", "closed"];
 let answeredAt = -Infinity;
+let looking;
 
 const tell = (name) => document.body.dispatchEvent(new CustomEvent(name));
 const currentChat = () => document.getElementById("conversation")?.dataset.chat;
@@ -26,8 +27,11 @@ function autoSaved({ chat_id: chatId, count }) {
 
 function chatChanged({ chat_id: chatId }) {
   tell("chats:changed");
-  const justHere = performance.now() - answeredAt < 3000 || document.querySelector("[data-stream]");
-  if (chatId === currentChat() && !justHere) tell("transcript:changed");
+  if (chatId !== currentChat() || document.querySelector("[data-stream]")) return;
+  // What was just answered here is here already; what somebody else says at that moment is fetched a little later.
+  const wait = Math.max(0, answeredAt + 3000 - performance.now());
+  clearTimeout(looking);
+  looking = setTimeout(() => tell("transcript:changed"), wait);
 }
 
 function hear(name, data) {

@@ -1,0 +1,220 @@
+"""Pages of workspaces, profile and accounts, and the stream of events that open pages listen to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings as django_settings
+from django.core import mail
+from django.test import AsyncClient, Client
+from django.urls import reverse
+
+from memoryhub import events
+from tests.conftest import Cast
+from tests.factories import PASSWORD, make_user, make_workspace
+from workspaces import views
+from workspaces.models import Membership, Role, User, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"workspaces:{name}", args=args)
+
+
+def test_signing_up_makes_an_account_and_a_workspace() -> None:
+    client = Client()
+    data = {"username": "nina", "email": "", "password1": PASSWORD, "password2": PASSWORD}
+    response = client.post("/accounts/signup/", data, follow=True)
+    assert response.status_code == 200
+    assert Workspace.objects.get(default_of__username="nina")
+    assert "A new chat in Personal" in response.content.decode()
+
+
+def test_field_errors_stand_at_their_fields() -> None:
+    data = {"username": "nina", "password1": PASSWORD, "password2": "another"}
+    html = Client().post("/accounts/signup/", data).content.decode()
+    assert 'aria-invalid="true"' in html and 'id="id_password2_error1"' in html
+
+
+def test_signing_in_and_out(cast: Cast) -> None:
+    client = Client()
+    wrong = client.post("/accounts/login/", {"login": "olive", "password": "wrong"})
+    assert 'role="alert"' in wrong.content.decode()
+    assert client.post("/accounts/login/", {"login": "olive", "password": PASSWORD}).status_code == 302
+    assert "Stay signed in" in client.get("/accounts/logout/").content.decode()
+    client.post("/accounts/logout/")
+    assert client.get("/").status_code == 302
+
+
+def test_a_forgotten_password_is_reset_by_mail() -> None:
+    make_user("nina", email="nina@example.org")
+    client = Client()
+    done = client.post("/accounts/password/reset/", {"email": "nina@example.org"}, follow=True)
+    assert "Look into your mailbox" in done.content.decode()
+    link = next(word for word in str(mail.outbox[0].body).split() if "/password/reset/key/" in word)
+    page = client.get(link, follow=True)
+    assert "Choose a new password" in page.content.decode()
+    new = "another horse battery"
+    saved = client.post(page.redirect_chain[-1][0], {"password1": new, "password2": new}, follow=True)
+    assert "The password is changed" in saved.content.decode()
+    assert client.login(username="nina", password=new)
+
+
+def test_closed_sign_up_says_so(settings: Any) -> None:
+    settings.SIGNUP_OPEN = False
+    assert "Sign-up is closed" in Client().get("/accounts/signup/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["/accounts/password/change/", "/accounts/reauthenticate/"])
+def test_account_pages_of_the_signed_in(cast: Cast, path: str) -> None:
+    client = Client()
+    client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
+    assert client.get(path, follow=True).status_code == 200
+
+
+def test_the_list_shows_my_workspaces_only_and_makes_new_ones(cast: Cast) -> None:
+    client = signed_in(cast.viewer)
+    html = client.get(url("list")).content.decode()
+    assert "Shared" in html and "Viewer" in html
+    response = client.post(url("list"), {"name": "Garden", "description": ""})
+    made = Workspace.objects.get(name="Garden")
+    assert response.url == reverse("chat:workspace", args=[made.public_id])  # type: ignore[attr-defined]
+    assert client.post(url("list"), {"name": " "}).status_code == 422
+    assert "Garden" not in signed_in(cast.stranger).get(url("list")).content.decode()
+
+
+def test_settings_show_each_role_what_it_may_do(cast: Cast) -> None:
+    page = url("settings", cast.workspace.public_id)
+    owner = signed_in(cast.owner).get(page).content.decode()
+    assert "Delete for good" in owner and "Add member" in owner
+    for user in (cast.editor, cast.viewer):
+        html = signed_in(user).get(page).content.decode()
+        assert "olive" in html and "Leave" in html
+        assert "Delete for good" not in html and "Add member" not in html and "Remove" not in html
+
+
+def test_the_only_owner_is_not_offered_to_leave(cast: Cast) -> None:
+    page = url("settings", cast.workspace.public_id)
+    leave = url("remove_member", cast.workspace.public_id, cast.owner.public_id)
+    assert leave not in signed_in(cast.owner).get(page).content.decode()
+    Membership.objects.filter(user=cast.editor).update(role=Role.OWNER)
+    assert leave in signed_in(cast.owner).get(page).content.decode()
+
+
+def test_members_come_change_and_go(cast: Cast) -> None:
+    client = signed_in(cast.owner)
+    ws_id = cast.workspace.public_id
+    client.post(url("add_member", ws_id), {"username": "sam", "role": "viewer"})
+    member = Membership.objects.get(workspace=cast.workspace, user=cast.stranger)
+    assert member.role == Role.VIEWER
+    client.post(url("change_role", ws_id, cast.stranger.public_id), {"role": "editor"})
+    member.refresh_from_db()
+    assert member.role == Role.EDITOR
+    left = signed_in(cast.stranger).post(url("remove_member", ws_id, cast.stranger.public_id), follow=True)
+    assert "You have left" in left.content.decode()
+    assert not Membership.objects.filter(pk=member.pk).exists()
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "a member already")])
+def test_who_cannot_be_added_is_explained_at_the_form(cast: Cast, name: str, sentence: str) -> None:
+    response = signed_in(cast.owner).post(
+        url("add_member", cast.workspace.public_id), {"username": name, "role": "viewer"}
+    )
+    assert response.status_code == 422
+    assert sentence in response.content.decode()
+
+
+def test_deleting_takes_the_name_typed(cast: Cast) -> None:
+    client = signed_in(cast.owner)
+    gone = url("delete", cast.workspace.public_id)
+    assert client.post(gone, {"confirm": "shared"}).status_code == 422
+    assert Workspace.objects.filter(pk=cast.workspace.pk).exists()
+    assert "is deleted" in client.post(gone, {"confirm": "Shared"}, follow=True).content.decode()
+    assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
+
+
+def test_the_profile_keeps_the_answer_about_memory(cast: Cast, settings: Any) -> None:
+    client = signed_in(cast.owner)
+    client.post(url("memory_default"), {"memory": "on"})
+    cast.owner.refresh_from_db()
+    assert cast.owner.memory_default is True
+    settings.MEMORY_ENABLED = False
+    assert "switched automatic memory off" in client.get(url("profile")).content.decode()
+
+
+def test_both_dark_palettes_are_equal() -> None:
+    css = (Path(django_settings.BASE_DIR) / "static/css/tokens.css").read_text()
+    by_system = css.split(':root:not([data-theme="light"]) {')[1].split("}")[0]
+    by_choice = css.split(':root[data-theme="dark"] {')[1].split("}")[0]
+    assert by_system.split() == by_choice.split()
+
+
+def test_an_unknown_address_gets_a_page_that_helps(cast: Cast) -> None:
+    response = signed_in(cast.owner).get("/nowhere/")
+    assert response.status_code == 404
+    assert "There is nothing here" in response.content.decode()
+
+
+# The stream of events
+
+
+async def read(stream: AsyncGenerator[str, None]) -> str:
+    async with asyncio.timeout(10):
+        return await anext(stream)
+
+
+def session_of(user: User) -> str:
+    client = signed_in(user)
+    return client.session.session_key or ""
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_open_pages_hear_their_workspace_until_they_may_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "HEARTBEAT", 0.2)
+
+    def make() -> tuple[Workspace, User, str]:
+        owner, viewer = make_user(), make_user()
+        return make_workspace(owner=owner, viewer=viewer), viewer, session_of(viewer)
+
+    workspace, viewer, session_key = await sync_to_async(make)()
+    feed = views._feed(workspace, viewer, session_key)
+    assert "retry:" in await read(feed)
+    assert (await read(feed)).startswith(": still here")
+    data = {"count": 1}
+    await sync_to_async(events.publish)(f"workspace:{workspace.public_id}", "x_memory.auto_saved", data)
+    heard = await read(feed)
+    while heard.startswith(":"):
+        heard = await read(feed)
+    assert heard == f"event: x_memory.auto_saved\ndata: {json.dumps(data)}\n\n"
+    await sync_to_async(Membership.objects.filter(user=viewer).delete)()
+    heard = await read(feed)
+    assert heard.startswith("event: closed")
+    with pytest.raises(StopAsyncIteration):
+        await anext(feed)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_stream_of_a_workspace_is_for_its_members() -> None:
+    owner, stranger = await sync_to_async(make_user)(), await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    client = AsyncClient()
+    await client.aforce_login(stranger)
+    response = await client.get(url("events", workspace.public_id))
+    assert response.status_code == 404
+    await client.aforce_login(owner)
+    response = await client.get(url("events", workspace.public_id))
+    assert response["Content-Type"] == "text/event-stream"
+    response.close()
