@@ -6,7 +6,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 
 from memories.duplicates import words
-from memories.duplicates.lists import word_set
+from memories.duplicates.lists import word_list, word_set
 from memories.duplicates.reading import LIGHT, OPPOSITES, Reading
 from memories.duplicates.stems import same_family
 
@@ -30,8 +30,11 @@ def differs(a: Reading, b: Reading) -> bool:
 
 def _numbers_differ(a: Reading, b: Reading) -> bool:
     """Numbers, what they count and in which unit. A lone "one" is an article as often as a number."""
-    ones_a, ones_b = a.numbers.count("1"), b.numbers.count("1")
-    if Counter(n for n in a.numbers if n != "1") != Counter(n for n in b.numbers if n != "1"):
+    numbers_a, numbers_b = a.numbers, b.numbers
+    if any(":" in number for number in numbers_a) != any(":" in number for number in numbers_b):
+        numbers_a, numbers_b = _hours(numbers_a), _hours(numbers_b)  # "at 9" and "at 9 am"
+    ones_a, ones_b = numbers_a.count("1"), numbers_b.count("1")
+    if Counter(n for n in numbers_a if n != "1") != Counter(n for n in numbers_b if n != "1"):
         return True
     if ones_a != ones_b and ones_a and ones_b:
         return True
@@ -43,6 +46,11 @@ def _numbers_differ(a: Reading, b: Reading) -> bool:
         if only_a and only_b and swapped:
             return True
     return False
+
+
+def _hours(found: list[str]) -> list[str]:
+    """Full hours on the clock as plain numbers of twelve."""
+    return [str((int(n[:2]) - 1) % 12 + 1) if n.endswith(":00") else n for n in found]
 
 
 # "All my kids" and "my kids", "I usually work" and "I work": the same for a memory.
@@ -73,22 +81,21 @@ def _has_opposites(a: Reading, b: Reading) -> bool:
     """A word of one statement alone whose opposite, or whose negated form, stands in the other alone."""
     only_a = set(a.frame) - set(b.frame)
     only_b = set(b.frame) - set(a.frame)
-    return any(_opposite(x, y) for x in only_a for y in only_b)
-
-
-def _opposite(x: str, y: str) -> bool:
-    if frozenset((x, y)) in OPPOSITES:
-        return True
-    short, long = sorted((x, y), key=len)
-    if len(short) >= 4 and long.endswith(short) and long[: -len(short)] in _NEGATING:
-        return True
-    return (
-        x.removesuffix("less") == y.removesuffix("ful") != x
-        or x.removesuffix("ful") == y.removesuffix("less") != x
+    return any(OPPOSITES.get(word, frozenset()) & only_b for word in only_a) or (
+        _negated(only_a, only_b) or _negated(only_b, only_a)
     )
 
 
-_NEGATING = word_set("un in im il ir dis non non- de mis anti anti- counter")
+_NEGATING = word_list("un in im il ir dis non non- de mis anti anti- counter")
+
+
+def _negated(plain: set[str], other: set[str]) -> bool:
+    """True when a word of `plain` stands in `other` with a negating prefix, or with -less for -ful."""
+    return any(
+        (len(word) >= 4 and any(prefix + word in other for prefix in _NEGATING))
+        or (word.endswith("ful") and word.removesuffix("ful") + "less" in other)
+        for word in plain
+    )
 
 
 def _content_differs(a: Reading, b: Reading) -> bool:
@@ -113,9 +120,11 @@ def _unmatched(content: list[str], other: list[str]) -> list[str]:
 
 def _without_family(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
     """Take out words that have one of their family on the other side: allergy and allergic."""
-    kin_left = {x for x in left if any(same_family(x, y) for y in right)}
-    kin_right = {y for y in right if any(same_family(x, y) for x in left)}
-    return [x for x in left if x not in kin_left], [y for y in right if y not in kin_right]
+    return [x for x in left if not _kin(x, right)], [y for y in right if not _kin(y, left)]
+
+
+def _kin(word: str, others: list[str]) -> bool:
+    return any(same_family(word, other) for other in others if other[:4] == word[:4])
 
 
 def _slots(a: list[str], b: list[str], only_a: set[str], only_b: set[str]) -> int:

@@ -13,6 +13,10 @@ _CONTRACTIONS = (
     (re.compile(r"\bshan['\u2019]t\b", re.I), "shall not"),
     (re.compile(r"n['\u2019]t\b", re.I), " not"),
     (re.compile(r"\bcannot\b", re.I), "can not"),
+    (re.compile(r"(?:['\u2019]d|\bwould) (?:like|love) (?=to\b)", re.I), " want "),
+    (re.compile(r"(?:['\u2019]d|\bwould) rather\b", re.I), " prefer"),
+    (re.compile(r"\bg[eo]t(?:s|ting)? up\b", re.I), "wake up"),
+    (re.compile(r"\bin charge of\b", re.I), "responsible for"),
     (re.compile(r"(?<=\w)['\u2019](?:m|re|ve|ll|d)\b", re.I), ""),
     (re.compile(r"\b(?:no|any) longer\b|\bno more\b|\bnot any ?more\b", re.I), "not"),
     (re.compile(r"\bused to\b(?! (?:it|that|the)\b)", re.I), "formerly"),
@@ -25,7 +29,6 @@ _CONTRACTIONS = (
     (re.compile(r"\bat most\b", re.I), "at-most"),
     (re.compile(r"\bo['\u2019]clock\b", re.I), ""),
     (re.compile(r"\ballergic\b", re.I), "allergy"),
-    (re.compile(r"\b(?:would|d) (?:like|love) to\b", re.I), "want to"),
     (re.compile(r"\b(?:like|love)(s?)\b(.{2,40}?)\b(?:better|more) than\b", re.I), r"prefer\1\2than"),
     (re.compile(r"\bas well as\b|\balong with\b|\bplus\b", re.I), "and"),
     (re.compile(r"\brather than\b|\binstead of\b", re.I), "over"),
@@ -45,7 +48,10 @@ SYNONYMS = {stem(word): stem(first) for word, first in words.SYNONYM.items()}
 _QUANTITY = {stem(word): first for word, first in words.QUANTITY.items()}
 _TURNING = frozenset(stem(word) for word in words.TURNING)
 LIGHT = frozenset(stem(word) for word in words.LIGHT)
-OPPOSITES = words.OPPOSITES | {frozenset(stem(word) for word in pair) for pair in words.OPPOSITES}
+OPPOSITES = {
+    stem(word): {stem(other) for other in others} | others for word, others in words.OPPOSITES.items()
+}
+OPPOSITES |= words.OPPOSITES
 
 
 @dataclass

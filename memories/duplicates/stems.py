@@ -10,6 +10,7 @@ _IRREGULAR = {
     for line in """
 write wrote written writing
 go went gone goes
+use using used uses
 take took taken
 give gave given
 get got gotten
@@ -87,6 +88,8 @@ _ENDINGS = word_set("""
 e er or y ion ation ing ed s es al ical ic ist ment ement ence ance ent ness able ive ship ian ture ure ling ery
 """) | {""}
 
+_OUR = re.compile("our(?=s$|ed$|ing$|ite|able|hood|al$|$)")
+_ISE = re.compile("is(e|es|ed|ing|ation|er)$")
 _LOST_E = re.compile("[^aeiouy]+[aeiou][^aeiouwxy]")  # lik(ing), hik(ed)
 
 
@@ -95,6 +98,8 @@ def stem(word: str) -> str:
     """Return a rough stem of a lower-case word: the same for all its forms, not always a word itself."""
     word = word.removesuffix("'s").removesuffix("\u2019s")
     word = _IRREGULAR.get(word, word)
+    if len(word) > 5:  # British spelling
+        word = _OUR.sub("or", _ISE.sub(r"iz\1", word))
     if len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"
     elif len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes", "zes")):

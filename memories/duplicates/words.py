@@ -9,8 +9,14 @@ def _same(text: str, meaning: str) -> dict[str, str]:
     return dict.fromkeys(text.split(), meaning)
 
 
-def _pairs(text: str) -> frozenset[frozenset[str]]:
-    return frozenset(frozenset(pair.split("/")) for pair in text.split())
+def _opposites(text: str) -> dict[str, set[str]]:
+    """Map every word to its opposites."""
+    found: dict[str, set[str]] = {}
+    for pair in text.split():
+        one, other = pair.split("/")
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
+    return found
 
 
 # Words that hold a sentence together. What they change is looked at on its own: negation, persons, direction.
@@ -21,7 +27,7 @@ are was were been being do does did done doing have has had having will would sh
 gets got getting s d ll re ve m i me my mine myself we us our ours ourselves you your yours he him his
 she her hers they them their theirs who whom whose which what how where why one ones also too just
 really very quite rather please actually basically currently presently now nowadays right-now today's
-own such some any user users user's own's like kind sort bit lot upon per via within towards toward
+own such some any user users user's own's kind sort bit lot upon per via within towards toward
 through throughout across between among around during each every both only even still already yet well
 oh yes ok okay hey hi fyi btw note remember let lets make makes sure always-so personally honestly
 definitely certainly truly simply generally mainly mostly particularly especially approximately roughly
@@ -32,6 +38,8 @@ except
 
 # One line a meaning, the first word stands for all. Words as the stemmer leaves them.
 SYNONYM = groups("""
+trouble difficulty
+birthday born
 prefer favor favour favorite favourite
 like enjoy
 love adore
@@ -233,7 +241,7 @@ team squad
 feature functionality
 """)
 
-OPPOSITES = _pairs("""
+OPPOSITES = _opposites("""
 left/right before/after early/late above/below over/under up/down in/out on/off to/from with/without
 inside/outside first/last more/less most/least many/few all/none every/no always/never love/hate like/dislike
 like/hate like/love enable/disable enabled/disabled open/close open/closed start/finish begin/end begin/finish
@@ -302,6 +310,7 @@ to from than over under before after instead without by until against except not
 """)
 # Content words that add nothing when they stand on one side only.
 LIGHT = word_set("""
+much lot together
 currently really very quite please also just now still already actually always-on day kind type way bit
 personally typically normally usual general set schedule own use have work go say find mean keep tell remember
 state mention note inform indicate come take do new brand current whole entire overall total exactly precisely

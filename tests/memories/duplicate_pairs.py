@@ -1,7 +1,7 @@
 """Pairs of statements that say different things in nearly the same words, and honest rewordings.
 
-An edit is written once: [a|b] stands for what is edited; in a role swap the two bracketed parts change places. The lists
-are split by position: the guard was tuned on the pairs at even positions, those at odd ones were held out until the end.
+An edit is written once: [a|b] stands for what is edited; in a role swap the two bracketed parts change places.
+The guard was tuned on EDITS and REWORDINGS; the HELD_OUT ones were written after it and never tuned on.
 """
 
 import re
@@ -543,14 +543,114 @@ I like jazz a lot. / I like jazz very much.
 """
 
 
+HELD_OUT_EDITS = """
+The customer success team in Dublin handles [seventeen|seventy] enterprise accounts this quarter.
+Sarah's onboarding plan covers her first [30|90] days in the finance department.
+The greenhouse heating switches on when the temperature drops below [five|nine] degrees.
+Each participant in the study receives [three|four] doses of the vaccine over six months.
+Our seed round closed at [$1.5 million|$2.5 million] with two lead investors.
+The board approved a hiring plan for [eleven|twelve] backend engineers.
+User's physiotherapy sessions are every [Tuesday|Wednesday] at the clinic on Mill Road.
+The security audit of the billing system starts on [14|24] October.
+The lease on the warehouse in Leeds runs out at the end of [June|July].
+Grandpa's hip operation has been put on the calendar for [next Monday|next Friday].
+The quarterly report must reach the auditors by [noon|midnight].
+User wants a reminder about the car inspection in [February|November].
+The architect in charge of the renovation is [Helena|Hannah] Fischer.
+User's first job after university was at [Ericsson|Nokia] in Stockholm.
+[Marta|Greta] takes care of the user's plants during holidays.
+The hiking group meets at the car park in [Keswick|Ambleside].
+User's insurance for the boat is with [Allianz|Generali].
+The migration to the new CRM will [|not ]include archived contacts.
+User has [|never ]signed a non-disclosure agreement with the supplier.
+User's daughter is [|not ]allowed to play video games on school nights.
+The staging environment [uses|doesn't use] real customer data.
+[All|None] of the chairs in the conference room were replaced in spring.
+User's grandfather served in the navy and [|no longer ]likes to talk about it.
+User's landlord has [raised|lowered] the rent for the flat.
+User considers the new travel policy [fair|unfair].
+The pharmacy near the station is [open|closed] on public holidays.
+User wants the summary emails to be [brief|detailed].
+The upstairs bathroom tap supplies only [cold|hot] water.
+The app's map view should be [visible|hidden] by default.
+User was [hired|fired] by the museum in spring.
+[The architect] sent the revised drawings to [the contractor] for comments.
+[Mia] is going to inherit the piano from [Sophie].
+The union accuses [the airline] of misleading [the pilots].
+User thinks [Lisbon] is a better place to live than [Madrid].
+[The auditor] asked [the accountant] for the missing invoices.
+The ferry takes cars from [Calais] to [Dover] twice a day.
+The new shelf in the garage can carry 80 [kilograms|pounds].
+The allotment is about 200 square [metres|feet].
+User's inhaler has to be replaced every 6 [weeks|months].
+The backup tape stores 12 [terabytes|gigabytes].
+The physio told the user to stretch [before|after] cycling.
+The caterer has to be paid [before|after] the reception.
+Coupons are applied [before|after] shipping is added to the order.
+User moved in with Paula [before|after] finishing the degree.
+"""
+
+HELD_OUT_REWORDINGS = """
+User is a vegetarian. / The user is vegetarian.
+User has a daughter named Clara who is six. / User has a six-year-old daughter called Clara.
+The quarterly report is due on Friday. / The quarterly report has to be in by Friday.
+User dislikes early morning meetings. / User doesn't like early morning meetings.
+The team agreed to drop support for Python 3.8. / The team has agreed to drop Python 3.8 support.
+User's flight to Boston leaves at 6 pm. / The user's flight to Boston departs at 6 pm.
+User lives in a small flat in Leeds. / User lives in a small apartment in Leeds.
+User would like replies in Spanish. / User wants replies in Spanish.
+Helena Fischer is the architect of the renovation. / The architect for the renovation is Helena Fischer.
+User is learning to play the cello. / User is learning how to play the cello.
+The kitchen will be renovated in March. / In March the kitchen will be renovated.
+User's boss is on parental leave until May. / User's manager is on parental leave until May.
+User enjoys long walks with the dog. / User likes going on long walks with the dog.
+We store all backups in Frankfurt. / All of our backups are stored in Frankfurt.
+The client pays within thirty days. / The client pays within 30 days.
+User's laptop is a ThinkPad. / The user's laptop is a ThinkPad.
+I have high blood pressure. / I've got high blood pressure.
+My wife and I are expecting a baby in August. / My wife and I are having a baby in August.
+I'm the treasurer of our chess club. / I am treasurer of the chess club.
+I volunteer at the animal shelter on Sundays. / On Sundays, I volunteer at the animal shelter.
+My car insurance renews in November. / My car insurance is renewed in November.
+I have to take the medicine twice a day. / I need to take the medicine two times a day.
+The novel I'm writing is set in Iceland. / I'm writing a novel that is set in Iceland.
+Our standup is at 9:30. / Our daily standup is at 9:30 am.
+The roof was repaired by my uncle. / My uncle repaired the roof.
+I bake sourdough bread every weekend. / Every weekend I bake sourdough bread.
+My favourite restaurant is Da Enzo. / Da Enzo is my favourite restaurant.
+I don't own a television. / I do not have a television.
+I'm studying for the bar exam. / I am currently studying for the bar exam.
+Tests must pass before a merge. / The tests have to pass before a merge.
+I'm planning a trip to Norway with Ida. / I am planning to take a trip to Norway with Ida.
+My grandmother's maiden name is Rossi. / The maiden name of my grandmother is Rossi.
+The office has moved to the third floor. / The office moved to the 3rd floor.
+I usually buy groceries at the farmers market. / I typically purchase groceries at the farmers market.
+Call me by my middle name, Alex. / Please call me Alex, my middle name.
+I speak German fluently. / I am fluent in German.
+The pool is closed for maintenance. / The pool is closed because of maintenance.
+I hope to retire in Portugal. / I would like to retire in Portugal.
+My son hates broccoli. / My son can't stand broccoli.
+I keep my notes in Obsidian. / I use Obsidian to keep my notes.
+"""
+
+
+def held_out() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The edits and the rewordings that the guard was not tuned on."""
+    lines = HELD_OUT_EDITS.strip().splitlines()
+    return [_edit(line, swap="|" not in line) for line in lines], _pairs(HELD_OUT_REWORDINGS)
+
+
 def edits(kind: str) -> list[tuple[str, str]]:
     """All pairs of one kind of edit."""
     return [_edit(line, swap=kind == "role swap") for line in EDITS[kind].strip().splitlines()]
 
 
 def rewordings() -> list[tuple[str, str]]:
-    pairs = [line.split(" / ") for line in REWORDINGS.strip().splitlines()]
-    return [(a, b) for a, b in pairs]
+    return _pairs(REWORDINGS)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return [(a, b) for a, b in (line.split(" / ") for line in text.strip().splitlines())]
 
 
 def _edit(line: str, *, swap: bool) -> tuple[str, str]:
