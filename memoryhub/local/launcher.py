@@ -21,6 +21,8 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
+PR_SET_SECUREBITS = 28
+SECBIT_NO_SETUID_FIXUP = 1 << 2
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
 CAPABILITY_VERSION_3 = 0x20080522
@@ -65,28 +67,6 @@ def _permitted_capabilities() -> int:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapPrm:")), 16)
 
 
-def _can_use(path: Path, account: pwd.struct_passwd, *, overrides: bool) -> bool:
-    """Whether this process, now `account`, can enter the folder or run the program at `path`.
-
-    access(2) answers for a process without capabilities, so the question is put by doing it.
-    """
-    try:
-        mode = path.stat()
-        if path.is_dir():
-            (path / ".").stat()
-            return True
-    except PermissionError:
-        return False
-    for bit, applies in (
-        (0o100, mode.st_uid == account.pw_uid),
-        (0o010, mode.st_gid == account.pw_gid),
-        (0o001, True),
-    ):
-        if applies:
-            return bool(mode.st_mode & bit) or (overrides and bool(mode.st_mode & 0o111))
-    return False
-
-
 def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
     """Change from root to `account` for good, with the least that lets it use all of `must_reach`.
 
@@ -100,6 +80,8 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
         return
     libc = _libc()
     choices = _permitted_capabilities() & (1 << CAP_DAC_READ_SEARCH | 1 << CAP_DAC_OVERRIDE)
+    # Without this bit access(2), which initdb asks about its own program, denies what a capability allows.
+    libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setresuid(account.pw_uid, account.pw_uid, account.pw_uid)
     unreachable: Path | None = None
@@ -107,10 +89,7 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
         held = 0 if capability is None else 1 << capability
         if held & ~choices or not _hold_capabilities(held, choices):
             continue
-        overrides = capability == CAP_DAC_OVERRIDE
-        unreachable = next(
-            (path for path in must_reach if not _can_use(path, account, overrides=overrides)), None
-        )
+        unreachable = next((path for path in must_reach if not os.access(path, os.X_OK)), None)
         if unreachable is None:
             _hold_capabilities(held, 0)
             if capability is not None:
@@ -140,7 +119,7 @@ def main() -> None:
         except PermissionError as error:
             sys.stderr.write(
                 f"Started as root, Postgres has to run as an ordinary user, but {error}. Start as an "
-                "ordinary user, or set MEMORYHUB_DATA_DIR to a folder that this account can enter.\n"
+                "ordinary user, or have the program and MEMORYHUB_DATA_DIR where this account can enter.\n"
             )
             sys.exit(LAUNCH_FAILED)
     _die_with_parent(options.parent, options.death_signal)
