@@ -17,6 +17,7 @@ from chat.live import LiveAnswer, all_live, being_written
 from chat.models import Message, MessageStatus
 from chat.runner import in_thread
 from chat.stream import message_channel
+from memories.drafts import UNSTORABLE
 from memories.extraction.run import queue_extraction
 from memories.models import SourceType
 from memories.recall import Recalled, recall
@@ -88,7 +89,7 @@ async def _stream(live: LiveAnswer, prompt: list[Prompt]) -> None:
     async with aclosing(get_chat_model().stream(prompt, max_tokens=settings.LLM_MAX_TOKENS)) as deltas:
         async for delta in deltas:
             if delta.text:
-                live.append(delta.text.replace("\x00", ""))
+                live.append(UNSTORABLE.sub("", delta.text))
 
 
 async def _stop_requested(live: LiveAnswer) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import threading
-import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -25,6 +24,7 @@ logger = logging.getLogger(__name__)
 NOTIFY_CHANNEL = "memoryhub"
 RESYNC = "resync"
 QUEUE_LIMIT = 1000
+LOOK_UP_EVERY = 1.0  # seconds after which the listening thread looks whether it is to stop
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Listener:
         self.subscriptions: dict[str, set[Subscription]] = defaultdict(set)
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
+        self.stopping = threading.Event()
 
     def add(self, subscription: Subscription) -> None:
         with self.lock:
@@ -115,7 +116,7 @@ class Listener:
 
     def _run(self) -> None:
         pause, first = 0.1, True
-        while True:
+        while not self.stopping.is_set():
             try:
                 with psycopg.connect(**_connection_params(), autocommit=True) as listening:
                     listening.execute(f"LISTEN {NOTIFY_CHANNEL}")
@@ -123,16 +124,30 @@ class Listener:
                     if not first:
                         self._resync()
                     pause, first = 0.1, False
-                    for note in listening.notifies():
-                        self._dispatch(Event(*json.loads(note.payload)))
+                    while not self.stopping.is_set():
+                        for note in listening.notifies(timeout=LOOK_UP_EVERY):
+                            self._dispatch(Event(*json.loads(note.payload)))
             except psycopg.Error as error:
                 logger.warning("The event connection was lost and is coming back: %s", type(error).__name__)
             self.ready.clear()
-            time.sleep(pause)
+            self.stopping.wait(pause)
             pause = min(pause * 2, 5)
+
+    def stop(self) -> None:
+        """End the thread and its connection, for the end of a test run; the next subscriber begins anew."""
+        thread = self.thread
+        if thread is not None:
+            self.stopping.set()
+            thread.join()
+            self.stopping.clear()
 
 
 _listener = Listener()
+
+
+def close() -> None:
+    """Stop listening in this process."""
+    _listener.stop()
 
 
 @asynccontextmanager

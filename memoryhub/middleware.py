@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 
-from memoryhub.errors import DomainError, Unavailable
+from memoryhub.errors import DomainError, NotFound, Unavailable
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -41,11 +41,16 @@ class DomainErrorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "/api/" not in request.path and (
+            "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", "")
+        ):
+            return self.answer(request, NotFound())  # no page has a NUL in its address; Postgres cannot look for one
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, DomainError):
-            return None
+        return self.answer(request, exception) if isinstance(exception, DomainError) else None
+
+    def answer(self, request: HttpRequest, exception: DomainError) -> HttpResponse:
         if "/api/" in request.path:
             response: HttpResponse = JsonResponse(exception.body(), status=exception.status)
         elif getattr(request, "htmx", False):

@@ -77,6 +77,14 @@ def eventually() -> Callable[..., None]:
     return wait
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_listens_when_the_database_goes(django_db_setup: None) -> Iterator[None]:
+    yield
+    from memoryhub import events
+
+    events.close()
+
+
 @pytest.fixture(autouse=True)
 def _turns_end_with_their_test(_django_db_marker: None) -> Iterator[None]:
     """After the fakes are gone and before the tables are emptied: no turn may write into the next test's."""

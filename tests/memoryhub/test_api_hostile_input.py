@@ -13,7 +13,7 @@ from chat.models import Chat, Message
 from memories.models import Memory, Revision
 from tests.api import error_of
 from tests.conftest import Cast
-from tests.routes import API_ROWS, Row, World, make_world
+from tests.routes import API_ROWS, PAGE_ROWS, Row, World, make_world
 from workspaces.models import Membership, Workspace
 
 WITH_BODY = [row for row in API_ROWS if row.data]
@@ -148,6 +148,20 @@ def test_hostile_queries_are_never_a_server_error(world: World, row: Row) -> Non
         query = "&".join(f"{name}={_quoted(value)}" for name in names)
         response = client.get(f"{world.url(row)}?{query}")
         assert response.status_code < 500, value
+
+
+@pytest.mark.parametrize("row", PAGE_ROWS, ids=str)
+def test_hostile_addresses_of_pages_are_never_a_server_error(world: World, row: Row) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(world.cast.owner)
+    send = client.get if row.method == "GET" else client.post
+    for wrong in ("%00", "mem_%00", "%ff", "x" * 2000, "' OR 1=1 --") if "<" in row.route else ():
+        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {})
+        assert send(broken.url(Row(row.method, row.route, row.statuses))).status_code == 404, wrong
+    names = ("q", "before", "category", "source", "at", "as", "after", "page")
+    for value in ("\0", "a\0b", "\ud800", "9" * 100, "-1", "%", "é", "[]", "x" * 5000):
+        query = "&".join(f"{name}={_quoted(value)}" for name in names)
+        assert send(f"{world.url(row)}?{query}").status_code < 500, value
 
 
 def _quoted(value: str) -> str:
