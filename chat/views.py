@@ -37,7 +37,8 @@ def _can_write(workspace: Workspace) -> bool:
 
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
     user = request.user
-    request.session["workspace"] = workspace.public_id
+    if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
+        request.session["workspace"] = workspace.public_id
     return {
         "workspace": workspace,
         "chat": chat,

@@ -37,6 +37,7 @@ function restoreDraft() {
 
 document.addEventListener("input", (event) => {
   if (event.target !== field()) return;
+  form().querySelector("[data-unsent]").hidden = true;
   grow();
   keepDraft();
 });
@@ -65,13 +66,16 @@ function send() {
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.elt !== form()) return;
   if (form().dataset.streaming || !field().value.trim()) event.preventDefault();
-  else form().querySelector("[data-unsent]").hidden = true;
+  else {
+    form().querySelector("[data-unsent]").hidden = true;
+    form().dataset.draft = draftKey(); // a first message has another address when it is answered
+  }
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.elt.id !== "composer" || !event.detail.successful) return;
   try {
-    sessionStorage.removeItem(draftKey());
+    sessionStorage.removeItem(event.detail.elt.dataset.draft);
   } catch {
     // As above.
   }
