@@ -23,6 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(tempfile.mkdtemp(prefix="memoryhub-tests-"))
     folder.chmod(0o755)  # the database server may run as another user
     django_settings.DATA_DIR = folder
+    django_settings.STATIC_ROOT = folder / "static"
+    django_settings.STATIC_ROOT.mkdir()
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django_settings.STORAGES["staticfiles"] = {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connections
 from django.utils import timezone
 
 from chat import runner, stream
@@ -21,6 +22,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def chat(scripted_model: ScriptedOpenAI) -> Chat:
     return make_chat(make_user())
+
+
+@pytest.fixture(autouse=True)
+async def _close_the_connection_of_async_tests() -> AsyncIterator[None]:
+    yield
+    await sync_to_async(connections.close_all)()
 
 
 async def collect(answer_id: str, after: int = 0) -> list[StreamEvent]:
