@@ -230,6 +230,7 @@ Q_CLUSTER = {
     "retry": JOB_TIMEOUT + max(2, JOB_TIMEOUT // 3),  # a killed worker's job is taken up again after this
     "max_attempts": 5,
     "bulk": 1,
+    "recycle": 100_000,  # a worker that ends itself looks like a lost one to the watchdog
     "queue_limit": WORKERS,
     "save_limit": 1000,
     "poll": 0.2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _server is not None:
         _server.stop()
+    shutil.rmtree(django_settings.DATA_DIR, ignore_errors=True)
 
 
 @dataclass(frozen=True)
