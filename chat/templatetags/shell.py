@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.models import Chat
 from chat.rail import rail_page
-from memories.consent import vetoed
+from memories.consent import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace
 from workspaces.models import Role, Workspace
@@ -61,3 +61,9 @@ def _last_visited(request: Any, workspaces: list[Workspace]) -> Workspace | None
 def memory_vetoed() -> bool:
     """The operator switched automatic memory off for everyone."""
     return vetoed()
+
+
+@register.simple_tag(takes_context=True)
+def memory_on_by_default(context: Context) -> bool:
+    """Whether this person's new chats begin with memory on: their own answer, else the operator's."""
+    return memory_on(context["request"].user, None)

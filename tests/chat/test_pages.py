@@ -114,6 +114,14 @@ def test_sending_returns_the_bubble_and_an_answer_that_opens_its_stream(cast: Ca
     assert response["HX-Trigger"] == "chats:changed"
 
 
+def test_the_composer_works_without_scripts_too(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    client = signed_in(cast.owner)
+    assert f'action="{url("send", chat.public_id)}"' in client.get(url("chat", chat.public_id)).content.decode()
+    response = client.post(url("send", chat.public_id), {"content": "Hi"})
+    assert response.url == url("chat", chat.public_id)  # type: ignore[attr-defined]
+
+
 def test_a_second_send_while_answering_says_so(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     client = signed_in(cast.owner)
