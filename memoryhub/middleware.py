@@ -44,7 +44,8 @@ class DomainErrorMiddleware:
         if "/api/" not in request.path and (
             "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", "")
         ):
-            return self.answer(request, NotFound())  # no page has a NUL in its address; Postgres cannot look for one
+            # No page has a NUL in its address, and Postgres cannot look for one.
+            return self.answer(request, NotFound())
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -20,7 +20,9 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 def require(role: str, need: Role) -> None:
     """Forbidden, with a sentence, when ``role`` allows less than ``need``."""
     if not Role(role).allows(need):
-        raise Forbidden(f"This needs the role {need.label.lower()}; yours here is {Role(role).label.lower()}.")
+        raise Forbidden(
+            f"This needs the role {need.label.lower()}; yours here is {Role(role).label.lower()}."
+        )
 
 
 def role_in(user: User, workspace: Workspace) -> Role | None:

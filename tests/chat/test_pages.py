@@ -97,7 +97,9 @@ def test_the_first_message_makes_the_chat(
 
 
 def test_a_blank_first_message_leaves_no_chat_behind(cast: Cast) -> None:
-    response = signed_in(cast.editor).post(url("create", cast.workspace.public_id), {"content": " "}, headers=HTMX)
+    response = signed_in(cast.editor).post(
+        url("create", cast.workspace.public_id), {"content": " "}, headers=HTMX
+    )
     assert response.status_code == 422
     assert "Write a message first." in response.content.decode()
     assert not Chat.objects.exists()
@@ -117,7 +119,9 @@ def test_sending_returns_the_bubble_and_an_answer_that_opens_its_stream(cast: Ca
 def test_the_composer_works_without_scripts_too(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     client = signed_in(cast.owner)
-    assert f'action="{url("send", chat.public_id)}"' in client.get(url("chat", chat.public_id)).content.decode()
+    assert (
+        f'action="{url("send", chat.public_id)}"' in client.get(url("chat", chat.public_id)).content.decode()
+    )
     response = client.post(url("send", chat.public_id), {"content": "Hi"})
     assert response.url == url("chat", chat.public_id)  # type: ignore[attr-defined]
 
@@ -190,7 +194,9 @@ def test_a_long_chat_shows_its_end_and_the_rest_on_demand(cast: Cast) -> None:
 def test_a_link_to_an_old_message_shows_it(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     messages = [make_message(chat, f"message number {number}.") for number in range(WINDOW * 2)]
-    html = signed_in(cast.owner).get(url("chat", chat.public_id), {"at": messages[3].public_id}).content.decode()
+    html = (
+        signed_in(cast.owner).get(url("chat", chat.public_id), {"at": messages[3].public_id}).content.decode()
+    )
     assert "message number 3." in html
 
 
@@ -226,7 +232,9 @@ def test_the_receipt_line_says_what_was_used_and_saved(cast: Cast) -> None:
     question = make_message(chat, "When?")
     written = answer(chat, question)
     memory = make_memory("It is on Monday", cast.owner, cast.workspace)
-    make_memory("Noticed", cast.owner, cast.workspace, source_type="auto_chat", source_message_id=question.public_id)
+    make_memory(
+        "Noticed", cast.owner, cast.workspace, source_type="auto_chat", source_message_id=question.public_id
+    )
     store_receipt(
         written.public_id,
         Recall([Recalled(memory, 0.8, {"meaning": 0.8})]),
@@ -264,7 +272,10 @@ def test_the_rail_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
 def test_rename_delete_and_undo_from_the_rail(cast: Cast) -> None:
     chat = make_chat(cast.editor, cast.workspace, title="Before")
     client = signed_in(cast.editor)
-    assert "After" in client.post(url("rename", chat.public_id), {"title": "After"}, headers=HTMX).content.decode()
+    assert (
+        "After"
+        in client.post(url("rename", chat.public_id), {"title": "After"}, headers=HTMX).content.decode()
+    )
     deleted = client.post(url("delete", chat.public_id), headers=HTMX).content.decode()
     assert url("restore", chat.public_id) in deleted and "Undo" in deleted
     assert client.get(url("chat", chat.public_id)).status_code == 404
@@ -284,13 +295,18 @@ def test_deleting_the_chat_on_screen_leads_away_with_an_undo(cast: Cast) -> None
 def test_the_chip_is_kept_with_the_chat(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     client = signed_in(cast.owner)
-    assert "checked" in client.post(url("memory", chat.public_id), {"memory": "on"}, headers=HTMX).content.decode()
+    assert (
+        "checked"
+        in client.post(url("memory", chat.public_id), {"memory": "on"}, headers=HTMX).content.decode()
+    )
     assert "checked" not in client.post(url("memory", chat.public_id), headers=HTMX).content.decode()
     chat.refresh_from_db()
     assert chat.memory_enabled is False
 
 
-def test_a_chat_page_costs_the_same_however_long_it_is(cast: Cast, django_assert_max_num_queries: Any) -> None:
+def test_a_chat_page_costs_the_same_however_long_it_is(
+    cast: Cast, django_assert_max_num_queries: Any
+) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     for number in range(20):
         make_chat(cast.editor, cast.workspace, title=f"Other {number}")

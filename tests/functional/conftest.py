@@ -51,7 +51,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     env |= {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(port)}
     log = folder / "up.log"
     with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=output, stderr=output
+        )
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 120

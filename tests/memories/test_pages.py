@@ -91,7 +91,12 @@ def test_search_and_filters(cast: Cast, query: dict[str, str], found: set[str]) 
     make_memory("Nina leads the team", cast.owner, cast.workspace, source_type="auto_chat", pinned=True)
     make_memory("Somebody else's tea", cast.stranger)
     html = panel(signed_in(cast.owner), cast, part="list", **query)
-    texts = ["Green tea in the morning", "The plan is 100% funded", "Nina leads the team", "Somebody else's tea"]
+    texts = [
+        "Green tea in the morning",
+        "The plan is 100% funded",
+        "Nina leads the team",
+        "Somebody else's tea",
+    ]
     assert {text for text in texts if text in html} == found
     if not found:
         assert "Nothing matches" in html
@@ -131,7 +136,9 @@ def test_adding_confirms_and_counts(cast: Cast) -> None:
     added = url("create", cast.workspace.public_id)
     response = client.post(added, {"new-content": "The studio closes at six", "new-category": ""})
     html = response.content.decode()
-    assert "Remembered" in html and 'id="memory-count"' in html and response["HX-Trigger"] == "memories:changed"
+    assert (
+        "Remembered" in html and 'id="memory-count"' in html and response["HX-Trigger"] == "memories:changed"
+    )
     memory = Memory.objects.get()
     assert (memory.author, memory.category, memory.source_type) == (cast.editor, None, "user")
     again = client.post(added, {"new-content": "The studio closes at six"}).content.decode()

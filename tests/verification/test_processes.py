@@ -61,7 +61,9 @@ def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
     person = signed_up(first, "two_processes")
     chat = person.post("/chat/api/chats", json={}).json()["id"]
     server.script(Answer("One ", HOLD, "two"))
-    with person.stream("POST", f"/chat/api/{chat}/messages", json={"content": "Count", "stream": True}) as sent:
+    with person.stream(
+        "POST", f"/chat/api/{chat}/messages", json={"content": "Count", "stream": True}
+    ) as sent:
         events = stream_events(sent)
         name, data = next(events)
         assert name == "message"
@@ -81,7 +83,9 @@ def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
     assert [(m["role"], m["content"], m["status"]) for m in stored][-1] == ("assistant", "One two", "done")
 
 
-def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(stack: Stack, server: ScriptedOpenAI) -> None:
+def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(
+    stack: Stack, server: ScriptedOpenAI
+) -> None:
     first, second = stack.web(), stack.web()
     person = signed_up(first, "killed_web")
     chat = person.post("/chat/api/chats", json={}).json()["id"]
@@ -109,11 +113,16 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
     web = stack.web()
     person = signed_up(web, "killed_worker")
     chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
-    found = [{"text": text, "kind": "fact", "importance": 0.6} for text in ("Deadline is March 15", "Is vegetarian")]
+    found = [
+        {"text": text, "kind": "fact", "importance": 0.6}
+        for text in ("Deadline is March 15", "Is vegetarian")
+    ]
     reply = json.dumps(found)
     server.script(Answer("Noted."), Answer(HOLD, reply))
     before = len(server.chat_requests)
-    assert person.post(f"/chat/api/{chat}/messages", json={"content": SAID, "stream": False}).status_code == 201
+    assert (
+        person.post(f"/chat/api/{chat}/messages", json={"content": SAID, "stream": False}).status_code == 201
+    )
     cluster = stack.worker()
 
     def at_work() -> list[psutil.Process]:
@@ -127,7 +136,9 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
     server.release()
 
     def stored() -> list[str]:
-        return sorted(memory["content"] for memory in person.get(f"/chat/api/{chat}/memories").json()["memories"])
+        return sorted(
+            memory["content"] for memory in person.get(f"/chat/api/{chat}/memories").json()["memories"]
+        )
 
     eventually(lambda: bool(stored()), 60)
     assert stored() == ["Deadline is March 15", "Is vegetarian"]

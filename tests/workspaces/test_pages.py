@@ -128,7 +128,9 @@ def test_members_come_change_and_go(cast: Cast) -> None:
     assert not Membership.objects.filter(pk=member.pk).exists()
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "a member already")])
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "a member already")]
+)
 def test_who_cannot_be_added_is_explained_at_the_form(cast: Cast, name: str, sentence: str) -> None:
     response = signed_in(cast.owner).post(
         url("add_member", cast.workspace.public_id), {"username": name, "role": "viewer"}
@@ -182,7 +184,9 @@ def session_of(user: User) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_open_pages_hear_their_workspace_until_they_may_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_pages_hear_their_workspace_until_they_may_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(views, "HEARTBEAT", 0.2)
 
     def make() -> tuple[Workspace, User, str]:
