@@ -27,9 +27,10 @@ _SIGN = (
     rf"{_ADVERB}:?\s{{1,10}})"
 )
 _ASSIGNMENT = re.compile(
+    r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
     rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z])))"
-    r"(?P<suffix>[a-z0-9_.-]{0,24}(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
+    r"(?P<suffix>[a-z0-9_.-]{0,24}+(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
     rf"(?P<close>[\])*_]{{0,3}}{_QUOTE}?[\])*_]{{0,3}})"
     rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}))[*_]{{0,3}}"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"

@@ -187,17 +187,18 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("twitter", r"A{18}(?<![\w%-]A{18})A{0,10}[A-Za-z0-9%]{60,}"),
     # keys and tokens of open formats
     ("jwt", r"eyJ(?<![\w-]eyJ)[A-Za-z0-9_-]{8,4000}={0,2}\.[A-Za-z0-9_-]{8,4000}"),
-    ("private_key", r"-{2,5} ?(?i:BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY)"),
     ("private_key", r"MII[A-Za-z0-9+/]{1,6}(?:IBAAKC|IBADANBgkqhkiG9w0BAQEF|BAgEAMB)"),
     ("private_key", r"b3BlbnNzaC1rZXktdjEA"),
     ("private_key", r"PuTTY-User-Key-File-[0-9]"),
-    ("jwk", r"[\"'](?:d|k)[\"'] {0,3}: {0,3}[\"'][A-Za-z0-9_-]{20,}"),
     ("bitcoin", r"[5KL](?<![\w-][5KL])[1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])"),
     ("bitcoin", r"[xyztuv]prv[1-9A-HJ-NP-Za-km-z]{100,}"),
 )
 
-# A password inside an address. "/" cannot stand in it, so that one attempt never runs into the next "://".
-_URLS: tuple[tuple[str, str], ...] = (
+# Rules that begin with a sign. In the addresses "/" cannot stand in a password, so that one attempt never runs into
+# the next "://".
+_SIGNED: tuple[tuple[str, str], ...] = (
+    ("private_key", r"--? ?(?i:BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY)"),
+    ("jwk", r"[\"'](?:d|k)[\"'] {0,3}: {0,3}[\"'][A-Za-z0-9_-]{20,}"),
     (
         "url_credentials",
         r"://[^\s/:@\"'<>`]{0,100}:(?![$<{*\[%]|x{3,}@|\.{3})[^\s/@\"'<>`]{1,200}@[A-Za-z0-9\[_.-]",
@@ -222,14 +223,14 @@ def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]
     )
 
 
-_BEFORE = "(?<![A-Za-z0-9])"
+_BEFORE = "(?<![A-Za-z0-9])(?=[A-Za-z0-9_])"  # the look-ahead passes over signs and blanks at little cost
 _SHAPE = _compile(_RULES, _BEFORE)
-_URL = _compile(_URLS, "")
+_SIGN = _compile(_SIGNED, "")
 
 
 def find_shape(text: str) -> Finding | None:
     """Return the first credential in `text` (folded) that its own shape gives away."""
-    for pattern, rules in ((_SHAPE, _RULES), (_URL, _URLS)):
+    for pattern, rules in ((_SHAPE, _RULES), (_SIGN, _SIGNED)):
         if match := pattern.search(text):
             kind = next(kind for kind, rule in rules if re.compile(rule).match(text, match.start()))
             return Finding(kind, match.start(), match.end())
