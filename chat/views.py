@@ -287,7 +287,7 @@ async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     await sync_to_async(_close_connection)()
     response = StreamingHttpResponse(_events(answer.public_id, after), content_type="text/event-stream")
-    response["Cache-Control"] = "no-cache, no-transform"
+    response["Cache-Control"] = "no-store, no-transform"
     response["X-Accel-Buffering"] = "no"
     return response
 

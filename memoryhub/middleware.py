@@ -1,24 +1,25 @@
-"""Headers on every response, and domain errors turned into a page or JSON."""
+"""Headers on every response, requests that no database can take, and errors turned into a page or JSON."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
+from django.views.defaults import server_error as error_page
 
 from memoryhub.errors import DomainError, NotFound, Unavailable
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
-# Pages load their own files only. The admin and the API page bring inline scripts of their own and get 'unsafe-inline'.
+# Everything loads its own files only, no script is ever inline. The admin's select boxes and the API page set styles.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
 )
-RELAXED = STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
-    "style-src 'self'", "style-src 'self' 'unsafe-inline'"
-)
+RELAXED = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 RELAXED_PATHS = ("/admin/", "/api/docs/")
 
 
@@ -31,7 +32,20 @@ class SecurityHeadersMiddleware:
         policy = RELAXED if request.path.startswith(RELAXED_PATHS) else STRICT
         response.headers.setdefault("Content-Security-Policy", policy)
         response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+        # Nearly every page holds somebody's words: the back button must not show them after signing out.
+        response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+class StorableCookiesMiddleware:
+    """Drops cookies with a NUL in them, which only a forger sends: the database looks up sessions, and takes none."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request.COOKIES = {name: value for name, value in request.COOKIES.items() if "\x00" not in value}
+        return self.get_response(request)
 
 
 class DomainErrorMiddleware:
@@ -61,3 +75,18 @@ class DomainErrorMiddleware:
         if isinstance(exception, Unavailable):
             response.headers["Retry-After"] = str(exception.retry_after)
         return response
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """What nobody foresaw: 500, or 503 while the database is away. Says nothing of the cause; the log does."""
+    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    if "/api/" in request.path:
+        message = "Something failed on the server. What you had saved is safe."
+        body = Unavailable().body() if away else {"error": {"code": "internal", "message": message}}
+        response: HttpResponse = JsonResponse(body, status=500)
+    else:
+        response = error_page(request)
+    if away:
+        response.status_code = Unavailable.status
+        response.headers["Retry-After"] = str(Unavailable.retry_after)
+    return response

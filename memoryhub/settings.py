@@ -43,7 +43,7 @@ def _secret_key() -> str:
         return given
     path = DATA_DIR / "secret-key"
     try:
-        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             draft = path.with_suffix(f".{os.getpid()}")
             draft.touch(mode=0o600)
@@ -88,6 +88,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "memoryhub.middleware.StorableCookiesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -187,7 +188,7 @@ MEMORY_ENABLED = env.boolean(
     "MEMORY_ENABLED", None
 )  # None: off until switched on; False: vetoed for everyone
 DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
-RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.30, low=-1.0, high=1.0)
+RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.55, low=0.0, high=2.0)
 RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
 MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+handler500 = "memoryhub.middleware.server_error"
 urlpatterns = [
     path("", include("chat.urls")),
     path("", include("memories.urls")),
@@ -16,6 +17,7 @@ urlpatterns = [
     path("chat/api/", include("memories.api.urls")),
     path("chat/api/", include("chat.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api_docs"),
+    # Its script comes as a file of its own, so that the policy need not allow inline ones.
+    path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api_docs"),
     path("admin/", admin.site.urls),
 ]

@@ -182,7 +182,7 @@ async def events(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
     await sync_to_async(_close_connection)()
     session_key = request.session.session_key or ""
     response = StreamingHttpResponse(_feed(workspace, user, session_key), content_type="text/event-stream")
-    response["Cache-Control"] = "no-cache, no-transform"
+    response["Cache-Control"] = "no-store, no-transform"
     response["X-Accel-Buffering"] = "no"
     return response
 

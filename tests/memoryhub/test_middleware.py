@@ -1,0 +1,145 @@
+"""What every response carries, and what becomes of errors nobody foresaw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from tests.conftest import Cast
+from tests.factories import PASSWORD
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in(user: User, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
+    """Have every look at a workspace fail, on pages and in the API."""
+
+    def fail(error: Exception) -> None:
+        def raise_it(*args: Any, **kwargs: Any) -> None:
+            raise error
+
+        for place in ("chat.views", "workspaces.access"):
+            monkeypatch.setattr(f"{place}.get_workspace", raise_it)
+
+    return fail
+
+
+def test_nothing_private_is_kept_by_a_cache(cast: Cast) -> None:
+    """Else the back button shows a chat to whoever sits down after the sign-out."""
+    client = signed_in(cast.owner)
+    for path in (f"/workspaces/{cast.workspace.public_id}/", "/profile/", "/chat/api/chats", "/api/schema/"):
+        assert "no-store" in client.get(path)["Cache-Control"], path
+
+
+@pytest.mark.parametrize("path", ["/accounts/login/", "/admin/", "/api/docs/", "/nowhere/"])
+def test_no_page_may_run_inline_scripts_or_be_framed(cast: Cast, path: str) -> None:
+    User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
+    policy = signed_in(cast.owner).get(path, follow=True)["Content-Security-Policy"]
+    parts = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert parts["script-src"] == "'self'"
+    assert (parts["default-src"], parts["frame-ancestors"], parts["base-uri"]) == ("'none'",) * 3
+
+
+def test_the_page_of_the_api_has_its_script_in_a_file(cast: Cast) -> None:
+    client = signed_in(cast.owner)
+    page = client.get("/api/docs/").content.decode()
+    assert "<script>" not in page
+    script = client.get("/api/docs/?script=")
+    assert script["Content-Type"] == "application/javascript"
+    assert "SwaggerUIBundle" in script.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/accounts/login/", "/chat/api/chats", "/admin/"])
+def test_a_session_cookie_with_a_nul_is_nobodys(path: str) -> None:
+    client = Client()
+    client.cookies.load(r'sessionid="\000aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"')
+    assert client.get(path).status_code in {200, 302, 401}
+
+
+def test_signing_in_changes_the_session_key(cast: Cast) -> None:
+    """A session that somebody else planted is worth nothing after the sign-in."""
+    client = Client()
+    session = client.session
+    session["planted"] = True
+    session.save()
+    planted = session.session_key
+    client.post("/accounts/login/", {"login": cast.owner.username, "password": PASSWORD})
+    assert client.get("/profile/").status_code == 200
+    assert client.session.session_key != planted
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "https:evil.example",
+    ],
+)
+def test_signing_in_leads_nowhere_else(cast: Cast, where: str) -> None:
+    form = {"login": cast.owner.username, "password": PASSWORD, "next": where}
+    assert Client().post("/accounts/login/", form)["Location"] == "/"
+    assert signed_in(cast.owner).get("/accounts/login/", {"next": where})["Location"] == "/"
+
+
+def test_every_unsafe_request_needs_the_token(cast: Cast) -> None:
+    client = signed_in(cast.owner, enforce_csrf_checks=True)
+    assert client.post("/workspaces/", {"name": "Forged"}).status_code == 403
+    assert client.post("/chat/api/workspaces", {"name": "Forged"}, "application/json").status_code == 403
+    assert client.post("/accounts/logout/").status_code == 403
+    assert client.get("/accounts/logout/").status_code == 200  # asks first
+    assert client.get("/profile/").status_code == 200
+
+
+def test_an_unforeseen_error_says_nothing_of_its_cause(
+    cast: Cast, failing: Callable[[Exception], None]
+) -> None:
+    failing(RuntimeError("the owner said: kumquat"))
+    client = signed_in(cast.owner, raise_request_exception=False)
+    page = client.get(f"/workspaces/{cast.workspace.public_id}/")
+    assert page.status_code == 500
+    assert "kumquat" not in page.content.decode()
+    assert "What you had saved is safe" in page.content.decode()
+
+
+def test_a_database_that_is_away_is_503_with_a_time_to_come_back(
+    cast: Cast, failing: Callable[[Exception], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(OperationalError("connection refused"))
+    client = signed_in(cast.owner, raise_request_exception=False)
+    page = client.get(f"/workspaces/{cast.workspace.public_id}/")
+    assert (page.status_code, page["Retry-After"]) == (503, "5")
+    monkeypatch.setattr("chat.api.views.get_chat", _unreachable)
+    answer = client.get(f"/chat/api/chats/chat_{'a' * 24}")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer.json()["error"]["code"] == "unavailable"
+
+
+def _unreachable(*args: Any, **kwargs: Any) -> None:
+    raise OperationalError("connection refused")
+
+
+def test_an_unforeseen_error_of_the_api_has_its_shape(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("the owner said: kumquat")
+
+    monkeypatch.setattr("chat.api.views.get_chat", fail)
+    client = signed_in(cast.owner, raise_request_exception=False)
+    answer = client.get(f"/chat/api/chats/chat_{'a' * 24}")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal"
+    assert "kumquat" not in answer.content.decode()
