@@ -9,11 +9,16 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
 
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"MemoryHub did not start. {error}")
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None):
+            raise  # the database answered: this is no matter of reaching it
+        sys.exit(f"The database cannot be reached. Is MemoryHub running (make run)?\n{error}")
 
 
 if __name__ == "__main__":

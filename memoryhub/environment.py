@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -21,8 +22,19 @@ class Environment:
     def __init__(self, prefix: str, source: Mapping[str, str] | None = None) -> None:
         self.prefix = prefix
         self.source = os.environ if source is None else source
+        self._known: set[str] = set()
+
+    def refuse_unknown(self, *others: str) -> None:
+        """Raise for a variable with the prefix that nobody has read so far and that is none of the others."""
+        known = sorted(self._known | {self.prefix + name for name in others})
+        for name in sorted(self.source):
+            if name.startswith(self.prefix) and name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f" Is {near[0]} meant?" if near else ""
+                raise ImproperlyConfigured(f"{name} is no setting.{hint} docs/options.md lists all of them.")
 
     def _raw(self, name: str) -> str | None:
+        self._known.add(self.prefix + name)
         value = self.source.get(self.prefix + name, "").strip()
         return value or None
 

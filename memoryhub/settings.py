@@ -17,6 +17,7 @@ env = Environment("MEMORYHUB_")
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR: Path = env.path("DATA_DIR", BASE_DIR / "var")
 RUNNING_WORKER = "qcluster" in sys.argv[1:2]
+RUNNING_COMMAND = Path(sys.argv[0]).name == "manage.py"
 
 # --- Web server ------------------------------------------------------------------------------------------------------
 HOST = env.text("HOST", "127.0.0.1")
@@ -139,7 +140,7 @@ def _database() -> dict[str, Any]:
     if RUNNING_WORKER:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
-    else:
+    elif not RUNNING_COMMAND:
         database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 15, "max_idle": 120}
     return database
 
@@ -199,6 +200,11 @@ LLM_API_KEY = env.text("LLM_API_KEY")
 LLM_MODEL = env.text("LLM_MODEL")
 if LLM_BASE_URL and not LLM_MODEL:
     raise ImproperlyConfigured("MEMORYHUB_LLM_MODEL must name a model when MEMORYHUB_LLM_BASE_URL is set.")
+if (LLM_MODEL or LLM_API_KEY) and not LLM_BASE_URL:
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_LLM_{'MODEL' if LLM_MODEL else 'API_KEY'} needs MEMORYHUB_LLM_BASE_URL beside it. "
+        "Leave all three unset for the embedded model."
+    )
 LLM_HAS_TOOLS = env.flag("LLM_HAS_TOOLS", not EMBEDDED_MODEL)
 LLM_CAN_EXTRACT = env.flag("LLM_CAN_EXTRACT", not EMBEDDED_MODEL)
 LLM_CONTEXT_TOKENS = env.integer(
@@ -288,5 +294,12 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
-    "loggers": {"httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+    "loggers": {
+        "httpx2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        # It says on every job that it was put into the queue, taken and done.
+        "django-q": {"level": "DEBUG" if LOG_LEVEL == "DEBUG" else "WARNING"},
+    },
 }
+READ_ELSEWHERE = ("ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL")  # by manage.py ensure_admin
+env.refuse_unknown(*READ_ELSEWHERE)

@@ -41,6 +41,7 @@ DATABASE = "memoryhub"
 LONGEST_SOCKET_FOLDER = 90
 ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
 STOP_SECONDS = 10.0
+PID_FILE_STATUS_LINE = 7  # of postmaster.pid, counted from 0; PostgreSQL's src/include/utils/pidfile.h
 
 
 def socket_folder(data_dir: Path) -> Path:
@@ -190,7 +191,13 @@ class EmbeddedPostgres:
         end_leftovers(self.cluster, locks)
 
     def is_ready(self) -> bool:
-        """Whether the server takes connections now."""
+        """Whether the server takes connections now. Asks only when its pid file says so: refusals fill its log."""
+        try:
+            noted = (self.cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return False
+        if noted[PID_FILE_STATUS_LINE:] != ["ready   "]:
+            return False
         try:
             with psycopg.connect(**self._maintenance_settings()):  # type: ignore[arg-type]
                 return True

@@ -215,6 +215,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     """One web process. All of them take connections from the same socket."""
     arguments = ["-m", "uvicorn", "memoryhub.asgi:application", "--fd", str(listener.fileno())]
     arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
+    arguments += ["--lifespan", "off", "--log-level", "warning"]
     return Service(
         name,
         _python(*arguments, death_signal=signal.SIGTERM),

@@ -14,10 +14,10 @@ from memoryhub.environment import Environment, database_from_url
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start_with(tmp_path: Path, **wrong: str) -> subprocess.CompletedProcess[str]:
+def start_with(tmp_path: Path, command: str = "check", **wrong: str) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     return subprocess.run(
-        [sys.executable, "manage.py", "check"],
+        [sys.executable, "manage.py", command],
         cwd=ROOT,
         env=env | {"MEMORYHUB_DATA_DIR": str(tmp_path)} | wrong,
         capture_output=True,
@@ -32,6 +32,8 @@ def start_with(tmp_path: Path, **wrong: str) -> subprocess.CompletedProcess[str]
         ("MEMORYHUB_MEMORY_ENABLED", "maybe", "one of 1, true, yes, on"),
         ("MEMORYHUB_LLM_BASE_URL", "localhost:11434", "http://localhost:11434/v1"),
         ("MEMORYHUB_SECRET_KEY", "short", "shorter than 32"),
+        ("MEMORYHUB_PROT", "8001", "Is MEMORYHUB_PORT meant?"),
+        ("MEMORYHUB_LLM_API_KEY", "sesame", "needs MEMORYHUB_LLM_BASE_URL"),
         ("DATABASE_URL", "mysql://somewhere/x", "postgres://user:password@host:5432/name"),
     ],
 )
@@ -90,3 +92,10 @@ def test_every_setting_is_on_the_options_page() -> None:
     assert len(read) > 25
     assert listed - {"ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL"} == read
     assert "| `DATABASE_URL` |" in page
+
+
+def test_a_command_without_its_database_says_so_in_a_sentence(tmp_path: Path) -> None:
+    done = start_with(tmp_path, command="migrate")
+    assert done.returncode != 0
+    assert "The database cannot be reached. Is MemoryHub running" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,6 +11,8 @@ from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from memoryhub.management.database import psycopg_settings
 
@@ -24,9 +26,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_database()
-        call_command("migrate", interactive=False, verbosity=1)
+        self._migrate()
         call_command("ensure_admin")
         self._collect_static_files()
+
+    def _migrate(self) -> None:
+        executor = MigrationExecutor(connection)
+        steps = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+        if steps:
+            self.stdout.write(f"Bringing the database up to date, {steps} steps …")
+        call_command("migrate", interactive=False, verbosity=0)
 
     def _collect_static_files(self) -> None:
         """Only when one of them has changed: hashing and compressing all of them takes seconds."""
@@ -34,7 +43,7 @@ class Command(BaseCommand):
         state = static_files_state()
         if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
             return
-        call_command("collectstatic", interactive=False, verbosity=1)
+        call_command("collectstatic", interactive=False, verbosity=0)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text(state, encoding="utf-8")
 
