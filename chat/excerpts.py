@@ -10,7 +10,13 @@ PART_LENGTH = 1000
 
 
 def excerpt_around(message: Message) -> str:
-    """Two messages before, the message, one after, a line each with who spoke. Secrets are taken out by the gate."""
+    """Two messages before, the message, one after, a line each with who spoke. Secrets are taken out by the gate.
+
+    Nothing of a private or temporary chat: an excerpt is shown to whoever sees the memory, and is kept when the
+    chat is not.
+    """
+    if message.chat.is_private or message.chat.is_temporary:
+        return ""
     siblings = Message.objects.filter(chat_id=message.chat_id).exclude(content="").select_related("author")
     before = list(siblings.filter(pk__lt=message.pk).order_by("-pk")[:BEFORE])[::-1]
     after = list(siblings.filter(pk__gt=message.pk).order_by("pk")[:AFTER])

@@ -39,7 +39,10 @@ def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = ""
         chats = chats.filter(title__icontains=q)
     if before:
         last = (
-            Chat.objects.filter(public_id=before, workspace=workspace).values_list("active_at", "pk").first()
+            Chat.objects.visible_to(user)
+            .filter(public_id=before, workspace=workspace)
+            .values_list("active_at", "pk")
+            .first()
         )
         if last is None:
             return RailPage([])

@@ -16,17 +16,18 @@ def load_turn(answer_id: str) -> TurnText | None:
         return None
     question = answer.reply_to
     said = (("user", question.content), ("assistant", answer.content))
-    return TurnText(said, question.public_id, excerpt_around(question))
+    return TurnText(said, question.public_id, excerpt_around(question), answer.chat.is_private)
 
 
 def load_message(message_id: str) -> TurnText | None:
     message = _messages().filter(public_id=message_id).first()
     if message is None:
         return None
-    return TurnText(((message.role, message.content),), message.public_id, excerpt_around(message))
+    said = ((message.role, message.content),)
+    return TurnText(said, message.public_id, excerpt_around(message), message.chat.is_private)
 
 
 def _messages() -> QuerySet[Message]:
     return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
-        "reply_to", "chat"
+        "reply_to__chat", "chat"
     )

@@ -46,7 +46,8 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
     found = _filtered(live_in(workspace, user), filters)
     if before:
         last = (
-            Memory.objects.filter(public_id=before, workspace=workspace)
+            Memory.objects.visible_to(user)
+            .filter(public_id=before, workspace=workspace)
             .values_list("created_at", "pk")
             .first()
         )

@@ -18,12 +18,13 @@ from memories.extraction.candidates import Candidate
 from memories.extraction.model import extract_with_model, synthesize
 from memories.extraction.rules import extract_with_rules
 from memories.extraction.turns import TurnText, load_message, load_turn
-from memories.models import Extraction, Memory
+from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
 from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_chat_model
+from workspaces.access import default_workspace
 from workspaces.models import User, Workspace
 
 logger = logging.getLogger(__name__)
@@ -123,10 +124,12 @@ def _candidates(turn: TurnText) -> tuple[str, list[Candidate]]:
 
 
 def _draft(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft:
+    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other."""
     return Draft(
         content=cut_at_word(candidate.text),
         summary=cut_at_word(candidate.text),
-        workspace=extraction.workspace,
+        workspace=default_workspace(extraction.user) if turn.is_private else extraction.workspace,
+        scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
         author=extraction.user,
         category=candidate.kind,
         importance=candidate.importance,

@@ -13,6 +13,7 @@ class TurnText:
     messages: tuple[tuple[str, str], ...]
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
+    is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
 
 
 Loader = Callable[[str], TurnText | None]
@@ -20,7 +21,7 @@ _loaders: dict[str, Loader] = {}
 
 
 def register_loaders(*, turn: Loader, message: Loader) -> None:
-    """``turn`` loads by an answer's public id, ``message`` by any message's; None where it is gone or private."""
+    """``turn`` loads by an answer's public id, ``message`` by any message's; None where it is gone or off limits."""
     _loaders.update(turn=turn, message=message)
 
 
