@@ -124,14 +124,14 @@ document.addEventListener("htmx:afterSwap", (event) => {
   follow();
 });
 
-// Pages arrive at their end, or at the message named in the address.
+// Pages arrive at their end, or at the message named in the address; where nothing was said yet, at their beginning.
 function arrive() {
   const named = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
   if (named) {
     named.scrollIntoView({ block: "center" });
     named.classList.add("message--flash");
     stuck = false;
-  } else {
+  } else if (document.querySelector(".message")) {
     toEnd();
   }
   showJump();
