@@ -76,9 +76,11 @@ def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
 def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
     if chat.created_by_id != by.pk:
         raise Forbidden("Only the person who began a chat can make it private or shared.")
-    chat.is_private = is_private
-    chat.save(update_fields=["is_private"])
-    announce(chat)
+    with transaction.atomic():
+        announce(chat)  # still as it was: the pages of those who could see it look again, too
+        chat.is_private = is_private
+        chat.save(update_fields=["is_private"])
+        announce(chat)
     return chat
 
 
@@ -126,8 +128,9 @@ def begin_turn(
             )
             if not chat.title:
                 chat.title = cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
+                Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
             chat.active_at = now
-            chat.save(update_fields=["title", "active_at"])
+            chat.save(update_fields=["active_at"])
             announce(chat)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
     except IntegrityError:

@@ -71,5 +71,6 @@ def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
     try:
         yield live
     finally:
-        _answers.pop(live.public_id, None)
+        if _answers.get(live.public_id) is live:  # a retry at that moment has put its own there
+            del _answers[live.public_id]
         live.wake()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +14,13 @@ from django.utils import timezone
 
 from chat.actions import close_abandoned
 from chat.live import live_answer
-from chat.models import Message, MessageStatus
+from chat.models import Chat, Message, MessageStatus
 from chat.runner import in_thread
 from memoryhub import events
+from memoryhub.errors import NotFound
+from workspaces.models import User
 
+LOOK_AGAIN = 2.0  # seconds after which a reader is asked anew whether they may read
 POLL = 1.0  # seconds between looks when nothing is heard: events are a help, the database is the truth
 
 
@@ -64,6 +69,28 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
                 yield StreamEvent("done", {"status": state.status}, reached)
                 return
             await _more(answer_id, reached, heard)
+
+
+async def follow_for(
+    user: User, chat_id: str, answer_id: str, *, after: int = 0
+) -> AsyncGenerator[StreamEvent, None]:
+    """``follow`` for as long as this person may see the chat: members are removed and chats made private meanwhile."""
+    looked = time.monotonic()
+    async with aclosing(follow(answer_id, after=after)) as found:
+        async for event in found:
+            if time.monotonic() - looked >= LOOK_AGAIN:
+                if not await in_thread(_may_see, user.pk, chat_id):
+                    yield StreamEvent(
+                        "error", {"code": "not_found", "message": NotFound.default_message}, after
+                    )
+                    return
+                looked = time.monotonic()
+            yield event
+
+
+def _may_see(user_pk: int, chat_id: str) -> bool:
+    user = User.objects.filter(pk=user_pk, is_active=True).first()
+    return user is not None and Chat.objects.visible_to(user).live().filter(public_id=chat_id).exists()
 
 
 def to_sse(event: StreamEvent) -> str:

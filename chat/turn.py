@@ -174,8 +174,11 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         answer = (
             Message.objects.select_for_update(of=("self",))
             .select_related("chat__workspace", "chat__created_by", "reply_to")
-            .get(pk=live.pk)
+            .filter(pk=live.pk)
+            .first()
         )
+        if answer is None:  # its workspace was deleted while it was written
+            return
         if answer.attempt != live.attempt or answer.status != MessageStatus.STREAMING:
             return
         answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
@@ -183,10 +186,11 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         answer.save(update_fields=["content", "status", "finished_at", "error_code", "error"])
         events.publish(message_channel(live.public_id), "finished")
         announce(answer.chat)
-        if outcome.status == MessageStatus.DONE and answer.memory_enabled:
+        user = User.objects.filter(pk=user_pk).first()  # their account may be gone by now
+        if outcome.status == MessageStatus.DONE and answer.memory_enabled and user is not None:
             queue_extraction(
                 workspace=answer.chat.workspace,
-                user=User.objects.get(pk=user_pk),
+                user=user,
                 chat_id=answer.chat.public_id,
                 message_id=answer.public_id,
                 source_type=SourceType.AUTO_CHAT,

@@ -21,7 +21,7 @@ from chat.access import get_chat, get_message
 from chat.models import Chat, Message
 from chat.rail import rail_page
 from chat.runner import in_thread
-from chat.stream import follow, to_sse
+from chat.stream import follow_for, to_sse
 from chat.transcript import entries_for, entry_for, load_transcript
 from memories.consent import memory_on, must_ask, vetoed
 from memories.panel import count_live
@@ -283,17 +283,19 @@ def memory(request: PageRequest, chat_id: str) -> HttpResponse:
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
     """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits."""
     user = cast(User, await request.auser())
-    _chat, answer = await in_thread(get_message, user, chat_id, message_id)
+    await in_thread(get_message, user, chat_id, message_id)
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     await sync_to_async(_close_connection)()
-    response = StreamingHttpResponse(_events(answer.public_id, after), content_type="text/event-stream")
+    response = StreamingHttpResponse(
+        _events(user, chat_id, message_id, after), content_type="text/event-stream"
+    )
     response["Cache-Control"] = "no-store, no-transform"
     response["X-Accel-Buffering"] = "no"
     return response
 
 
-async def _events(answer_id: str, after: int) -> AsyncGenerator[str, None]:
-    async for event in follow(answer_id, after=after):
+async def _events(user: User, chat_id: str, answer_id: str, after: int) -> AsyncGenerator[str, None]:
+    async for event in follow_for(user, chat_id, answer_id, after=after):
         yield to_sse(event)
 
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from chat.api.serializers import MessageJson
 from chat.models import Message
-from chat.stream import follow
+from chat.stream import follow, follow_for
 from memories.receipts import receipts_for
 from workspaces.models import User
 
@@ -47,7 +47,7 @@ def turn_response(
 
 def load(answer: Message) -> Message:
     """An answer as it is stored now."""
-    return Message.objects.select_related("author", "reply_to").get(pk=answer.pk)
+    return Message.objects.select_related("author", "reply_to", "chat").get(pk=answer.pk)
 
 
 async def _wait(answer_id: str) -> None:
@@ -59,7 +59,7 @@ async def _wait(answer_id: str) -> None:
 
 async def _events(message: Message, answer: Message, user: User) -> AsyncIterator[str]:
     yield _sse("message", await _reading(turn_json)(message, answer, user))
-    async with aclosing(follow(answer.public_id)) as events:
+    async with aclosing(follow_for(user, answer.chat.public_id, answer.public_id)) as events:
         async for event in events:
             if event.kind != "done":
                 yield _sse(event.kind, event.data)

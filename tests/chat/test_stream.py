@@ -12,9 +12,10 @@ from chat import runner, stream
 from chat.actions import begin_turn
 from chat.live import live_answer
 from chat.models import Chat, Message
-from chat.stream import StreamEvent, follow, to_sse
-from tests.factories import make_chat, make_message, make_user
+from chat.stream import StreamEvent, follow, follow_for, to_sse
+from tests.factories import make_chat, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
+from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,6 +111,33 @@ async def test_an_id_beyond_the_text_begins_anew(chat: Chat) -> None:
     answer = await sync_to_async(make_message)(chat, "Short", "assistant")
     events = await collect(answer.public_id, after=500)
     assert [event.kind for event in events] == ["restart", "token", "done"]
+
+
+@pytest.mark.parametrize("change", ["removed", "closed", "private", "deleted"])
+async def test_who_may_no_longer_read_gets_no_more_of_the_answer(
+    scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(stream, "LOOK_AGAIN", 0)
+    owner, viewer = await sync_to_async(make_user)(), await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner, viewer=viewer)
+    chat = await sync_to_async(make_chat)(owner, workspace)
+    scripted_model.script(Answer("One ", HOLD, "two"))
+    answer = await begin(chat, "Count")
+    events = follow_for(viewer, chat.public_id, answer.public_id)
+    assert (await anext(events)).data == {"text": "One "}
+    match change:
+        case "removed":
+            await workspace.memberships.filter(user=viewer).adelete()
+        case "closed":
+            await User.objects.filter(pk=viewer.pk).aupdate(is_active=False)
+        case "private":
+            await Chat.objects.filter(pk=chat.pk).aupdate(is_private=True)
+        case "deleted":
+            await Chat.objects.filter(pk=chat.pk).aupdate(deleted_at=timezone.now())
+    scripted_model.release()
+    rest = [event async for event in events]
+    assert [(event.kind, event.data.get("code")) for event in rest] == [("error", "not_found")]
+    assert await asyncio.to_thread(runner.wait_until_idle, 10)
 
 
 def test_an_event_is_one_line_of_json_whatever_the_text() -> None:

@@ -9,13 +9,15 @@ import pytest
 from django.utils import timezone
 
 from chat import runner
-from chat.actions import begin_turn, close_abandoned, retry_answer, stop_answer
+from chat.actions import begin_turn, close_abandoned, rename_chat, retry_answer, stop_answer
+from chat.live import LiveAnswer, being_written, live_answer
 from chat.models import Chat, Message, MessageStatus
 from memories.models import Extraction, Receipt
 from memories.receipts import receipt_for
 from memoryhub.errors import Conflict, Invalid
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Failure, ScriptedOpenAI
+from workspaces.actions import delete_workspace
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -253,3 +255,54 @@ def test_history_beyond_the_budget_is_left_out_and_begins_with_a_person(
     assert prompt[0]["role"] == "system"
     assert [part["role"] for part in prompt[1:]] == ["user", "assistant", "user"]
     assert prompt[1]["content"].startswith("question 9")
+
+
+def test_a_workspace_deleted_in_the_middle_of_a_turn_takes_the_turn_with_it(
+    scripted_model: ScriptedOpenAI, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner = make_user()
+    chat = make_chat(owner, make_workspace(owner=owner))
+    scripted_model.script(Answer("One ", HOLD, "two"))
+    begin_turn(chat, content="Count", by=owner, now=timezone.now())
+    assert scripted_model.wait_for_requests(1)
+    delete_workspace(chat.workspace, by=owner)
+    scripted_model.release()
+    assert runner.wait_until_idle(10)
+    assert not Message.objects.exists()
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_the_answer_to_somebody_whose_account_is_deleted_meanwhile_stays_for_the_others(
+    scripted_model: ScriptedOpenAI,
+) -> None:
+    owner, editor = make_user(), make_user(memory_default=True)
+    chat = make_chat(owner, make_workspace(owner=owner, editor=editor))
+    scripted_model.script(Answer("One ", HOLD, "two"))
+    turn = begin_turn(chat, content="Count", by=editor, now=timezone.now())
+    assert scripted_model.wait_for_requests(1)
+    editor.delete()
+    scripted_model.release()
+    assert runner.wait_until_idle(10)
+    turn.answer.refresh_from_db()
+    assert (turn.answer.content, turn.answer.status) == ("One two", MessageStatus.DONE)
+    assert not Extraction.objects.exists()
+
+
+def test_a_message_sent_from_an_old_page_takes_no_new_title_away(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    scripted_model.script(Answer("Hello"))
+    renamed = rename_chat(Chat.objects.get(pk=chat.pk), title="Hills", by=chat.created_by)
+    ask(chat, "Where to walk?")
+    renamed.refresh_from_db()
+    assert renamed.title == "Hills"
+
+
+def test_an_ending_attempt_does_not_hide_the_retry_that_took_its_place() -> None:
+    first, second = LiveAnswer("msg_a", 1, 1), LiveAnswer("msg_a", 1, 2)
+    with being_written(first):
+        retried = being_written(second)
+        retried.__enter__()
+    assert live_answer("msg_a") is second
+    retried.__exit__(None, None, None)
+    assert live_answer("msg_a") is None
