@@ -20,6 +20,8 @@ from chat.stream import message_channel
 from memories.drafts import UNSTORABLE
 from memories.extraction.run import queue_extraction
 from memories.models import SourceType
+from memories.panel import count_live
+from memories.ranking import injection_threshold
 from memories.recall import Recalled, recall
 from memories.receipts import split_recall, store_receipt
 from memoryhub import events
@@ -149,8 +151,8 @@ def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
 
 
 def _recall_for(answer: Message, question: Message, user: User) -> list[Recalled]:
-    limit, threshold = settings.RECALL_LIMIT, settings.RECALL_THRESHOLD
-    workspace = answer.chat.workspace
+    workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
+    threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
     found = recall(question.content, workspace, user, limit=limit + LEFT_OUT)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)

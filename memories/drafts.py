@@ -45,6 +45,11 @@ class Draft:
     source_excerpt: str = ""
     source_details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def place(self) -> int:
+        """Where the memory will be looked for; see ``Memory.place``."""
+        return -self.author.pk if self.scope == Scope.USER and self.author else self.workspace.pk
+
     def cleaned(self) -> Draft:
         """The draft, every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""
         values = clean_fields({name: getattr(self, name) for name in CLEANERS})

@@ -13,14 +13,13 @@ from django.db.models import QuerySet
 from django_q.tasks import async_task
 
 from memories.drafts import CLEANERS, Draft, clean_fields, content_hash
-from memories.embedding import embed_or_none, queue_embedding, store_vector
+from memories.embedding import Embedded, embed_one, queue_embedding, store_vector
 from memories.models import Memory, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
-from memories.words import index_words
+from memories.words import index_words, unindex_words
 from memoryhub import events
 from memoryhub.errors import Conflict, NotFound
-from memoryhub.llm.base import Vectors
 from workspaces.access import default_workspace
 from workspaces.models import User, Workspace
 
@@ -56,30 +55,30 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
     draft = draft.cleaned()
     if draft.scope == Scope.USER and draft.author is not None:
         draft = replace(draft, workspace=default_workspace(draft.author))
-    return save_embedded(draft, embed_or_none([draft.content]), by=by, now=now, dedupe=dedupe)
+    return save_embedded(draft, embed_one(draft.content, draft.source_excerpt), by=by, now=now, dedupe=dedupe)
 
 
 def save_embedded(
-    draft: Draft, embedded: tuple[str, Vectors] | None, *, by: User | None, now: datetime, dedupe: str = "key"
+    draft: Draft, embedded: Embedded | None, *, by: User | None, now: datetime, dedupe: str = "key"
 ) -> Saved:
     """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction."""
-    model, vector = (embedded[0], embedded[1][0]) if embedded else ("", None)
     with transaction.atomic():
         _one_writer_at_a_time(draft.workspace)
         rows = _rows_beside(draft, now)
         may_replace = None
         if dedupe != "create":
             if draft.key and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
-                return Saved(_update_by_key(same_key, draft, model, vector, by=by, now=now), created=False)
+                return Saved(_update_by_key(same_key, draft, embedded, by=by, now=now), created=False)
             if equal := rows.filter(content_hash=content_hash(draft.content)).first():
                 return Saved(equal, created=False, duplicate=True)
-            if vector is not None:
-                found = find_similar(draft.content, vector, model, rows, threshold=settings.DEDUPE_THRESHOLD)
+            if embedded is not None:
+                threshold, place = settings.DEDUPE_THRESHOLD, draft.place
+                found = find_similar(draft.content, embedded, place, rows, threshold=threshold)
                 if found.duplicate:
                     return Saved(found.duplicate, created=False, duplicate=True)
                 may_replace = found.possible_update
         memory = _insert(draft, may_replace, by=by, now=now)
-        _store_vector_or_queue(memory, model, vector)
+        _store_vector_or_queue(memory, embedded)
         _announce(memory, "create")
         if memory.is_automatic:
             _queue_eviction(memory)
@@ -95,7 +94,7 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
     changes = clean_fields(changes)
-    embedded = embed_or_none([changes["content"]]) if "content" in changes else None
+    embedded = embed_one(changes["content"]) if "content" in changes else None
     with transaction.atomic():
         locked = _locked(memory, deleted=False)
         changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
@@ -112,8 +111,7 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
                 raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
         _change(locked, changes, by=by, now=now)
         if "content" in changes:
-            model, vector = (embedded[0], embedded[1][0]) if embedded else ("", None)
-            _store_vector_or_queue(locked, model, vector)
+            _store_vector_or_queue(locked, embedded)
         _announce(locked, "edit")
     return locked
 
@@ -128,6 +126,7 @@ def delete_memory(
             locked.deleted_at = locked.updated_at = now
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=False)
+            unindex_words([locked.pk])
             Revision.objects.create(memory=locked, action=action, by=by, at=now)
             _announce(locked, "delete")
     return locked
@@ -142,6 +141,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
             locked.save(update_fields=["deleted_at", "updated_at"])
             if not locked.embeddings.update(live=True):
                 queue_embedding([locked.pk])
+            index_words([locked.pk])
             Revision.objects.create(memory=locked, action=RevisionAction.RESTORE, by=by, at=now)
             _announce(locked, "restore")
     return locked
@@ -170,7 +170,7 @@ def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
     return len(ids)
 
 
-def store_late_vector(memory: Memory, model: str, vector: Vectors, *, now: datetime) -> None:
+def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     """Store a vector made in the background, unless the memory was edited or deleted while it was being made.
 
     A memory that was saved without one is compared now: a duplicate is merged, that is the newer goes (softly).
@@ -181,18 +181,19 @@ def store_late_vector(memory: Memory, model: str, vector: Vectors, *, now: datet
         if locked is None or locked.content_hash != memory.content_hash:
             return
         never_compared = locked.updated_at == locked.created_at and not locked.embeddings.exists()
-        store_vector(locked, model, vector)
+        store_vector(locked, embedded)
         Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
         if never_compared:
-            _compare_late(locked, model, vector, now=now)
+            _compare_late(locked, embedded, now=now)
         _announce(locked, "embed")
 
 
-def _compare_late(memory: Memory, model: str, vector: Vectors, *, now: datetime) -> None:
+def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     older = Memory.objects.live(now).filter(
         workspace_id=memory.workspace_id, scope=memory.scope, owner_id=memory.owner_id, pk__lt=memory.pk
     )
-    found = find_similar(memory.content, vector, model, older, threshold=settings.DEDUPE_THRESHOLD)
+    threshold = settings.DEDUPE_THRESHOLD
+    found = find_similar(memory.content, embedded, memory.place, older, threshold=threshold)
     if found.duplicate and not memory.pinned and not memory.key:
         delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
     elif found.possible_update:
@@ -241,7 +242,7 @@ def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: d
 
 
 def _update_by_key(
-    memory: Memory, draft: Draft, model: str, vector: Vectors | None, *, by: User | None, now: datetime
+    memory: Memory, draft: Draft, embedded: Embedded | None, *, by: User | None, now: datetime
 ) -> Memory:
     """Same key, scope and context: same id, new content, pin kept."""
     changes: dict[str, Any] = {
@@ -257,7 +258,7 @@ def _update_by_key(
     if changes:
         _change(locked, changes, by=by, now=now)
         if "content" in changes:
-            _store_vector_or_queue(locked, model, vector)
+            _store_vector_or_queue(locked, embedded)
         _announce(locked, "edit")
     return locked
 
@@ -267,6 +268,7 @@ def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: da
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
     before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
+    unindex_words([memory.pk])
     for name, value in changes.items():
         setattr(memory, name, value)
     memory.content_hash = content_hash(memory.content)
@@ -276,9 +278,9 @@ def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: da
     Revision.objects.create(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before)
 
 
-def _store_vector_or_queue(memory: Memory, model: str, vector: Vectors | None) -> None:
-    if vector is not None:
-        store_vector(memory, model, vector)
+def _store_vector_or_queue(memory: Memory, embedded: Embedded | None) -> None:
+    if embedded is not None:
+        store_vector(memory, embedded)
     else:
         memory.embeddings.all().delete()
         queue_embedding([memory.pk])

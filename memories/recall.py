@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
+import numpy as np
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from pgvector import HalfVector
@@ -15,6 +15,7 @@ from pgvector import HalfVector
 from memories import words
 from memories.models import Memory
 from memories.ranking import RANKINGS, hybrid_parts, longterm_parts, recency
+from memories.signals import Question, mentions_time, read_question, subject
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
@@ -23,9 +24,10 @@ from workspaces.access import role_in
 from workspaces.models import User, Workspace
 
 logger = logging.getLogger(__name__)
-CANDIDATES = 100  # from each arm; the fused order is made of their union
+CANDIDATES = 200  # from each arm; the fused order is made of their union
 MAX_LIMIT = 50
 QUERY_LENGTH = 4000  # what of a query is embedded and matched
+SEMANTIC_THRESHOLD = 0.30  # cosine below which the semantic ranking drops, unless the caller says another
 
 # Exact cosine over one workspace and the asker's personal rows, in the slim table alone (RECALL.md).
 _NEAREST = """
@@ -49,6 +51,18 @@ ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s))
   + 0.1 * m.importance DESC, m.id DESC
 LIMIT %(limit)s
 """
+# The cosine of candidates that only their words brought in.
+_COSINES = """
+SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s) FROM memories_memoryembedding e
+WHERE e.memory_id = ANY(%(ids)s) AND e.live AND e.model = %(model)s AND e.dimension = %(dimension)s
+"""
+# What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found.
+_FEATURES = """
+SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance
+FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
+WHERE m.id = ANY(%(ids)s) AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
+  AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s)
+"""
 _BUMP = """
 UPDATE memories_memory SET last_accessed_at = %s WHERE id IN (
     SELECT id FROM memories_memory WHERE id = ANY(%s) AND deleted_at IS NULL FOR UPDATE SKIP LOCKED)
@@ -67,6 +81,9 @@ class Recall:
     items: list[Recalled] = field(default_factory=list)
     ranking: str = "hybrid"
     degraded: str = ""  # why recall fell back to words, empty when it did not
+
+
+Scored = tuple[int, dict[str, float]]  # a memory's key and the parts of its score
 
 
 def recall(
@@ -95,14 +112,15 @@ def recall(
         return Recall(ranking=ranking)
     now = now or timezone.now()
     if threshold is None and ranking == "semantic":
-        threshold = settings.RECALL_THRESHOLD
-    search = _Search(query, workspace, user, now, depth=max(CANDIDATES, offset + min(limit, MAX_LIMIT)))
-    items, degraded = search.ranked(ranking)
+        threshold = SEMANTIC_THRESHOLD
+    limit = min(limit, MAX_LIMIT)
+    search = _Search(query, workspace, user, now, depth=max(CANDIDATES, offset + limit))
+    scored, degraded = search.ranked(ranking)
     if threshold is not None and (
         ranking == "hybrid" or not degraded
     ):  # a cosine's threshold says nothing of words
-        items = [item for item in items if item.score >= threshold]
-    items = items[offset : offset + min(limit, MAX_LIMIT)]
+        scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
+    items = search.load(scored[offset : offset + limit])
     _bump([item.memory.pk for item in items], now)
     return Recall(items, ranking, degraded)
 
@@ -121,85 +139,128 @@ class _Search:
             "at": words.at(places),
         }
 
-    def ranked(self, ranking: str) -> tuple[list[Recalled], str]:
+    def ranked(self, ranking: str) -> tuple[list[Scored], str]:
+        """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
         if ranking == "lexical":
             return self._lexical(), ""
+        question = read_question(self.query, self.now)
         try:
-            embedded = self._embed()
+            embedded = self._embed(question if ranking == "hybrid" else None)
             if embedded is None:
-                return self._fused(
-                    {}
-                ) if ranking == "hybrid" else self._lexical(), "no embedder is configured"
-            cosines = self._cosines(_LONGTERM if ranking == "longterm" else _NEAREST, *embedded)
+                return self._without_vectors(ranking, question), "no embedder is configured"
+            with transaction.atomic():
+                if ranking == "hybrid":
+                    return self._hybrid(question, embedded), ""
+                return (self._longterm if ranking == "longterm" else self._semantic)(embedded), ""
         except EmbedderError as error:
             logger.warning("Recall fell back to words: %s", error.code)
-            return self._fused({}) if ranking == "hybrid" else self._lexical(), "the embedder did not answer"
+            return self._without_vectors(ranking, question), "the embedder did not answer"
         except DatabaseError:
             logger.exception("Vector search failed; recall fell back to words")
-            return self._fused({}) if ranking == "hybrid" else self._lexical(), "the vector search failed"
-        if ranking == "semantic":
-            return self._by_cosine(cosines), ""
-        if ranking == "longterm":
-            return self._longterm(cosines), ""
-        return self._fused(cosines), ""
+            return self._without_vectors(ranking, question), "the vector search failed"
 
-    def _embed(self) -> tuple[str, Vectors] | None:
+    def load(self, scored: list[Scored]) -> list[Recalled]:
+        """The memories themselves, in this order; once more only rows the asker may see."""
+        rows = Memory.objects.recallable_in(self.workspace, self.user).live(self.now).listed()
+        loaded = rows.defer("search", "source_excerpt").in_bulk([pk for pk, _ in scored])
+        return [Recalled(loaded[pk], sum(parts.values()), parts) for pk, parts in scored if pk in loaded]
+
+    def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
+        """The embedder's name and the query's vector: for a question, the mean of it and of its gist."""
         embedder = get_embedder()
-        return (embedder.name, embedder.embed([self.query])[0]) if embedder else None
+        if embedder is None:
+            return None
+        if question is None or question.gist == question.text:
+            return embedder.name, embedder.embed([self.query])[0]
+        whole, gist = embedder.embed([question.text, question.gist])
+        mean = whole + gist
+        length = float(np.linalg.norm(mean))
+        return embedder.name, mean / length if length > 1e-6 else whole
 
-    def _cosines(self, sql: str, model: str, vector: Vectors) -> dict[int, float]:
-        params = {**self.params, "model": model, "dimension": len(vector), "limit": self.depth}
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(sql, {**params, "vector": HalfVector(vector).to_text()})
+    def _rows(self, sql: str, embedded: tuple[str, Vectors], **params: Any) -> dict[int, float]:
+        model, vector = embedded
+        text = HalfVector(vector).to_text()
+        given = {**self.params, "model": model, "dimension": len(vector), "limit": self.depth, "vector": text}
+        with connection.cursor() as cursor:
+            cursor.execute(sql, {**given, **params})
             return {row[0]: float(row[1]) for row in cursor.fetchall()}
 
-    def _load(self, ids: list[int]) -> dict[int, Memory]:
-        """Only rows the asker may see, live and not expired, whatever the arms found."""
-        rows = Memory.objects.recallable_in(self.workspace, self.user).live(self.now).listed()
-        return rows.defer("search", "source_excerpt").in_bulk(ids)
+    def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
+        cosines = self._rows(_NEAREST, embedded)
+        covered = words.bm25(self.query, self.params, self.depth)
+        if missing := [pk for pk in covered if pk not in cosines]:
+            cosines |= self._rows(_COSINES, embedded, ids=missing)
+        return self._fused(question, cosines, covered)
 
-    def _fused(self, cosines: dict[int, float]) -> list[Recalled]:
-        matched = words.match_words(self.query, self.params, self.depth)
-        if not cosines and not matched:
+    def _without_vectors(self, ranking: str, question: Question) -> list[Scored]:
+        """Words alone; parts of words where there are none."""
+        if ranking != "hybrid":
             return self._lexical()
-        ids = list({*cosines, *(pk for pk, _ in matched)})
-        covered = words.coverage(self.query, ids)
-        items = []
-        for pk, memory in self._load(ids).items():
-            recent = recency(memory.created_at, memory.last_accessed_at, self.now)
-            items.append(
-                _scored(
-                    memory, hybrid_parts(cosines.get(pk), covered.get(pk, 0.0), recent, memory.importance)
-                )
+        covered = words.bm25(self.query, self.params, self.depth)
+        return self._fused(question, {}, covered) if covered else self._lexical()
+
+    def _fused(
+        self, question: Question, cosines: dict[int, float], covered: dict[int, float]
+    ) -> list[Scored]:
+        with connection.cursor() as cursor:
+            cursor.execute(_FEATURES, {**self.params, "ids": list({*cosines, *covered})})
+            rows = cursor.fetchall()
+        subjects = {pk: subject(content, author) for pk, content, author, _, _ in rows}
+        named = question.names & set(subjects.values())
+        about = next(iter(named)) if len(named) == 1 else ""
+        if not about and question.about_self and not question.names:
+            about = self.user.get_username().lower()
+        scored = []
+        for pk, content, _, created_at, importance in rows:
+            parts = hybrid_parts(
+                cosines.get(pk),
+                covered.get(pk, 0.0),
+                date=question.dates is not None and question.dates.match(created_at),
+                when=question.asks_when and mentions_time(content),
+                person=bool(about) and subjects[pk] == about,
+                recent=recency(created_at, None, self.now),
+                importance=importance,
             )
-        return _best_first(items)
+            scored.append((pk, parts))
+        return _best_first(scored)
 
-    def _by_cosine(self, cosines: dict[int, float]) -> list[Recalled]:
-        loaded = self._load(list(cosines))
-        return _best_first([_scored(memory, {"meaning": cosines[pk]}) for pk, memory in loaded.items()])
+    def _semantic(self, embedded: tuple[str, Vectors]) -> list[Scored]:
+        found = self._visible(self._rows(_NEAREST, embedded))
+        return _best_first([(pk, {"meaning": cosine}) for pk, (cosine, _, _, _) in found.items()])
 
-    def _longterm(self, cosines: dict[int, float]) -> list[Recalled]:
-        items = []
-        for pk, memory in self._load(list(cosines)).items():
-            recent = recency(memory.created_at, memory.last_accessed_at, self.now)
-            items.append(_scored(memory, longterm_parts(cosines[pk], recent, memory.importance)))
-        return _best_first(items)
+    def _longterm(self, embedded: tuple[str, Vectors]) -> list[Scored]:
+        found = self._visible(self._rows(_LONGTERM, embedded))
+        return _best_first(
+            [
+                (pk, longterm_parts(cosine, recency(created_at, accessed_at, self.now), importance))
+                for pk, (cosine, created_at, accessed_at, importance) in found.items()
+            ]
+        )
 
-    def _lexical(self) -> list[Recalled]:
+    def _visible(
+        self, cosines: dict[int, float]
+    ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
+        """What of these is live and the asker's to see, with cosine, both dates and importance."""
+        rows = (
+            Memory.objects.recallable_in(self.workspace, self.user)
+            .live(self.now)
+            .filter(pk__in=list(cosines))
+        )
+        columns = rows.values_list("pk", "created_at", "last_accessed_at", "importance")
+        return {
+            pk: (cosines[pk], created, accessed, importance) for pk, created, accessed, importance in columns
+        }
+
+    def _lexical(self) -> list[Scored]:
         """Full text, then parts of words where it finds nothing; in the order Postgres gave."""
         matched = words.match_words(self.query, self.params, self.depth) or words.match_contains(
             self.query, self.params, self.depth
         )
-        loaded = self._load([pk for pk, _ in matched])
-        return [_scored(loaded[pk], {"words": rank}) for pk, rank in matched if pk in loaded]
+        return [(pk, {"words": rank}) for pk, rank in matched]
 
 
-def _scored(memory: Memory, parts: dict[str, float]) -> Recalled:
-    return Recalled(memory, sum(parts.values()), parts)
-
-
-def _best_first(items: list[Recalled]) -> list[Recalled]:
-    return sorted(items, key=lambda item: (-item.score, -item.memory.pk))
+def _best_first(scored: list[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda item: (-sum(item[1].values()), -item[0]))
 
 
 def _bump(ids: list[int], now: datetime) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
 
 from memories.duplicates import may_merge
-from memories.models import Memory
-from memoryhub.llm.base import Vectors
+from memories.embedding import Embedded
+from memories.models import Memory, MemoryEmbedding
 
+CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
-POSSIBLE_UPDATE = (
-    0.85  # cosine from which two statements are about the same thing (RECALL.md: near-duplicates)
-)
+POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,31 @@ class Similar:
 
 
 def find_similar(
-    content: str, vector: Vectors, model: str, rows: QuerySet[Memory], *, threshold: float
+    content: str, embedded: Embedded, place: int, rows: QuerySet[Memory], *, threshold: float
 ) -> Similar:
-    """Look among ``rows`` at the nearest by cosine. At or above ``threshold`` and merged by the guard: a duplicate.
+    """Look among ``rows`` of ``place`` at the nearest by cosine of the statements alone.
 
-    Near, but with another number, date, name or negation: a possible update, however close the vectors are.
+    At or above ``threshold`` and merged by the guard: a duplicate. Near, but with another number, date, name or
+    negation: a possible update, however close the vectors are.
     """
-    nearest = (
-        rows.filter(embeddings__model=model, embeddings__dimension=len(vector), embeddings__live=True)
-        .annotate(distance=CosineDistance("embeddings__embedding", HalfVector(vector)))
-        .order_by("distance")[:NEAREST]
+    vector = HalfVector(embedded.statement)
+    vectors = MemoryEmbedding.objects.filter(
+        place=place, live=True, model=embedded.model, dimension=vector.dimensions()
     )
+    near = vectors.order_by(CosineDistance("embedding", vector)).values("pk")[:CANDIDATES]
+    distance = CosineDistance(Coalesce("statement", "embedding"), vector)
+    nearest = list(
+        MemoryEmbedding.objects.filter(pk__in=list(near.values_list("pk", flat=True)))
+        .annotate(distance=distance)
+        .order_by("distance")
+        .values_list("memory_id", "distance")[:NEAREST]
+    )
+    memories = rows.in_bulk([pk for pk, _ in nearest])
     possible_update = None
-    for memory in nearest:
-        cosine = 1 - memory.distance
+    for pk, apart in nearest:
+        memory, cosine = memories.get(pk), 1 - apart
+        if memory is None or cosine < min(threshold, POSSIBLE_UPDATE):
+            continue
         mergeable = may_merge(memory.content, content)
         if cosine >= threshold and mergeable:
             return Similar(duplicate=memory)

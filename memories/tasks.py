@@ -24,12 +24,12 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
     done = 0
     for start in range(0, len(pending), embedding.BATCH):
         batch = pending[start : start + embedding.BATCH]
-        embedded = embedding.embed_or_none([memory.content for memory in batch])
+        embedded = embedding.embed_texts([(memory.content, memory.source_excerpt) for memory in batch])
         if embedded is None:
             Memory.objects.filter(pk__in=[m.pk for m in batch]).update(embedding_failed_at=timezone.now())
             continue
-        for memory, vector in zip(batch, embedded[1], strict=True):
-            gate.store_late_vector(memory, embedded[0], vector, now=timezone.now())
+        for memory, vectors in zip(batch, embedded, strict=True):
+            gate.store_late_vector(memory, vectors, now=timezone.now())
             done += 1
     return done
 

@@ -1,7 +1,9 @@
-"""The words side of recall: Postgres full text, with the memory's place as a lexeme of every row.
+"""The words side of recall: Postgres lexemes, kept per place, and BM25 over them.
 
-A GIN index over the text alone grows with the whole table; with the place in it a query touches the rows of its own
-places only (docs/decisions/0003). No text can forge that lexeme: the parser splits at the colon.
+Two indexes of the same words. ``Memory.search`` is a tsvector of the memory's own text with its place as a lexeme, for
+full-text search (the ``lexical`` ranking, panel, admin): a GIN index over the text alone would grow with the whole
+table. No text can forge that lexeme: the parser splits at the colon. ``MemoryWord`` holds a row for each lexeme of a
+memory, its excerpt's and its date's included, with its BM25 weight (docs/decisions/0008).
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from typing import Any
 from django.db import connection
 
 CONFIG = "english"
+# BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
+K1, B, TYPICAL_LENGTH = 1.2, 0.3, 60.0
+COUNTED_AT_MOST = 20_001  # of a place's memories: beyond, the idf hardly moves
 
 _INDEX = f"""
 UPDATE memories_memory SET search =
@@ -19,6 +24,42 @@ UPDATE memories_memory SET search =
     || array_to_tsvector(ARRAY['at:' || coalesce(-owner_id, workspace_id)])
 WHERE id = ANY(%s)
 """  # noqa: S608  constants only
+_INDEX_WORDS = f"""
+INSERT INTO memories_memoryword (place, lexeme, memory_id, weight)
+SELECT coalesce(-m.owner_id, m.workspace_id), w.lexeme, m.id,
+       w.count * {1 + K1} / (w.count + {K1} * ({1 - B} + {B} * w.length / {TYPICAL_LENGTH}))
+FROM memories_memory m,
+     LATERAL (SELECT lexeme, count, sum(count) OVER () AS length FROM memories_counted_words(m)) w
+WHERE m.id = ANY(%s) AND m.deleted_at IS NULL
+ON CONFLICT (place, lexeme, memory_id) DO UPDATE SET weight = excluded.weight
+"""  # noqa: S608
+_UNINDEX_WORDS = """
+DELETE FROM memories_memoryword w USING memories_memory m
+WHERE m.id = ANY(%s) AND w.place = coalesce(-m.owner_id, m.workspace_id) AND w.memory_id = m.id
+  AND w.lexeme IN (SELECT lexeme FROM memories_counted_words(m))
+"""
+
+# Sum of idf * weight over the query's lexemes, those that stand in more than half of the memories left out; and what
+# the sum would be for a memory that says nothing else: by that it becomes a share from 0 to about 1.
+_BM25 = """
+WITH n AS (
+    SELECT greatest(count(*), 1)::float8 AS memories FROM (
+        SELECT 1 FROM memories_memory
+        WHERE deleted_at IS NULL AND (workspace_id = %(workspace)s OR owner_id = %(user)s)
+        LIMIT %(counted)s) counted
+), found AS (
+    SELECT q.lexeme, count(w.memory_id)::float8 AS df
+    FROM unnest(%(lexemes)s::text[]) q(lexeme)
+    LEFT JOIN memories_memoryword w ON w.place = ANY(%(places)s) AND w.lexeme = q.lexeme
+    GROUP BY q.lexeme
+), terms AS (
+    SELECT lexeme, df, ln(1 + (greatest(memories, df) - df + 0.5) / (df + 0.5)) AS idf FROM found, n
+    WHERE df <= greatest(3, memories / 2)
+)
+SELECT w.memory_id, sum(t.idf * w.weight) / (SELECT sum(idf) FROM terms) AS score
+FROM terms t JOIN memories_memoryword w ON w.place = ANY(%(places)s) AND w.lexeme = t.lexeme
+GROUP BY w.memory_id ORDER BY score DESC, w.memory_id DESC LIMIT %(limit)s
+"""
 
 # Any of the query's words in any of the places. plainto_tsquery makes every input safe.
 _MATCH = f"""
@@ -32,16 +73,6 @@ WHERE q.words <> ''::tsquery
 ORDER BY rank DESC, m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s
 """  # noqa: S608
-
-_COVERAGE = f"""
-SELECT m.id,
-       (SELECT count(*) FROM unnest(q.lexemes) l WHERE l = ANY(tsvector_to_array(m.search)))::float8
-       / greatest(cardinality(q.lexemes), 1)
-FROM memories_memory m,
-     (SELECT tsvector_to_array(to_tsvector('{CONFIG}', %(query)s)) AS lexemes) q
-WHERE m.id = ANY(%(ids)s)
-"""  # noqa: S608
-
 _CONTAINS = """
 SELECT m.id, 0.0 AS rank
 FROM memories_memory m
@@ -54,15 +85,42 @@ LIMIT %(limit)s
 
 
 def index_words(memory_ids: Sequence[int]) -> None:
-    """Refresh the word index of these memories; part of every write that changes their text."""
+    """Index the words of these memories; part of every write that changes their text or brings them back."""
     with connection.cursor() as cursor:
         cursor.execute(_INDEX, [list(memory_ids)])
+        cursor.execute(_INDEX_WORDS, [list(memory_ids)])
+
+
+def unindex_words(memory_ids: Sequence[int]) -> None:
+    """Take the words of these memories out: before their text changes, and when they are deleted."""
+    with connection.cursor() as cursor:
+        cursor.execute(_UNINDEX_WORDS, [list(memory_ids)])
+
+
+def lexemes(query: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT tsvector_to_array(to_tsvector('{CONFIG}', %s))", [query])
+        return list(cursor.fetchone()[0])
+
+
+def bm25(query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
+    """By memory id how much of the query's weight in words it carries, 0 to about 1; the best ``limit``.
+
+    BM25 divided by the sum of the query's idf, so that scores of different queries compare. ``params``: workspace,
+    user and places.
+    """
+    wanted = lexemes(query)
+    if not wanted:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_BM25, {**params, "lexemes": wanted, "limit": limit, "counted": COUNTED_AT_MOST})
+        return {row[0]: min(1.0, float(row[1])) for row in cursor.fetchall()}
 
 
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
     """(memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
 
-    ``params``: workspace and user keys, ``now``, and ``at`` (see ``at``).
+    ``params``: ``now`` and ``at`` (see ``at``).
     """
     with connection.cursor() as cursor:
         cursor.execute(_MATCH, {**params, "query": query, "limit": limit})
@@ -75,13 +133,6 @@ def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple
     with connection.cursor() as cursor:
         cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})
         return [(row[0], 0.0) for row in cursor.fetchall()]
-
-
-def coverage(query: str, memory_ids: Sequence[int]) -> dict[int, float]:
-    """What share (0..1) of the query's lexemes each memory contains."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COVERAGE, {"query": query, "ids": list(memory_ids)})
-        return {row[0]: float(row[1]) for row in cursor.fetchall()}
 
 
 def at(places: Sequence[int]) -> str:

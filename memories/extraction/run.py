@@ -13,7 +13,7 @@ from django_q.tasks import async_task
 from memories import gate
 from memories.consent import vetoed
 from memories.drafts import Draft, cut_at_word
-from memories.embedding import embed_or_none
+from memories.embedding import embed_texts
 from memories.extraction.candidates import Candidate
 from memories.extraction.model import extract_with_model, synthesize
 from memories.extraction.rules import extract_with_rules
@@ -148,16 +148,14 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
             cleaned.append(draft.cleaned())
         except (SecretRefused, Invalid):
             refused += 1
-    embedded = embed_or_none([draft.content for draft in cleaned])
+    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned])
     with transaction.atomic():
         row = Extraction.objects.select_for_update().get(pk=extraction.pk)
         if row.status != ExtractionStatus.PENDING:
             return "another worker was first"
         saved = [
-            gate.save_embedded(
-                draft, (embedded[0], embedded[1][i : i + 1]) if embedded else None, by=None, now=now
-            )
-            for i, draft in enumerate(cleaned)
+            gate.save_embedded(draft, embedded[number] if embedded else None, by=None, now=now)
+            for number, draft in enumerate(cleaned)
         ]
         stored = [result.memory for result in saved if result.created]
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now

@@ -12,7 +12,9 @@ class MemoryEmbedding(models.Model):
     """One memory's vector by one model. Two models live side by side while one replaces the other.
 
     ``place`` and ``live`` repeat what the memory says, so that a scan needs no join; the gate keeps them equal.
-    ``embedding`` pins no dimension.
+    ``embedding`` pins no dimension; it is what recall compares: the statement's vector, averaged with that of the
+    messages it came from where it has an excerpt. Then ``statement`` keeps the vector of the text alone, stored out
+    of line, for near-duplicates.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="embeddings")
@@ -21,6 +23,7 @@ class MemoryEmbedding(models.Model):
     dimension = models.PositiveIntegerField()
     live = models.BooleanField(default=True)
     embedding = HalfVectorField()
+    statement = HalfVectorField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["memory", "model"], name="one_vector_a_model")]

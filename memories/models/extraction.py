@@ -29,7 +29,9 @@ class Extraction(models.Model):
     message_id = models.CharField(max_length=32, help_text="The answer that ended the turn.")
     source_type = models.CharField(max_length=50)
     extractor = models.CharField(max_length=20, blank=True)
-    status = models.CharField(max_length=10, choices=ExtractionStatus.choices, default=ExtractionStatus.PENDING)
+    status = models.CharField(
+        max_length=10, choices=ExtractionStatus.choices, default=ExtractionStatus.PENDING
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField()
     error = models.CharField(max_length=500, blank=True)
@@ -43,7 +45,9 @@ class Extraction(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        constraints = [models.UniqueConstraint(fields=["message_id", "source_type"], name="one_extraction_a_turn")]
+        constraints = [
+            models.UniqueConstraint(fields=["message_id", "source_type"], name="one_extraction_a_turn")
+        ]
         indexes = [
             models.Index(fields=["next_attempt_at"], name="extraction_due", condition=Q(status="pending")),
             models.Index(fields=["-id"], name="extraction_failed", condition=Q(status="failed")),

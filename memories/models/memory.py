@@ -48,9 +48,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def visible_to(self, user: User) -> MemoryQuerySet:
         """What this person's memberships allow: shared rows of their workspaces and their own personal ones."""
-        return self.filter(workspace__memberships__user=user).filter(
-            Q(scope=Scope.WORKSPACE) | Q(owner=user)
-        )
+        return self.filter(workspace__memberships__user=user).filter(Q(scope=Scope.WORKSPACE) | Q(owner=user))
 
     def recallable_in(self, workspace: Workspace, user: User) -> MemoryQuerySet:
         """What belongs to a conversation of this person in this workspace, their personal memories included."""
@@ -87,7 +85,9 @@ class Memory(models.Model):
     importance = models.FloatField(default=0.5, validators=[MinValueValidator(0), MaxValueValidator(1)])
     pinned = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)
-    author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="memories")
+    author = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, blank=True, related_name="memories"
+    )
     source_type = models.CharField(max_length=50, default=SourceType.USER)
     # Public ids, not foreign keys: they outlive the chat, and memories know nothing of chats.
     source_chat_id = models.CharField(max_length=32, blank=True, default="")
@@ -102,8 +102,12 @@ class Memory(models.Model):
         related_name="may_be_replaced_by",
         help_text="An older memory that says nearly the same with another value.",
     )
-    content_hash = models.CharField(max_length=64, editable=False)  # of the normalised content: equal saves meet here
-    search = SearchVectorField(editable=False, null=True)  # words, with the place as a lexeme; see memories.words
+    content_hash = models.CharField(
+        max_length=64, editable=False
+    )  # of the normalised content: equal saves meet here
+    search = SearchVectorField(
+        editable=False, null=True
+    )  # words, with the place as a lexeme; see memories.words
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
     updated_at = models.DateTimeField(default=timezone.now)
@@ -116,10 +120,16 @@ class Memory(models.Model):
         verbose_name_plural = "memories"
         ordering = ["-created_at", "-id"]
         indexes = [
-            models.Index(fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)),
-            models.Index(fields=["workspace", "content_hash"], name="memory_equal", condition=Q(deleted_at=None)),
+            models.Index(
+                fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)
+            ),
+            models.Index(
+                fields=["workspace", "content_hash"], name="memory_equal", condition=Q(deleted_at=None)
+            ),
             models.Index(fields=["source_chat_id"], name="memory_chat", condition=~Q(source_chat_id="")),
-            models.Index(fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")),
+            models.Index(
+                fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
+            ),
             GinIndex(fields=["search"], name="memory_words"),
             # The admin's lists over everything: few rows each, found without a look at the others.
             models.Index(
@@ -134,7 +144,9 @@ class Memory(models.Model):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"),
+            models.CheckConstraint(
+                condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"
+            ),
             models.CheckConstraint(
                 condition=Q(scope=Scope.WORKSPACE, owner=None) | Q(scope=Scope.USER, owner__isnull=False),
                 name="personal_memories_have_an_owner",

@@ -14,7 +14,9 @@ class Receipt(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     ranking = models.CharField(max_length=20)
     threshold = models.FloatField()
-    degraded = models.CharField(max_length=200, blank=True, help_text="Why recall fell back to words, if it did.")
+    degraded = models.CharField(
+        max_length=200, blank=True, help_text="Why recall fell back to words, if it did."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -32,7 +34,9 @@ class ReceiptItem(models.Model):
     content = models.TextField()
     used = models.BooleanField()
     reason = models.CharField(max_length=100, blank=True)
-    not_relevant = models.BooleanField(default=False, help_text="A person said it had nothing to do with the question.")
+    not_relevant = models.BooleanField(
+        default=False, help_text="A person said it had nothing to do with the question."
+    )
 
     class Meta:
         ordering = ["position"]
