@@ -8,10 +8,12 @@ from django.utils import timezone
 
 from chat.actions import close_abandoned
 from chat.models import Chat, Message, MessageStatus
+from memoryhub.jobs import job
 
 TEMPORARY_KEPT = timedelta(hours=24)
 
 
+@job
 def sweep() -> str:
     """Every minute: close answers whose process is gone, and drop temporary chats a day after their last message."""
     now = timezone.now()

@@ -9,12 +9,14 @@ from django.utils import timezone
 from memories import embedding, eviction, gate
 from memories.extraction import run
 from memories.models import Memory
+from memoryhub.jobs import job
 from memoryhub.llm.registry import get_embedder
 from workspaces.models import User
 
 SWEEP = 500  # rows one sweep takes up
 
 
+@job
 def embed_memories(*, memory_ids: Sequence[int]) -> int:
     """Give these live memories vectors of the current model; how many got one. A failure is tried again by sweeps."""
     if get_embedder() is None:
@@ -34,20 +36,24 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
     return done
 
 
+@job
 def evict(*, workspace_id: int, owner_id: int | None) -> int:
     return eviction.evict(workspace_id, owner_id, now=timezone.now())
 
 
+@job
 def extract_turn(*, extraction_id: int) -> str:
     return run.extract(extraction_id, now=timezone.now())
 
 
+@job
 def rerun_extraction(*, memory_id: int, by_id: int | None) -> str:
     memory = Memory.objects.filter(pk=memory_id, deleted_at=None).first()
     by = User.objects.filter(pk=by_id).first() if by_id else None
     return run.refresh(memory, by=by, now=timezone.now()) if memory else "the memory is gone"
 
 
+@job
 def sweep() -> str:
     """Every minute: take up what no job is doing. The queue only hurries work; the tables know what is left."""
     extracted = run.sweep(now=timezone.now())

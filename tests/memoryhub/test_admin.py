@@ -23,7 +23,8 @@ from workspaces.models import User, Workspace
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, Chat, Message, Memory, Extraction, Receipt]
-NOT_ADDED_HERE = {Chat, Message, Extraction, Receipt, Success, Failure, OrmQ}
+QUEUE = [Success, Failure, OrmQ, Schedule]
+NOT_ADDED_HERE = {Chat, Message, Extraction, Receipt, *QUEUE}
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
 HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
 
@@ -229,6 +230,40 @@ def test_queue_pages_show_waiting_failed_and_done_jobs(superuser: User) -> None:
         for row in model.objects.all():
             assert client.get(url(model, "change", row.pk)).status_code == 200
     assert SignedPackage.loads(OrmQ.objects.order_by("pk")[0].payload)["name"] == "embed memories"
+
+
+def test_nobody_types_a_function_into_the_queue(superuser: User) -> None:
+    """A schedule runs any function by its name: who could write one would own the machine."""
+    sweep = Schedule.objects.create(name="sweep", func="memories.tasks.sweep")
+    client, now = signed_in(superuser), timezone.now()
+    failed = Failure.objects.create(
+        id="f" * 32, name="sweep", func="x.y", started=now, stopped=now, success=False
+    )
+    queued = OrmQ.objects.create(key="memoryhub", payload="not signed", lock=now)
+    for row in (sweep, failed, queued):
+        assert client.post(url(type(row), "add"), {"func": "os.system"}).status_code == 403
+        assert client.post(url(type(row), "change", row.pk), {"func": "os.system"}).status_code == 403
+    sweep.refresh_from_db()
+    assert sweep.func == "memories.tasks.sweep"
+
+
+def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, looker: User) -> None:
+    now = timezone.now()
+    failed = Failure.objects.create(
+        id="f" * 32,
+        name="make room",
+        func="memories.tasks.evict",
+        kwargs={"workspace_id": 1, "owner_id": None},
+        started=now,
+        stopped=now,
+        success=False,
+    )
+    chosen = {"action": "run_again", "_selected_action": [failed.pk]}
+    signed_in(looker).post(url(Failure, "changelist"), chosen)
+    assert Failure.objects.exists()
+    signed_in(superuser).post(url(Failure, "changelist"), chosen)
+    assert not Failure.objects.exists()
+    assert OrmQ.objects.get().func() == "memories.tasks.evict"
 
 
 def test_counts_are_exact_below_the_bound_and_estimated_above(monkeypatch: pytest.MonkeyPatch) -> None:
