@@ -23,14 +23,25 @@ function setColumn(column, open) {
   } else if (open) {
     returnFocusTo = document.activeElement;
     root.dataset.sheet = column;
-    document.getElementById(column)?.querySelector("button, a, input")?.focus();
+    focusSheet();
   } else {
     delete root.dataset.sheet;
+    show(); // what the focus goes back to was inert until now
     if (returnFocusTo?.isConnected) returnFocusTo.focus();
     returnFocusTo = null;
   }
   show();
 }
+
+// What a sheet holds may come a little later: the focus goes in then.
+function focusSheet() {
+  const sheet = document.getElementById(root.dataset.sheet);
+  if (sheet && !sheet.contains(document.activeElement)) sheet.querySelector("button, a, input")?.focus();
+}
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.elt.id === root.dataset.sheet) focusSheet();
+});
 
 // While a sheet is open the rest of the page takes neither focus nor clicks.
 function show() {
@@ -125,10 +136,16 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();
 });
 
-// The panel may not be redrawn under somebody's hands.
+// The panel may not be redrawn under somebody's hands, also not by an answer to what was asked before.
+const inHand = (region) => region.id === "memory-region" && region.querySelector("[data-editing], [data-history], .forgotten");
+
 document.addEventListener("htmx:beforeRequest", (event) => {
-  const region = event.detail.elt;
-  if (region.id === "memory-region" && region.querySelector("[data-editing], [data-history], .forgotten")) event.preventDefault();
+  if (inHand(event.detail.elt)) event.preventDefault();
+});
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const asked = event.detail.requestConfig.elt;
+  if (asked === event.detail.target && inHand(asked)) event.detail.shouldSwap = false;
 });
 
 // On a phone following a link in the rail closes it at once instead of with the next page.

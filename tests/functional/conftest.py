@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx2 as http
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.stack import PASSWORD, ROOT, free_port
 
@@ -28,6 +28,7 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
+SLOW = 60_000  # milliseconds that an answer of the local model may take
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
@@ -40,21 +41,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="no Chromium found: apt-get install chromium"))
 
 
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`manage.py up` in an empty data folder; gives its address."""
+@pytest.fixture(scope="package")
+def hub_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a hub with an empty data folder, for `manage.py up` and for commands beside it."""
     folder: Path = tmp_path_factory.mktemp("hub")
     folder.chmod(0o755)
-    port = free_port()
     env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     env.pop("DATABASE_URL", None)
-    env |= {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(port)}
-    log = folder / "up.log"
+    return env | {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(free_port())}
+
+
+@pytest.fixture(scope="package")
+def hub(hub_env: dict[str, str]) -> Iterator[str]:
+    """`manage.py up`, one for all browser tests; gives its address. Every test brings its own people."""
+    log = Path(hub_env["MEMORYHUB_DATA_DIR"]) / "up.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=output, stderr=output
+            [sys.executable, "manage.py", "up"], cwd=ROOT, env=hub_env, stdout=output, stderr=output
         )
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{hub_env['MEMORYHUB_PORT']}"
     try:
         deadline = time.monotonic() + 120
         while True:
@@ -74,7 +79,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
@@ -115,6 +120,20 @@ def sign_up(page: Page, username: str) -> None:
     page.locator("input[name=password2]").fill(PASSWORD)
     page.locator("form button[type=submit]").first.click()
     page.wait_for_url(re.compile(r"/(workspaces|chats)/"))
+
+
+def sign_in(page: Page, username: str) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_label("Username").fill(username)
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.locator("form button[type=submit]").first.click()
+    page.wait_for_url(re.compile(r"/(workspaces|chats)/"))
+
+
+def finished(answer: Locator) -> None:
+    """The answer is whole. The model has one or two cores to itself at best."""
+    expect(answer).not_to_have_attribute("aria-busy", "true", timeout=SLOW)
+    expect(answer.locator(".prose")).not_to_be_empty()
 
 
 def shoot(page: Page, name: str) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.functional.conftest import shoot, sign_up
+from tests.functional.conftest import SLOW, finished, shoot, sign_up
 
 SAID = "My project deadline is March 15 and I am vegetarian"
-SLOW = 60_000  # milliseconds: the model has one or two cores to itself at best
 
 pytestmark = pytest.mark.local_model
 
@@ -24,11 +23,6 @@ def send(page: Page, text: str) -> Locator:
     answer = page.locator(".message--assistant").nth(before)
     expect(answer).to_be_visible()
     return answer
-
-
-def finished(answer: Locator) -> None:
-    expect(answer).not_to_have_attribute("aria-busy", "true", timeout=SLOW)
-    expect(answer.locator(".prose")).not_to_be_empty()
 
 
 def open_panel(page: Page) -> Locator:

@@ -1,0 +1,97 @@
+"""No page has a serious fault that axe can find, at both widths and in both colour schemes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import SIZES, finished, shoot, sign_in
+from tests.stack import PASSWORD, ROOT
+
+BEFORE_SIGNING_IN = ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/", "/nowhere/"]
+SIGNED_IN = [
+    "/workspaces/",
+    "/profile/",
+    "/accounts/password/change/",
+    "/accounts/logout/",
+    "/chats/nowhere/",
+]
+GRAVE = {"serious", "critical"}
+
+pytestmark = pytest.mark.local_model
+
+
+@pytest.fixture(scope="module")
+def demo(hub: str, hub_env: dict[str, str]) -> str:
+    """A person with chats and memories."""
+    seed = [sys.executable, "manage.py", "seed_demo", "--username", "axel", "--password", PASSWORD]
+    done = subprocess.run(seed, cwd=ROOT, env=hub_env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return "axel"
+
+
+def faults(page: Page) -> list[str]:
+    """What axe calls serious or critical, each with the page and the first element."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{page.url} {fault['id']}: {fault['nodes'][0]['html']} {fault['nodes'][0].get('failureSummary', '')}"
+        for fault in found
+        if fault["impact"] in GRAVE
+    ]
+
+
+def open_sheet(page: Page, name: str, column: str) -> None:
+    if not page.locator(column).is_visible():
+        page.get_by_role("button", name=name).first.click()
+    expect(page.locator(column)).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_no_page_has_a_serious_fault(
+    open_page: Callable[..., Page], demo: str, size: str, scheme: str
+) -> None:
+    page = open_page(size, scheme)
+    page.emulate_media(reduced_motion="reduce")  # no colour is looked at while it fades
+    found = []
+    for address in BEFORE_SIGNING_IN:
+        page.goto(address)
+        found += faults(page)
+    sign_in(page, demo)
+    found += faults(page)
+    for address in SIGNED_IN:
+        page.goto(address)
+        found += faults(page)
+    page.goto("/workspaces/")
+    for link in page.locator("main a[href$='/settings/']").all()[:1]:
+        page.goto(link.get_attribute("href") or "")
+        found += faults(page)
+
+    page.goto("/")
+    page.get_by_role("textbox", name="Message", exact=True).fill("What do I eat for dinner on Wednesday?")
+    page.keyboard.press("Enter")
+    answer = page.locator(".message--assistant").first
+    finished(answer)
+    answer.locator("details.receipt summary").first.click()
+    expect(answer.locator(".receipt__item").first).to_be_visible()
+    found += faults(page)
+    shoot(page, f"axe-receipt-{size}-{scheme}")
+
+    open_sheet(page, "Memory panel", "#panel")
+    card = page.locator("#panel [data-memory]").first
+    card.hover()
+    found += faults(page)
+    card.get_by_role("button", name="History").click()
+    page.locator("#panel").get_by_role("button", name="Add").click()
+    other = page.locator("#panel [data-memory]").nth(1)
+    other.hover()
+    other.get_by_role("button", name="Edit").click()
+    expect(page.locator("[data-editing]").first).to_be_visible()
+    found += faults(page)
+    shoot(page, f"axe-panel-{size}-{scheme}")
+    assert found == []

@@ -1,0 +1,122 @@
+"""Everything of the first minutes without a mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import finished, sign_up
+
+NAME = """() => {
+  const element = document.activeElement;
+  return (element.getAttribute("aria-label") || element.innerText || element.name || "").trim();
+}"""
+RING = """() => {
+  const element = document.activeElement;
+  const around = [element, element.closest(".composer"), element.closest(".search"), element.closest("label")];
+  return around.some((candidate) => {
+    if (!candidate) return false;
+    const style = getComputedStyle(candidate);
+    return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
+  });
+}"""
+
+pytestmark = pytest.mark.local_model
+
+
+def tabbed(page: Page, at_most: int) -> list[str]:
+    """The names of what Tab reaches after the first control, which has the focus. Each shows that it has it."""
+    names = []
+    for _ in range(at_most):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        names.append(page.evaluate(NAME))
+        assert page.evaluate(RING), f"{names[-1]} does not show its focus"
+    return names
+
+
+def test_tab_goes_through_the_page_in_the_order_it_is_read(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    sign_up(page, "tabber")
+    page.reload()
+    skip = page.locator("a, button, input, textarea, select, summary").first
+    expect(skip).to_have_text("Skip to the content")
+    skip.focus()
+    names = tabbed(page, 60)
+    expected = [
+        "New chat",
+        "Search chats",
+        "Memory panel",
+        "Yes, remember",
+        "Message",
+        "Send",
+        "Add",
+        "Search memories",
+    ]
+    reached = iter(names)
+    assert all(any(wanted in name for name in reached) for wanted in expected), names
+
+    skip.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main"
+
+
+def test_enter_sends_and_shift_enter_breaks_the_line(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    sign_up(page, "typist")
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    expect(field).to_be_focused()
+    page.keyboard.type("First line")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("second line")
+    expect(field).to_have_value("First line\nsecond line")
+    expect(page.locator(".message")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.locator(".message--user")).to_contain_text("second line")
+    expect(field).to_have_value("")
+    expect(field).to_be_focused()
+    finished(page.locator(".message--assistant").first)
+
+    page.keyboard.press("Enter")  # nothing written, nothing sent
+    page.keyboard.press("ArrowUp")
+    expect(field).to_have_value("First line\nsecond line")
+    expect(page.locator(".message--user")).to_have_count(1)
+
+
+def test_escape_closes_what_is_open_and_gives_the_focus_back(open_page: Callable[..., Page]) -> None:
+    page = open_page("phone")
+    sign_up(page, "escaper")
+    toggle = page.get_by_role("button", name="Memory panel")
+    toggle.focus()
+    page.keyboard.press("Enter")
+    panel = page.locator("#panel")
+    expect(panel).to_be_visible()
+    expect(panel.get_by_role("button", name="Add")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(panel).not_to_be_visible()
+    expect(toggle).to_be_focused()
+
+
+def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    sign_up(page, "keys_alone")
+    panel = page.locator("#panel")
+    panel.get_by_role("button", name="Add").press("Enter")
+    page.keyboard.type("The library closes at six")
+    panel.locator("#memory-add button[type=submit]").press("Enter")
+    card = panel.locator("[data-memory]", has_text="The library closes at six")
+    expect(card).to_be_visible()
+
+    card.get_by_role("button", name="Edit").press("Enter")
+    expect(panel.locator("[data-editing] textarea").first).to_be_focused()
+    page.keyboard.type(", and this is thrown away")
+    page.keyboard.press("Escape")
+    expect(panel.locator("[data-editing]")).to_have_count(0)
+    expect(card).not_to_contain_text("thrown away")
+
+    card.get_by_role("button", name="Forget").press("Enter")
+    panel.locator(".forgotten").get_by_role("button", name="Undo").press("Enter")
+    expect(card).to_be_visible()

@@ -1,0 +1,48 @@
+"""Several tabs of one browser: one stream of events for all of them, and each shows what happens in another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, Request, expect
+
+from tests.functional.conftest import sign_up
+
+
+def add_memory(page: Page, text: str) -> None:
+    panel = page.locator("#panel")
+    if not panel.locator("#memory-add").is_visible():
+        panel.get_by_role("button", name="Add").click()
+    panel.locator("#memory-add textarea").first.fill(text)
+    panel.locator("#memory-add button[type=submit]").click()
+    expect(panel.locator("[data-memory]", has_text=text)).to_be_visible()
+
+
+def test_two_tabs_share_one_stream_and_the_second_takes_it_over(open_page: Callable[..., Page]) -> None:
+    first = open_page()
+    with first.expect_request("**/events/"):
+        sign_up(first, "two_tabs")
+    streams: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/events/"):
+            streams.append(request.url)
+
+    first.context.on("request", note)
+    with first.expect_request("**/events/"):
+        first.goto("/")
+    second = first.context.new_page()
+    second.goto("/")
+    add_memory(first, "The library closes at six")
+    expect(second.locator("#memory-count")).to_contain_text("1")
+    add_memory(second, "The ferry leaves at nine")
+    expect(first.locator("#memory-count")).to_contain_text("2")
+    assert len(streams) == 1
+
+    with second.expect_request("**/events/"):
+        first.close()
+    third = second.context.new_page()
+    third.goto("/")
+    add_memory(third, "The museum is free on Mondays")
+    expect(second.locator("#memory-count")).to_contain_text("3")
+    assert len(streams) == 2
