@@ -7,6 +7,7 @@ worth); the plateau is flat, half or double of any one of them moves little.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Literal
 
@@ -14,16 +15,36 @@ Ranking = Literal["hybrid", "semantic", "longterm", "lexical"]
 RANKINGS: tuple[Ranking, ...] = ("hybrid", "semantic", "longterm", "lexical")
 HALF_LIFE_DAYS = 30.0
 
-MEANING = 0.70  # cosine of the question, and of its gist, with the memory
-WORDS = 0.35  # share of the question's BM25 weight that the memory carries
-DATE = 0.20  # the question means a day, and the memory is of that day
-WHEN = 0.10  # the question asks when, and the memory speaks of a time
-PERSON = 0.15  # the question names one person, and the memory is about them
-RECENCY, IMPORTANCE = 0.02, 0.02  # break ties between what fits equally well
 WORDS_AS_MEANING = 0.6  # the cosine that two texts with all of the query's words in common usually have
 
 SMALL_TALK_AT = 200  # memories: the size of the workspaces in which the injection threshold was measured
 PER_HALVING = 0.05  # how much less noise reaches in a workspace of half the size
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each signal of the hybrid is worth; others than the defaults are for measuring (``--without``)."""
+
+    meaning: float = 0.70  # cosine of the question, and of its gist, with the memory
+    gist: float = 0.50  # the share of the gist, the question without names and question words, in its vector
+    words: float = 0.35  # share of the question's BM25 weight that the memory carries
+    date: float = (
+        0.20  # the question means a day, and the memory is of that day, or less of the week after it
+    )
+    time: float = 0.10  # the question asks when, and the memory speaks of a time
+    number: float = 0.07  # the question asks how many, how much or how long, and the memory has a number
+    person: float = 0.15  # the question names one person, and the memory is about them
+    asking: float = -0.07  # the memory ends in a question mark: it asks more than it says
+    recency: float = 0.02  # breaks ties between what fits equally well
+    importance: float = 0.02
+
+    def without(self, signal: str) -> Weights:
+        """The same with one signal switched off; a TypeError for a name that is none."""
+        return replace(self, **{signal: 0.0})
+
+
+WEIGHTS = Weights()
+SIGNALS: tuple[str, ...] = tuple(signal.name for signal in fields(Weights))
 
 
 def recency(created_at: datetime, accessed_at: datetime | None, now: datetime) -> float:
@@ -37,25 +58,31 @@ def hybrid_parts(
     cosine: float | None,
     words: float,
     *,
-    date: bool = False,
-    when: bool = False,
+    date: float = 0.0,
+    time: bool = False,
+    number: bool = False,
     person: bool = False,
+    asking: bool = False,
     recent: float,
     importance: float,
+    weights: Weights = WEIGHTS,
 ) -> dict[str, float]:
     """What each signal adds to the hybrid score; their sum is the score. Signals that say nothing are left out.
 
-    ``words`` is the share of the question's weight in words that the memory carries, 0 to 1. ``cosine`` is from -1
-    to 1; None where there is no vector to compare: then the words stand in for the meaning too.
+    ``words`` is the share of the question's weight in words that the memory carries, ``date`` how near its day is to
+    the one that the question means, both 0 to 1. ``cosine`` is from -1 to 1; None where there is no vector to
+    compare: then the words stand in for the meaning too.
     """
     parts = {
-        "meaning": MEANING * (WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)),
-        "words": WORDS * words,
-        "date": DATE * date,
-        "time": WHEN * when,
-        "person": PERSON * person,
-        "recency": RECENCY * recent,
-        "importance": IMPORTANCE * importance,
+        "meaning": weights.meaning * (WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)),
+        "words": weights.words * words,
+        "date": weights.date * date,
+        "time": weights.time * time,
+        "number": weights.number * number,
+        "person": weights.person * person,
+        "asking": weights.asking * asking,
+        "recency": weights.recency * recent,
+        "importance": weights.importance * importance,
     }
     return {name: value for name, value in parts.items() if value or name in {"meaning", "words"}}
 

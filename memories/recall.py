@@ -14,8 +14,8 @@ from pgvector import HalfVector
 
 from memories import words
 from memories.models import Memory
-from memories.ranking import RANKINGS, hybrid_parts, longterm_parts, recency
-from memories.signals import Question, mentions_time, read_question, subject
+from memories.ranking import RANKINGS, WEIGHTS, Weights, hybrid_parts, longterm_parts, recency
+from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
@@ -95,13 +95,15 @@ def recall(
     ranking: str = "hybrid",
     threshold: float | None = None,
     now: datetime | None = None,
+    weights: Weights = WEIGHTS,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
     A blank query or a limit below 1 gives nothing and asks no embedder; ``limit`` is capped at 50. Scores below
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
-    unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one.
+    unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
+    hybrid's; others than the defaults are for measuring.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
@@ -114,7 +116,7 @@ def recall(
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     limit = min(limit, MAX_LIMIT)
-    search = _Search(query, workspace, user, now, depth=max(CANDIDATES, offset + limit))
+    search = _Search(query, workspace, user, now, depth=max(CANDIDATES, offset + limit), weights=weights)
     scored, degraded = search.ranked(ranking)
     if threshold is not None and (
         ranking == "hybrid" or not degraded
@@ -128,8 +130,11 @@ def recall(
 class _Search:
     """One query against one workspace: its two arms, meaning and words, and their union."""
 
-    def __init__(self, query: str, workspace: Workspace, user: User, now: datetime, depth: int) -> None:
+    def __init__(
+        self, query: str, workspace: Workspace, user: User, now: datetime, depth: int, weights: Weights
+    ) -> None:
         self.query, self.workspace, self.user, self.now, self.depth = query, workspace, user, now, depth
+        self.weights = weights
         places = [workspace.pk, -user.pk]  # what is shared here, and what is the asker's own
         self.params: dict[str, Any] = {
             "workspace": workspace.pk,
@@ -166,14 +171,15 @@ class _Search:
         return [Recalled(loaded[pk], sum(parts.values()), parts) for pk, parts in scored if pk in loaded]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
-        """The embedder's name and the query's vector: for a question, the mean of it and of its gist."""
+        """The embedder's name and the query's vector: for a question, the weighted mean of it and of its gist."""
         embedder = get_embedder()
         if embedder is None:
             return None
-        if question is None or question.gist == question.text:
+        share = self.weights.gist
+        if question is None or question.gist == question.text or not share:
             return embedder.name, embedder.embed([self.query])[0]
         whole, gist = embedder.embed([question.text, question.gist])
-        mean = whole + gist
+        mean = (1 - share) * whole + share * gist
         length = float(np.linalg.norm(mean))
         return embedder.name, mean / length if length > 1e-6 else whole
 
@@ -208,18 +214,21 @@ class _Search:
         subjects = {pk: subject(content, author) for pk, content, author, _, _ in rows}
         named = question.names & set(subjects.values())
         about = next(iter(named)) if len(named) == 1 else ""
-        if not about and question.about_self and not question.names:
+        if not named and question.about_self:
             about = self.user.get_username().lower()
         scored = []
         for pk, content, _, created_at, importance in rows:
             parts = hybrid_parts(
                 cosines.get(pk),
                 covered.get(pk, 0.0),
-                date=question.dates is not None and question.dates.match(created_at),
-                when=question.asks_when and mentions_time(content),
+                date=question.dates.nearness(created_at) if question.dates else 0.0,
+                time=question.asks_when and mentions_time(content),
+                number=question.asks_number and mentions_number(content),
                 person=bool(about) and subjects[pk] == about,
+                asking=asks(content),
                 recent=recency(created_at, None, self.now),
                 importance=importance,
+                weights=self.weights,
             )
             scored.append((pk, parts))
         return _best_first(scored)

@@ -13,84 +13,19 @@ MONTHS = tuple(date(2000, number, 1).strftime("%B").lower() for number in range(
 _SHORT = {name[:3]: number for number, name in enumerate(MONTHS, 1)} | {"sept": 9}
 _MONTH = {name: number for number, name in enumerate(MONTHS, 1)} | _SHORT
 _MONTH_WORD = "|".join(sorted(_MONTH, key=len, reverse=True))
-_ASKING = frozenset(
-    {
-        "what",
-        "when",
-        "where",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "why",
-        "how",
-        "did",
-        "does",
-        "do",
-    }
-)
-QUESTION_WORDS = frozenset(
-    {
-        "what",
-        "when",
-        "where",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "why",
-        "how",
-        "did",
-        "does",
-        "do",
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "had",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "may",
-        "might",
-        "shall",
-        "am",
-        "the",
-        "a",
-        "an",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "with",
-        "and",
-        "or",
-        "but",
-        "be",
-        "been",
-        "being",
-        "if",
-        "i",
-        "my",
-        "me",
-        "we",
-        "our",
-        "you",
-        "your",
-        "tell",
-        "give",
-        "show",
-        "list",
-        "name",
-        "please",
-        "remind",
-    }
+# fmt: off
+_ASKING = frozenset({
+    "what", "when", "where", "who", "whom", "whose", "which", "why", "how", "did", "does", "do",
+})
+QUESTION_WORDS = _ASKING | {
+    "is", "are", "was", "were", "has", "have", "had", "will", "would", "can", "could", "should",
+    "may", "might", "shall", "am", "the", "a", "an", "of", "in", "on", "at", "to", "for", "with",
+    "and", "or", "but", "be", "been", "being", "if", "i", "my", "me", "we", "our", "you", "your",
+    "tell", "give", "show", "list", "name", "please", "remind",
+}
+# fmt: on
+_SELF = frozenset({"i", "my", "me", "mine", "myself"}) | frozenset(
+    f"i{apostrophe}{end}" for apostrophe in ("'", "\u2019") for end in ("m", "ve", "d", "ll")
 )
 _TOKEN = re.compile(r"[^\W_][\w'\u2019-]*")
 _POSSESSIVE = re.compile(r"['\u2019]s$|['\u2019]$")
@@ -101,8 +36,8 @@ _ASKS_WHEN = re.compile(
 _TIME_WORDS = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|week|weekend|month|year|morning|evening|night|recently|soon|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
-    + "|".join(MONTHS)
-    + r"|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|\d{1,2}[:.]\d\d|"
+    + "|".join(month for month in MONTHS if month not in {"march", "may"})
+    + r"|(?-i:March|May)|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|\d{1,2}[:.]\d\d|"
     r"\d{4}-\d\d-\d\d)\b",
     re.I,
 )
@@ -110,14 +45,22 @@ _TIME_WORDS = re.compile(
 _DATED = re.compile(
     rf"(?:(?P<day>\b[0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH_WORD})\b"
     rf"|\b(?P<m2>{_MONTH_WORD})\.?\s+(?P<day2>[0-3]?\d)(?:st|nd|rd|th)?\b(?!\d)"
-    rf"|\b(?:in|of|last|this|next|by|since|until|during|before|after|early|late|mid)[\s-]+(?P<m3>{_MONTH_WORD})\b"
+    rf"|\b(?:in|of|last|this(?!\s+(?-i:may)\b)|next|by|since|until|during|before|after|early|late|mid)"
+    rf"[\s-]+(?P<m3>{_MONTH_WORD})\b"
     rf"|\b(?P<m4>{_MONTH_WORD})(?=,?\s+(?:19|20)\d\d))",
     re.I,
 )
 _ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
+_TODAY = re.compile(r"\b(?:today|this morning|this afternoon|this evening|tonight)\b")
 _AGO = re.compile(r"\b(\d{1,3}|a|one|two|three|four|five|six)\s+(day|week|month|year)s?\s+ago\b", re.I)
+_ASKS_NUMBER = re.compile(r"\bhow (?:many|much|often|long|old|far)\b", re.I)
+_NUMBERS = re.compile(
+    r"(?:\b\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|couple|several|few|both|many)\b)",
+    re.I,
+)
 _COUNT = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+TOLD_OF = 7  # days: how long after a day things are usually said of it
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
@@ -131,8 +74,16 @@ class Dates:
     day: int | None = None
     year: int | None = None
 
-    def match(self, moment: datetime) -> bool:
+    def nearness(self, moment: datetime) -> float:
+        """1 for a moment on these days; one half in the week after a single day, when it is still told of; else 0."""
         on = moment.astimezone(UTC).date()
+        if self._include(on):
+            return 1.0
+        if self.day is None or self.month is None:
+            return 0.0
+        return 0.5 if any(self._include(on - timedelta(days=ago)) for ago in range(1, TOLD_OF + 1)) else 0.0
+
+    def _include(self, on: date) -> bool:
         if self.first and self.last:
             return self.first <= on <= self.last
         return (
@@ -148,6 +99,7 @@ class Question:
     names: frozenset[str]
     dates: Dates | None
     asks_when: bool
+    asks_number: bool
     about_self: bool  # "my", "I": about the person who asks
     gist: str  # without names and question words: what is asked, whoever it is about
 
@@ -161,37 +113,35 @@ def read_question(text: str, now: datetime) -> Question:
         names=names,
         dates=_dates(text, now.astimezone(UTC).date()),
         asks_when=bool(_ASKS_WHEN.match(text)),
-        about_self=any(
-            word.lower() in {"i", "my", "me", "mine", "myself", "i'm", "i\u2019m"} for word in words
-        ),
+        asks_number=bool(_ASKS_NUMBER.search(text)),
+        about_self=any(word.lower() in _SELF for word in words),
         gist=gist or text,
     )
 
 
 def subject(content: str, author: str) -> str:
     """Whom a memory is about, lower-case: the name it begins with, its author where it speaks of "I", or ""."""
-    first = _TOKEN.search(content[:200])
-    if first is None:
+    opening = _TOKEN.findall(content[:200])[:2]
+    if not opening:
         return ""
-    word = _POSSESSIVE.sub("", first.group())
-    if word.lower() in {
-        "i",
-        "my",
-        "i'm",
-        "i\u2019m",
-        "i've",
-        "i\u2019ve",
-        "i'd",
-        "i\u2019d",
-        "i'll",
-        "i\u2019ll",
-    }:
+    words = [_POSSESSIVE.sub("", word) for word in opening]
+    # "User is vegetarian": extraction speaks so of whoever wrote.
+    if words[0].lower() in _SELF or words[0] == "User" or [word.lower() for word in words] == ["the", "user"]:
         return author.lower()
-    return word.lower() if _is_name(word) else ""
+    return words[0].lower() if _is_name(words[0]) else ""
 
 
 def mentions_time(content: str) -> bool:
     return bool(_TIME_WORDS.search(content))
+
+
+def mentions_number(content: str) -> bool:
+    return bool(_NUMBERS.search(content))
+
+
+def asks(content: str) -> bool:
+    """Whether a text ends by asking: such a memory was said to get an answer, and seldom holds one."""
+    return content.endswith("?")
 
 
 def _is_name(word: str) -> bool:
@@ -210,10 +160,16 @@ def _dates(text: str, today: date) -> Dates | None:
     lower = text.lower()
     if "yesterday" in lower:
         return _range(today, 1, 1)
+    if _TODAY.search(lower):
+        return _range(today, 0, 0)
+    if "this week" in lower:
+        return _range(today, 6, 0)
     if "last week" in lower:
         return _range(today, 13, 1)
     if "last month" in lower:
         return _range(today, 61, 1)
+    if "last year" in lower:
+        return Dates(year=today.year - 1)
     if ago := _AGO.search(lower):
         count, unit = ago.groups()
         days = (_COUNT.get(count) or int(count)) * _DAYS[unit]

@@ -73,7 +73,11 @@ def percent(score: float) -> int:
 PART_NAMES = {
     "meaning": gettext_lazy("meaning"),
     "words": gettext_lazy("words"),
-    "recency": gettext_lazy("date"),
+    "date": gettext_lazy("date asked for"),
+    "time": gettext_lazy("says when"),
+    "number": gettext_lazy("says how many"),
+    "person": gettext_lazy("person"),
+    "recency": gettext_lazy("how new"),
     "importance": gettext_lazy("importance"),
 }
 REASONS = {
