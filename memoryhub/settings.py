@@ -147,7 +147,13 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# Holds the counts of failed sign-ins, each web process its own; room enough that nobody pushes theirs out.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    }
+}
 
 # --- Accounts --------------------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "workspaces.User"
@@ -291,7 +297,13 @@ if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "line": {
+            "()": "memoryhub.logs.Formatter",
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {

@@ -5,7 +5,7 @@ call any function of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import django_q.admin  # noqa: F401  registers its own pages, which ours replace
 from django.contrib import admin, messages
@@ -20,7 +20,7 @@ from memoryhub.admin import ReadOnlyAdmin, action, counted
 class JobAdmin(ReadOnlyAdmin):
     many = "jobs"
     sortable_by = ()
-    search_fields: tuple[str, ...] = ("name", "func")
+    search_fields: ClassVar[tuple[str, ...]] = ("name", "func")
 
 
 class SuccessAdmin(JobAdmin):

@@ -53,6 +53,9 @@ def server_settings(durable: bool) -> dict[str, str]:
         "log_timezone": "UTC",
         "log_line_prefix": "%p ",
         "log_checkpoints": "off",
+        # Statements and the rows that errors quote are what people said.
+        "log_min_error_statement": "panic",
+        "log_error_verbosity": "terse",
         "log_destination": "stderr",
         "logging_collector": "off",
     }

@@ -80,6 +80,20 @@ def test_it_listens_on_a_private_socket_only(server: EmbeddedPostgres) -> None:
     assert not [c for c in process_of(server).net_connections(kind="inet") if c.status == "LISTEN"]
 
 
+def test_its_log_says_what_failed_and_not_what_was_stored(server: EmbeddedPostgres) -> None:
+    server.start()
+    with psycopg.connect(**connection_settings(server.data_dir), autocommit=True) as connection:
+        connection.execute("CREATE TABLE said (words text UNIQUE)")
+        for _ in range(2):
+            try:
+                connection.execute("INSERT INTO said VALUES ('kumquat')")
+            except psycopg.errors.UniqueViolation as error:
+                assert "kumquat" in str(error)
+    log = server.log_file.read_text()
+    assert "duplicate key value" in log
+    assert "kumquat" not in log
+
+
 def test_initialising_again_keeps_the_data(server: EmbeddedPostgres) -> None:
     server.start()
     with psycopg.connect(**connection_settings(server.data_dir)) as connection:
