@@ -1,17 +1,21 @@
 from memories.models.embedding import MemoryEmbedding
 from memories.models.extraction import Extraction
+from memories.models.growth import CommonWord, PlaceStatistics, VectorIndex
 from memories.models.memory import Memory, Revision, Scope, SourceType
 from memories.models.receipt import Receipt, ReceiptItem
 from memories.models.word import MemoryWord
 
 __all__ = [
+    "CommonWord",
     "Extraction",
     "Memory",
     "MemoryEmbedding",
     "MemoryWord",
+    "PlaceStatistics",
     "Receipt",
     "ReceiptItem",
     "Revision",
     "Scope",
     "SourceType",
+    "VectorIndex",
 ]
