@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
-TEMPERATURE = 0.2  # unless a request names one: at the usual 0.8 so small a model soon talks past the question
+# Unless a request names one: at the usual 0.8 so small a model soon talks past the question.
+TEMPERATURE = 0.2
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
