@@ -60,10 +60,20 @@ def recalled_block(used: Sequence[Recalled]) -> str:
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
 
 
+# Signs that nobody sees, by which text hides from its reader or shows in another order, and doubles of < and >.
+_UNSEEN = [0x200B, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_UNSEEN += range(0xE0000, 0xE0080)
+_ESCAPES: dict[int, str | None] = dict.fromkeys(_UNSEEN)
+_ESCAPES |= (
+    {ord("&"): "&amp;"}
+    | {ord(c): "&lt;" for c in "<\uff1c\ufe64"}
+    | {ord(c): "&gt;" for c in ">\uff1e\ufe65"}
+)
+
+
 def escape(text: str) -> str:
-    """``<``, ``>`` and ``&`` escaped, and on one line: an item can be neither a tag nor a second item."""
-    one_line = " ".join(text.split())
-    return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """``<``, ``>`` and ``&`` escaped, nothing unseen, on one line: an item can be neither a tag nor a second item."""
+    return " ".join(text.translate(_ESCAPES).split())
 
 
 def _history(question: Message, room: int) -> list[Prompt]:

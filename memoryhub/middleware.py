@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 
-from django.db import InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.views.defaults import server_error as error_page
+from psycopg.errors import ForeignKeyViolation
 
-from memoryhub.errors import DomainError, NotFound, Unavailable
+from memoryhub.errors import Conflict, DomainError, NotFound, Unavailable
 
+logger = logging.getLogger(__name__)
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 # Everything loads its own files only, no script is ever inline. The admin's select boxes and the API page set styles.
@@ -63,6 +66,9 @@ class DomainErrorMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, IntegrityError) and isinstance(exception.__cause__, ForeignKeyViolation):
+            logger.warning("A write came too late: %s", exception.__cause__.diag.constraint_name)
+            exception = Conflict("What this belongs to was deleted in the meantime.", code="gone")
         return self.answer(request, exception) if isinstance(exception, DomainError) else None
 
     def answer(self, request: HttpRequest, exception: DomainError) -> HttpResponse:

@@ -41,6 +41,7 @@ def delete_workspace(workspace: Workspace, *, by: User) -> None:
         _lock_as_owner(workspace, by)
         if workspace.is_default:
             raise Conflict("A person's own workspace cannot be deleted.", code="default_workspace")
+        _lock_what_is_in(workspace)
         workspace.delete()
 
 
@@ -98,6 +99,13 @@ def _lock_as_owner(workspace: Workspace, by: User) -> None:
     """Asks for the role again under the lock: it may have been taken away since the page was loaded."""
     _lock(workspace)
     require(_membership(workspace, by).role, Role.OWNER)
+
+
+def _lock_what_is_in(workspace: Workspace) -> None:
+    """Who is writing into the workspace at this moment waits and then fails, instead of making the delete fail."""
+    for relation in workspace._meta.related_objects:
+        rows = relation.related_model._base_manager.filter(**{relation.field.name: workspace})
+        list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
 
 
 def _membership(workspace: Workspace, user: User) -> Membership:

@@ -57,8 +57,7 @@ def test_no_page_takes_what_people_write_for_markup() -> None:
     answer = make_message(
         chat, EVIL, role=MessageRole.ASSISTANT, reply_to=question, status=MessageStatus.FAILED, error=EVIL
     )
-    fields = {"category": EVIL[:50], "tags": (EVIL[:40],), "key": EVIL}
-    older = make_memory(EVIL, owner, workspace, **fields)
+    older = make_memory(EVIL, owner, workspace, category=EVIL[:50], tags=(EVIL[:40],), key=EVIL)
     memory = remember_message(question, by=owner, now=now).memory
     memory = edit_memory(memory, by=other, now=now, content=f"{EVIL} edited", category=EVIL[:50])
     type(memory).objects.filter(pk=memory.pk).update(may_replace=older, source_type=EVIL[:50])

@@ -11,7 +11,7 @@ from django.test import Client
 
 from tests.conftest import Cast
 from tests.factories import PASSWORD
-from workspaces.models import User
+from workspaces.models import User, Workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -143,3 +143,21 @@ def test_an_unforeseen_error_of_the_api_has_its_shape(cast: Cast, monkeypatch: p
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal"
     assert "kumquat" not in answer.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_written_into_something_just_deleted_is_a_conflict(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Workspace.objects.get(pk=cast.workspace.pk)
+
+    def find_and_lose(*args: Any, **kwargs: Any) -> Workspace:
+        Workspace.objects.filter(pk=gone.pk).delete()
+        gone.role = "owner"  # type: ignore[attr-defined]
+        return gone
+
+    monkeypatch.setattr("chat.api.views.get_workspace", find_and_lose)
+    client = signed_in(cast.owner, raise_request_exception=False)
+    body = {"workspace_id": gone.public_id, "title": "Late"}
+    answer = client.post("/chat/api/chats", body, "application/json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "gone")

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user, make_workspace
+from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from workspaces import actions
 from workspaces.access import default_workspace, role_in
 from workspaces.models import Membership, Role, User, Workspace
@@ -150,3 +150,35 @@ def test_set_memory_default_stores_the_answer(answer: bool) -> None:
     actions.set_memory_default(person, answer)
     person.refresh_from_db()
     assert person.memory_default is answer
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_written_while_its_workspace_is_deleted_does_not_stop_the_delete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owner = make_user()
+    workspace = make_workspace(owner=owner)
+    chat = make_chat(owner, workspace)
+    lost: list[bool] = []
+
+    def write() -> None:
+        try:
+            make_message(chat, "In the last moment")
+        except IntegrityError:
+            lost.append(True)
+        finally:
+            connection.close()
+
+    late = threading.Thread(target=write)
+    collect = Workspace.delete
+
+    def delete_a_little_later(self: Workspace) -> object:
+        late.start()
+        late.join(0.3)  # it waits for the delete, which holds the chat
+        return collect(self)
+
+    monkeypatch.setattr(Workspace, "delete", delete_a_little_later)
+    actions.delete_workspace(workspace, by=owner)
+    late.join(10)
+    assert lost == [True]
+    assert not Workspace.objects.filter(pk=workspace.pk).exists()
