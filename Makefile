@@ -68,8 +68,8 @@ lint: install-dev
 	@echo "Import contracts …"
 	@$(VENV)/bin/lint-imports
 	@echo "Templates …"
-	@$(VENV)/bin/djlint templates --check --quiet
-	@$(VENV)/bin/djlint templates --lint --quiet
+	@$(VENV)/bin/djlint templates --check
+	@$(VENV)/bin/djlint templates --lint
 
 format: install-dev
 	@$(VENV)/bin/ruff check --fix .
