@@ -17,6 +17,7 @@ from chat.api.serializers import MessageJson
 from chat.models import Message
 from chat.stream import follow, follow_for
 from memories.receipts import receipts_for
+from memoryhub.errors import NotFound
 from workspaces.models import User
 
 
@@ -46,8 +47,11 @@ def turn_response(
 
 
 def load(answer: Message) -> Message:
-    """An answer as it is stored now."""
-    return Message.objects.select_related("author", "reply_to", "chat").get(pk=answer.pk)
+    """An answer as it is stored now. NotFound when its workspace was deleted while it was written."""
+    stored = Message.objects.select_related("author", "reply_to", "chat").filter(pk=answer.pk).first()
+    if stored is None:
+        raise NotFound("This answer is gone.")
+    return stored
 
 
 async def _wait(answer_id: str) -> None:

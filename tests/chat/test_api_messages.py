@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -293,3 +294,23 @@ def test_a_personal_memory_in_a_receipt_is_its_owners_to_see(cast: Cast) -> None
     place = f"{chat.public_id}/messages/{answer.public_id}/receipt"
     assert len(Api(cast.owner).get(place).json()["items"]) == 1
     assert Api(cast.viewer).get(place).json()["items"] == []
+
+
+def test_who_waits_for_an_answer_whose_workspace_is_deleted_is_told_that_it_is_gone(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    scripted_model.script(Answer("One ", HOLD, "two"))
+    with ThreadPoolExecutor(1) as waiting:
+        turn = waiting.submit(say_and_let_go, chat)
+        assert scripted_model.wait_for_requests(1)
+        chat.workspace.delete()
+        scripted_model.release()
+        assert (turn.result(20).status_code, error_of(turn.result())["code"]) == (404, "not_found")
+
+
+def say_and_let_go(chat: Chat) -> Any:
+    """``say`` for another thread, whose connection nobody else would close."""
+    try:
+        return say(chat)
+    finally:
+        connection.close()
