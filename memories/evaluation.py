@@ -5,23 +5,31 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from pgvector import HalfVector
 
 from memories import words
 from memories.drafts import Draft, cut_at_word
-from memories.gate import save_memory
+from memories.embedding import embed_texts
+from memories.gate import save_embedded
+from memories.ranking import WEIGHTS, Weights
 from memories.recall import recall
+from memories.signals import read_question
+from memoryhub.errors import Invalid
+from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
 from workspaces.models import User, Workspace
 
 BEFORE, AFTER = 2, 1  # the neighbours a remembered message is stored with
+BATCH = 64  # memories embedded and stored at a time
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,16 @@ class Conversation:
 
 class Malformed(Exception):
     """The file is not what it should be; the message names the line and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: a ranking, or a baseline, and what of it is switched off."""
+
+    name: str
+    ranking: str
+    weights: Weights = WEIGHTS
+    excerpts: bool = True  # whether the memories it is asked of were stored with theirs
 
 
 @dataclass
@@ -55,45 +73,101 @@ class Score:
     def mrr(self) -> float:
         return _mean([1 / min(ranks) if ranks else 0.0 for ranks in self.ranks])
 
-    def milliseconds(self, percentile: float) -> float:
-        ordered = sorted(self.seconds)
-        return 1000 * ordered[min(len(ordered) - 1, int(percentile * len(ordered)))] if ordered else 0.0
+    def milliseconds(self, share: float) -> float:
+        return milliseconds(self.seconds, share)
+
+
+def milliseconds(seconds: Sequence[float], share: float) -> float:
+    """The time that this share of the calls stayed within; 0 where there were none."""
+    ordered = sorted(seconds)
+    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def read_conversations(path: Path) -> Iterator[Conversation]:
     """One conversation a line: ``{"name", "memories": [{"id", "text", "at", "source"?}], "queries": [{"text",
-    "relevant"}]}``. Raises Malformed, naming the line."""
+    "relevant"}]}``. Blank lines are passed over. Raises Malformed, naming the line."""
     with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                data = json.loads(line)
-                memories, queries = list(data["memories"]), list(data["queries"])
-                known = {memory["id"] for memory in memories}
-                for memory in memories:
-                    datetime.fromisoformat(memory["at"])
-                    if not isinstance(memory["text"], str):
-                        raise ValueError("a memory's text must be text")
-                for query in queries:
-                    if not set(query["relevant"]) <= known or not query["relevant"]:
-                        raise ValueError("a query's relevant ids must be among the memories'")
-                    if not isinstance(query["text"], str):
-                        raise ValueError("a query's text must be text")
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise Malformed(f"line {number}: {type(error).__name__}: {error}") from None
-            yield Conversation(str(data.get("name", number)), memories, queries)
+        number = 0
+        try:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _conversation(json.loads(line), number)
+        except UnicodeDecodeError:
+            raise Malformed(f"line {number + 1} or after: not UTF-8 text") from None
+        except json.JSONDecodeError as error:
+            raise Malformed(f"line {number}: not JSON: {error}") from None
+        except ValueError as error:
+            raise Malformed(f"line {number}: {error}") from None
+
+
+def _conversation(data: Any, number: int) -> Conversation:
+    """A checked line of the file. Raises ValueError, saying what is wrong with it."""
+    memories, queries = _objects(data, "memories"), _objects(data, "queries")
+    known: set[str] = set()
+    for memory in memories:
+        identifier, _ = _text(memory, "id", "a memory"), _text(memory, "text", "a memory")
+        if identifier in known:
+            raise ValueError(f"two memories have the id {identifier!r}")
+        known.add(identifier)
+        said_at = _text(memory, "at", "a memory")
+        if datetime.fromisoformat(said_at).tzinfo is None:
+            raise ValueError(f"a memory's at has no time zone: {said_at!r}")
+        if "source" in memory:
+            _text(memory, "source", "a memory", may_be_blank=True)
+    for query in queries:
+        _text(query, "text", "a query")
+        relevant = query.get("relevant")
+        if not isinstance(relevant, list) or not relevant:
+            raise ValueError("a query's relevant must be a list of memories' ids, not empty")
+        if unknown := [identifier for identifier in relevant if identifier not in known]:
+            raise ValueError(f"a query's relevant id {unknown[0]!r} is no memory's")
+    return Conversation(str(data.get("name", number)), memories, queries)
+
+
+def _objects(data: Any, name: str) -> list[dict[str, Any]]:
+    found = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(found, list) or not found or not all(isinstance(item, dict) for item in found):
+        raise ValueError(f"{name} must be a list of objects, not empty")
+    return found
+
+
+def _text(item: dict[str, Any], name: str, whose: str, *, may_be_blank: bool = False) -> str:
+    value = item.get(name)
+    if not isinstance(value, str) or not (may_be_blank or value.strip()):
+        raise ValueError(f"{whose}'s {name} must be text")
+    return value
 
 
 def load_conversation(
-    conversation: Conversation, workspace: Workspace, user: User, progress: Callable[[], None]
+    conversation: Conversation,
+    workspace: Workspace,
+    user: User,
+    progress: Callable[[], None],
+    *,
+    excerpts: bool = True,
 ) -> dict[int, str]:
     """Store every memory through the gate, near-duplicates too; the file's id by database key.
 
     A memory's ``source`` is its excerpt, as capture stores it. One without is a message, remembered as it was said:
-    its excerpt is its neighbours, two before and one after.
+    its excerpt is its neighbours, two before and one after. What the gate refuses is left out, and cannot be found.
     """
-    ids = {}
+    ids: dict[int, str] = {}
+    drafts = _drafts(conversation, workspace, user, excerpts=excerpts)
+    while batch := list(islice(drafts, BATCH)):
+        vectors = embed_texts([(draft.content, draft.source_excerpt) for _, _, draft in batch])
+        with transaction.atomic():
+            for number, (known_as, said_at, draft) in enumerate(batch):
+                vector = vectors[number] if vectors else None
+                saved = save_embedded(draft, vector, by=user, now=said_at, dedupe="create")
+                ids[saved.memory.pk] = known_as
+                progress()
+    return ids
+
+
+def _drafts(
+    conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool
+) -> Iterator[tuple[str, datetime, Draft]]:
+    """Each memory's id, when it was said, and its cleaned draft."""
     texts = [memory["text"] for memory in conversation.memories]
     for number, memory in enumerate(conversation.memories):
         neighbours = "\n".join(texts[max(0, number - BEFORE) : number + AFTER + 1])
@@ -101,13 +175,11 @@ def load_conversation(
             content=cut_at_word(memory["text"]),
             workspace=workspace,
             author=user,
-            source_excerpt=memory.get("source", neighbours),
+            source_excerpt=memory.get("source", neighbours) if excerpts else "",
             source_type="import",
         )
-        said_at = datetime.fromisoformat(memory["at"])
-        ids[save_memory(draft, by=user, now=said_at, dedupe="create").memory.pk] = memory["id"]
-        progress()
-    return ids
+        with suppress(Invalid):  # refused, as it would be from any other door
+            yield memory["id"], datetime.fromisoformat(memory["at"]), draft.cleaned()
 
 
 def evaluate(
@@ -115,33 +187,59 @@ def evaluate(
     ids: dict[int, str],
     workspace: Workspace,
     user: User,
-    ranking: str,
+    scores: Mapping[Line, Score],
     depth: int,
-    score: Score,
     progress: Callable[[], None],
-) -> None:
-    """Ask every question once. The question's moment is the day after the last thing that was said."""
+) -> list[float]:
+    """Ask every question once on every line; the seconds that embedding each question took, which no line counts.
+
+    The question's moment is the day after the last thing that was said.
+    """
     now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
+    embedding = []
     for query in conversation.queries:
         began = time.perf_counter()
-        found = _ask(query["text"], workspace, user, ranking, depth, now)
-        score.seconds.append(time.perf_counter() - began)
+        _embed_ahead(query["text"], now)
+        embedding.append(time.perf_counter() - began)
         relevant = set(query["relevant"])
-        score.ranks.append([rank for rank, pk in enumerate(found, 1) if ids.get(pk) in relevant])
-        score.relevant.append(len(relevant))
+        for line, score in scores.items():
+            began = time.perf_counter()
+            found = _ask(query["text"], workspace, user, line, depth, now)
+            score.seconds.append(time.perf_counter() - began)
+            score.ranks.append([rank for rank, pk in enumerate(found, 1) if ids.get(pk) in relevant])
+            score.relevant.append(len(relevant))
         progress()
+    return embedding
 
 
-def _ask(
-    text: str, workspace: Workspace, user: User, ranking: str, depth: int, now: datetime
-) -> Sequence[int]:
-    if ranking == "bm25":
+def _embed_ahead(text: str, now: datetime) -> None:
+    """The embedder keeps its last texts: the first line that asks must not pay for all of them."""
+    embedder = get_embedder()
+    if embedder is not None:
+        with suppress(EmbedderError):  # recall says itself that it went without
+            embedder.embed([text, read_question(text, now).gist])
+
+
+def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:
+    if line.ranking == "bm25":
         params = {"workspace": workspace.pk, "user": user.pk, "places": [workspace.pk, -user.pk]}
         return list(words.bm25(text, params, depth))
-    if ranking == "vector":
+    if line.ranking == "vector":
         return _by_vector(text, workspace, depth)
-    # No threshold: the question is what order a ranking gives, not where it stops.
-    found = recall(text, workspace, user, limit=depth, ranking=ranking, threshold=-10.0, now=now)
+    # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one
+    # line recalled must not count as accessed for the next.
+    with transaction.atomic():
+        found = recall(
+            text,
+            workspace,
+            user,
+            limit=depth,
+            ranking=line.ranking,
+            threshold=-10.0,
+            now=now,
+            weights=line.weights,
+        )
+        transaction.set_rollback(True)
     return [item.memory.pk for item in found.items]
 
 

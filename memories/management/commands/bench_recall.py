@@ -11,18 +11,22 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memories.evaluation import (
     Conversation,
+    Line,
     Malformed,
     Score,
     evaluate,
     load_conversation,
+    milliseconds,
     read_conversations,
 )
-from memories.ranking import RANKINGS
+from memories.ranking import RANKINGS, SIGNALS, WEIGHTS
 from memoryhub.management.database import running_database
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace
 
 BASELINES = ("bm25", "vector")
+EXCERPT = "excerpt"  # not a weight: the memories are stored once more without theirs
+SWITCHES = (*SIGNALS, EXCERPT)
 
 
 def _ks(text: str) -> list[int]:
@@ -39,60 +43,117 @@ class Command(BaseCommand):
     help = "Load conversations into a scratch workspace, ask their questions, and print how well recall answers them."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="JSON lines, one conversation a line")
+        parser.add_argument(
+            "file", type=Path, help="JSON lines, one conversation a line; docs/recall.md has the format"
+        )
         parser.add_argument(
             "--ranking", action="append", choices=RANKINGS, help="hybrid unless given; repeatable"
         )
         parser.add_argument("--k", type=_ks, default=[5, 10], help="where to cut, separated by commas (5,10)")
+        parser.add_argument(
+            "--without",
+            action="append",
+            default=[],
+            choices=(*SWITCHES, "each"),
+            metavar="SIGNAL",
+            help=f"add a line of hybrid without one signal, or without each in turn: {', '.join(SWITCHES)}; repeatable",
+        )
 
-    def handle(self, *args: Any, file: Path, ranking: list[str] | None, k: list[int], **options: Any) -> None:
-        rankings = [*BASELINES, *(ranking or ["hybrid"])]
-        scores = {name: Score() for name in rankings}
+    def handle(
+        self,
+        *args: Any,
+        file: Path,
+        ranking: list[str] | None,
+        k: list[int],
+        without: list[str],
+        **options: Any,
+    ) -> None:
+        lines = [Line(name, name) for name in dict.fromkeys([*BASELINES, *(ranking or ["hybrid"])])]
+        off = SWITCHES if "each" in without else dict.fromkeys(without)
+        lines += [_without(signal) for signal in off]
+        scores = {line: Score() for line in lines}
         try:
             conversations = list(read_conversations(file))
         except OSError as error:
             raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
         except Malformed as error:
             raise CommandError(f"{file}, {error}") from None
+        if not conversations:
+            raise CommandError(f"{file} has no conversations.")
         with running_database():
-            self._measure(conversations, k, scores)
-        self._print(scores, k, conversations)
+            embedding = self._measure(conversations, k[-1], scores)
+        self._print(scores, k, conversations, embedding)
 
-    def _measure(self, conversations: list[Conversation], k: list[int], scores: dict[str, Score]) -> None:
+    def _measure(
+        self, conversations: list[Conversation], depth: int, scores: dict[Line, Score]
+    ) -> list[float]:
         # A person and workspaces of their own, gone afterwards whatever happens.
         user = User.objects.create_user(f"bench-{secrets.token_hex(6)}")
+        embedding = []
         try:
             default_workspace(user)
             for number, conversation in enumerate(conversations, 1):
-                self._run(f"{number}/{len(conversations)}", conversation, user, k[-1], scores)
+                label = f"conversation {number} of {len(conversations)}"
+                for excerpts in (True, False):
+                    asked = {line: score for line, score in scores.items() if line.excerpts == excerpts}
+                    if asked:
+                        embedding += self._run(label, conversation, user, depth, asked, excerpts=excerpts)
         finally:
             Workspace.objects.filter(memberships__user=user).delete()
             user.delete()
+        return embedding
 
     def _run(
-        self, label: str, conversation: Conversation, user: User, depth: int, scores: dict[str, Score]
-    ) -> None:
-        workspace = Workspace.objects.create(name=f"bench_recall {conversation.name}")
+        self,
+        label: str,
+        conversation: Conversation,
+        user: User,
+        depth: int,
+        scores: dict[Line, Score],
+        *,
+        excerpts: bool,
+    ) -> list[float]:
+        workspace = Workspace.objects.create(name=f"bench_recall {conversation.name}"[:200])
         Membership.objects.create(workspace=workspace, user=user, role=Role.OWNER)
-        stored = _Progress(self, f"conversation {label}: stored", len(conversation.memories))
-        ids = load_conversation(conversation, workspace, user, stored.step)
-        for name, score in scores.items():
-            asked = _Progress(self, f"conversation {label}: asked by {name}", len(conversation.queries))
-            evaluate(conversation, ids, workspace, user, name, depth, score, asked.step)
+        stored = _Progress(self, f"{label}: stored", len(conversation.memories))
+        ids = load_conversation(conversation, workspace, user, stored.step, excerpts=excerpts)
+        if refused := len(conversation.memories) - len(ids):
+            self.stderr.write(f"\r\033[K{label}: the gate refused {refused} memories; they cannot be found.")
+        asked = _Progress(self, f"{label}: asked", len(conversation.queries))
+        embedding = evaluate(conversation, ids, workspace, user, scores, depth, asked.step)
         workspace.delete()
+        return embedding
 
-    def _print(self, scores: dict[str, Score], ks: list[int], conversations: list[Conversation]) -> None:
+    def _print(
+        self,
+        scores: dict[Line, Score],
+        ks: list[int],
+        conversations: list[Conversation],
+        embedding: list[float],
+    ) -> None:
         memories = sum(len(conversation.memories) for conversation in conversations)
         queries = sum(len(conversation.queries) for conversation in conversations)
         self.stderr.write("\r\033[K", ending="")
         self.stdout.write(f"{len(conversations)} conversations, {memories} memories, {queries} questions")
         cuts = [f"{measure}@{k}" for measure in ("hit", "recall") for k in ks]
-        self.stdout.write("".join(f"{head:>11}" for head in ("ranking", *cuts, "MRR", "p50 ms", "p95 ms")))
-        for name, score in scores.items():
+        heads = "".join(f"{head:>11}" for head in (*cuts, "MRR", "p50 ms", "p95 ms"))
+        self.stdout.write(f"{'ranking':22}{heads}")
+        for line, score in scores.items():
             quality = [*(score.hit(k) for k in ks), *(score.recall(k) for k in ks), score.mrr()]
             speed = [score.milliseconds(0.5), score.milliseconds(0.95)]
             row = [*(f"{value:.3f}" for value in quality), *(f"{value:.1f}" for value in speed)]
-            self.stdout.write(f"{name:>11}" + "".join(f"{cell:>11}" for cell in row))
+            self.stdout.write(f"{line.name:22}" + "".join(f"{cell:>11}" for cell in row))
+        self.stdout.write(
+            f"Times leave out embedding the question: p50 {milliseconds(embedding, 0.5):.1f} ms, "
+            f"p95 {milliseconds(embedding, 0.95):.1f} ms."
+        )
+
+
+def _without(signal: str) -> Line:
+    name = f"hybrid without {signal}"
+    if signal == EXCERPT:
+        return Line(name, "hybrid", excerpts=False)
+    return Line(name, "hybrid", WEIGHTS.without(signal))
 
 
 class _Progress:
@@ -103,6 +164,6 @@ class _Progress:
 
     def step(self) -> None:
         self.done += 1
-        if self.done % 25 == 0 or self.done == self.total:
+        if self.done % 10 == 0 or self.done == self.total:
             self.command.stderr.write(f"\r\033[K{self.what} {self.done} of {self.total}", ending="")
             self.command.stderr.flush()
