@@ -29,8 +29,9 @@ def test_every_job_is_guarded() -> None:
     for module in (memory_tasks, chat_tasks):
         functions = [
             value
-            for value in vars(module).values()
-            if callable(value)
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+            and callable(value)
             and getattr(value, "__module__", "") == module.__name__
             and hasattr(value, "__code__")
         ]
