@@ -1,4 +1,8 @@
-"""Vectors of memories: made with the configured embedder, stored beside its name, never compared across names."""
+"""Vectors of memories: made with the model that recall compares now, stored beside its label, never compared across.
+
+Which model that is stands in ``EmbeddingModel``, not in the settings: after the settings name another, recall and
+saves stay with the old one until ``memories.reembedding`` has built the new one's vectors (docs/decisions/0009).
+"""
 
 from __future__ import annotations
 
@@ -7,58 +11,189 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from django.db import transaction
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
 from django_q.tasks import async_task
 
-from memories.models import Memory, MemoryEmbedding
-from memoryhub.llm.base import Vectors
-from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.registry import get_embedder
+from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
+from memoryhub.llm.base import Embedder, Vectors
+from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
+from memoryhub.llm.registry import get_earlier_embedder, get_embedder
 
 logger = logging.getLogger(__name__)
 BATCH = 64
 EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; measured in docs/recall.md
+
+# Locked until commit, so that the switch to another model waits for whoever is writing vectors of this one.
+_STILL_USED = """
+SELECT 1 FROM memories_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
+"""
+
+Text = tuple[str, str]  # a memory's content and its excerpt
+
+
+class EmbedderChangedSize(EmbedderBadReply):
+    """The model answers with vectors of another size than those stored under its name."""
+
+    code = "embedder_changed_size"
+    retryable = False
+    sentence = (
+        "The embedding model's answers have another size than before. `manage.py reembed` builds them anew."
+    )
+
+
+class EarlierModelGone(EmbedderError):
+    """The vectors are still those of the model configured before, and that one cannot be asked."""
+
+    code = "earlier_embedder_gone"
+    sentence = "The earlier embedding model cannot be asked, and the new one's vectors are not complete yet."
 
 
 @dataclass(frozen=True)
 class Embedded:
     """One memory's vectors, each of shape (dimension,) and length 1."""
 
-    model: str
+    model: str  # its label
     statement: Vectors  # of the text alone: what near-duplicates are found by
     search: Vectors  # averaged with the excerpt's where there is one: what recall compares
 
 
 def active_model() -> str | None:
-    """The name whose vectors recall compares now; None without an embedder."""
+    """The label whose vectors recall compares now; None where no embedder is configured. One query."""
     embedder = get_embedder()
-    return embedder.name if embedder else None
+    if embedder is None:
+        return None
+    active = EmbeddingModel.objects.active()
+    return active.label if active else embedder.name
 
 
-def embed_texts(texts: Sequence[tuple[str, str]]) -> list[Embedded] | None:
-    """Embed (content, excerpt) pairs; None when there is no embedder or it fails (logged).
+def embed_query(texts: Sequence[str]) -> tuple[str, Vectors] | None:
+    """The active model's label and its vectors of these texts; None where no embedder is configured.
+
+    Raises EmbedderError, EarlierModelGone among them. ``str(error)`` says why in a sentence.
+    """
+    embedder = get_embedder()
+    if embedder is None:
+        return None
+    active = EmbeddingModel.objects.active()
+    if active is None:  # nothing was ever embedded, so there is nothing to compare with either
+        return embedder.name, embedder.embed(texts)
+    return active.label, vectors_of(active, texts)
+
+
+def why_words(error: EmbedderError) -> str:
+    """Why recall falls back to words, for its receipt."""
+    if isinstance(error, EarlierModelGone):
+        return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
+    if isinstance(error, EmbedderChangedSize):
+        return "the embedder's answers have changed their size"
+    return "the embedder did not answer"
+
+
+def embed_texts(texts: Sequence[Text]) -> list[Embedded] | None:
+    """Embed (content, excerpt) pairs with the active model; None when there is no embedder or it fails (logged).
 
     Never call this inside a transaction: it may wait for a model.
     """
-    embedder = get_embedder()
-    if embedder is None or not texts:
+    if not texts:
         return None
-    excerpts = [excerpt for _, excerpt in texts if excerpt]
     try:
-        vectors = embedder.embed([content for content, _ in texts] + excerpts)
+        model = active_or_first()
+        return _embed(model, texts) if model else None
     except EmbedderError as error:
         logger.warning("Embedding %d texts failed: %s (%s)", len(texts), error, error.code)
         return None
-    of_excerpts = iter(vectors[len(texts) :])
-    return [
-        Embedded(embedder.name, own, _mixed(own, next(of_excerpts)) if excerpt else own)
-        for own, (_, excerpt) in zip(vectors, texts, strict=False)
-    ]
 
 
 def embed_one(content: str, excerpt: str = "") -> Embedded | None:
     embedded = embed_texts([(content, excerpt)])
     return embedded[0] if embedded else None
+
+
+def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | None]:
+    """Embed pairs for a background job: None for each text that the model does not take, whatever the others are.
+
+    Raises EmbedderError when the model fails altogether.
+    """
+    try:
+        return list(_embed(model, texts))
+    except (EmbedderBadRequest, EmbedderBadReply) as error:
+        if isinstance(error, EmbedderChangedSize):
+            raise
+        if len(texts) == 1:
+            logger.warning("A text could not be embedded: %s (%s)", error, error.code)
+            return [None]
+        alone = [embed_each(model, [text])[0] for text in texts]
+        if not any(alone):
+            raise
+        return alone
+
+
+def active_or_first() -> EmbeddingModel | None:
+    """The model to embed with. The very first time that is the configured one, which becomes the active.
+
+    None where no embedder is configured. Raises EmbedderError if the first cannot say its vectors' size.
+    """
+    embedder = get_embedder()
+    if embedder is None:
+        return None
+    active = EmbeddingModel.objects.active()
+    if active is None:
+        now = timezone.now()
+        EmbeddingModel.objects.bulk_create(
+            [
+                EmbeddingModel(
+                    label=embedder.name,
+                    name=embedder.name,
+                    base_url=configured_base_url(),
+                    dimension=dimension_of(embedder),
+                    state=ModelState.ACTIVE,
+                    started_at=now,
+                    activated_at=now,
+                )
+            ],
+            ignore_conflicts=True,  # of two processes the first wins
+        )
+        active = EmbeddingModel.objects.active()
+    return active
+
+
+def configured_base_url() -> str:
+    return settings.EMBEDDING_BASE_URL or ""
+
+
+def dimension_of(embedder: Embedder) -> int:
+    """How long its vectors are: nothing but an answer tells."""
+    return int(embedder.embed(["How long is a vector?"]).shape[1])
+
+
+def vectors_of(model: EmbeddingModel, texts: Sequence[str]) -> Vectors:
+    """The model's vectors of these texts. Raises EmbedderError."""
+    configured = get_embedder()
+    is_configured = configured is not None and configured.name == model.name
+    embedder = configured if is_configured else get_earlier_embedder(model.name, model.base_url)
+    if embedder is None:
+        raise EarlierModelGone(detail=f"{model.name} has no address")
+    try:
+        vectors = embedder.embed(texts)
+    except EmbedderError as error:
+        if is_configured or isinstance(error, EmbedderBadRequest):
+            raise
+        raise EarlierModelGone(detail=f"{model.name}: {error}") from error
+    if vectors.shape != (len(texts), model.dimension):
+        raise EmbedderChangedSize(detail=f"{model.name}: {vectors.shape[-1]}, not {model.dimension}")
+    return vectors
+
+
+def _embed(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
+    excerpts = [excerpt for _, excerpt in texts if excerpt]
+    vectors = vectors_of(model, [content for content, _ in texts] + excerpts)
+    of_excerpts = iter(vectors[len(texts) :])
+    return [
+        Embedded(model.label, own, _mixed(own, next(of_excerpts)) if excerpt else own)
+        for own, (_, excerpt) in zip(vectors, texts, strict=False)
+    ]
 
 
 def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
@@ -68,17 +203,44 @@ def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
 
 
 def store_vector(memory: Memory, embedded: Embedded) -> None:
-    """Set this memory's vectors; those of another text or model are gone with it."""
+    """Set the vector of a new text; those of the text before are gone, whatever model they are of.
+
+    If recall went over to another model since it was made, the memory is queued for that one instead. A model that
+    is being built gets its own from the rebuild, which looks for what is missing until the switch.
+    """
     memory.embeddings.all().delete()
-    MemoryEmbedding.objects.create(
-        memory=memory,
-        place=memory.place,
-        model=embedded.model,
-        dimension=len(embedded.search),
-        live=memory.deleted_at is None,
-        embedding=embedded.search,
-        statement=None if embedded.search is embedded.statement else embedded.statement,
+    if not put_vectors(embedded.model, [(memory, embedded)]):
+        queue_embedding([memory.pk])
+
+
+def put_vectors(label: str, pairs: Sequence[tuple[Memory, Embedded]]) -> bool:
+    """Store vectors of this model beside any of others. False, and nothing stored, if the model is in use no more.
+
+    Part of a transaction that holds the memories' rows (or made them): they cannot be edited or deleted meanwhile.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_STILL_USED, [label])
+        if cursor.fetchone() is None:
+            return False
+    rows = [
+        MemoryEmbedding(
+            memory=memory,
+            place=memory.place,
+            model=label,
+            dimension=len(embedded.search),
+            live=memory.deleted_at is None,
+            embedding=embedded.search,
+            statement=None if embedded.search is embedded.statement else embedded.statement,
+        )
+        for memory, embedded in pairs
+    ]
+    MemoryEmbedding.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["memory", "model"],
+        update_fields=["place", "dimension", "live", "embedding", "statement"],
     )
+    return True
 
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:

@@ -4,42 +4,46 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.conf import settings
 from django.db import connection, transaction
 
+from memories import cap
 from memories.gate import delete_memory
 from memories.models import Memory
 from memories.models.memory import RevisionAction
 
+BATCH = 50  # rows locked at a time: nobody waits for more than these few deletes
+
+# Two jobs of one place at once would each remove the same excess: the second waits, and counts what is left.
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('memories.eviction'), %s)"
 # Value = 0.2 * max(recency of created, of accessed) + 0.1 * importance; recency = 0.5^(age / 30 days).
 # What a person saved or imported, and what is pinned, is not among them. Locked rows are in use: they stay this time.
-_LEAST = """
+_LEAST = f"""
 SELECT id FROM memories_memory
-WHERE workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s AND deleted_at IS NULL AND NOT pinned
-  AND (expires_at IS NULL OR expires_at > %(now)s)
-  AND (source_type = 'model' OR source_type LIKE 'auto\\_%%')
-ORDER BY 0.2 * power(0.5, date_part('epoch', %(now)s - greatest(created_at, last_accessed_at)) / 2592000.0)
+WHERE {cap.COUNTED} AND NOT pinned
+ORDER BY 0.2 * power(0.5::float8, greatest(0, date_part('epoch',
+             %(now)s - greatest(created_at, last_accessed_at))) / 2592000.0)
          + 0.1 * importance, id
 LIMIT %(excess)s
 FOR UPDATE SKIP LOCKED
-"""
-_COUNT = """
-SELECT count(*) FROM memories_memory
-WHERE workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s AND deleted_at IS NULL
-  AND (expires_at IS NULL OR expires_at > %(now)s)
-  AND (source_type = 'model' OR source_type LIKE 'auto\\_%%')
-"""
+"""  # noqa: S608  constants only
 
 
 def evict(workspace_id: int, owner_id: int | None, *, now: datetime) -> int:
     """Softly delete what exceeds ``MEMORYHUB_MAX_MEMORIES`` in this workspace and owner; how many went."""
-    params = {"workspace": workspace_id, "owner": owner_id, "now": now}
+    gone = 0
+    while batch := _evict_batch(workspace_id, owner_id, now):
+        gone += batch
+    return gone
+
+
+def _evict_batch(workspace_id: int, owner_id: int | None, now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_COUNT, params)
-        excess = cursor.fetchone()[0] - settings.MAX_MEMORIES
-        if not settings.MAX_MEMORIES or excess <= 0:
+        cursor.execute(_ONE_AT_A_TIME, [workspace_id % 2**31])
+        above = cap.excess(workspace_id, owner_id, now=now, most=BATCH)
+        if not above:
             return 0
-        cursor.execute(_LEAST, {**params, "excess": excess})
+        params = {"workspace": workspace_id, "owner": owner_id, "now": now, "excess": above}
+        cursor.execute(_LEAST, params)
         ids = [row[0] for row in cursor.fetchall()]
         for memory in Memory.objects.filter(pk__in=ids).select_related("workspace", "owner"):
             delete_memory(memory, by=None, now=now, action=RevisionAction.EVICT)

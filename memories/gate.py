@@ -10,10 +10,17 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
-from django_q.tasks import async_task
 
+from memories import cap
 from memories.drafts import CLEANERS, Draft, clean_fields, content_hash
-from memories.embedding import Embedded, embed_one, queue_embedding, store_vector
+from memories.embedding import (
+    Embedded,
+    active_model,
+    embed_one,
+    put_vectors,
+    queue_embedding,
+    store_vector,
+)
 from memories.models import Memory, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
@@ -63,8 +70,8 @@ def save_embedded(
 ) -> Saved:
     """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction."""
     with transaction.atomic():
-        _one_writer_at_a_time(draft.workspace)
-        rows = _rows_beside(draft, now)
+        one_writer_at_a_time(draft.workspace)
+        rows = rows_beside(draft, now)
         may_replace = None
         if dedupe != "create":
             if draft.key and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
@@ -79,9 +86,9 @@ def save_embedded(
                 may_replace = found.possible_update
         memory = _insert(draft, may_replace, by=by, now=now)
         _store_vector_or_queue(memory, embedded)
-        _announce(memory, "create")
+        announce(memory, "create")
         if memory.is_automatic:
-            _queue_eviction(memory)
+            cap.look_after(memory.workspace_id, memory.owner_id)
     return Saved(memory, created=True)
 
 
@@ -112,7 +119,7 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
         _change(locked, changes, by=by, now=now)
         if "content" in changes:
             _store_vector_or_queue(locked, embedded)
-        _announce(locked, "edit")
+        announce(locked, "edit")
     return locked
 
 
@@ -128,7 +135,7 @@ def delete_memory(
             locked.embeddings.update(live=False)
             unindex_words([locked.pk])
             Revision.objects.create(memory=locked, action=action, by=by, at=now)
-            _announce(locked, "delete")
+            announce(locked, "delete")
     return locked
 
 
@@ -139,11 +146,12 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
         if locked.deleted_at is not None:
             locked.deleted_at, locked.updated_at = None, now
             locked.save(update_fields=["deleted_at", "updated_at"])
-            if not locked.embeddings.update(live=True):
+            locked.embeddings.update(live=True)
+            if not locked.embeddings.filter(model=active_model() or "").exists():
                 queue_embedding([locked.pk])
             index_words([locked.pk])
             Revision.objects.create(memory=locked, action=RevisionAction.RESTORE, by=by, at=now)
-            _announce(locked, "restore")
+            announce(locked, "restore")
     return locked
 
 
@@ -176,16 +184,19 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
     A memory that was saved without one is compared now: a duplicate is merged, that is the newer goes (softly).
     """
     with transaction.atomic():
-        _one_writer_at_a_time(memory.workspace)
+        one_writer_at_a_time(memory.workspace)
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
-        if locked is None or locked.content_hash != memory.content_hash:
+        made_of = (memory.content, memory.source_excerpt)
+        if locked is None or (locked.content, locked.source_excerpt) != made_of:
             return
         never_compared = locked.updated_at == locked.created_at and not locked.embeddings.exists()
-        store_vector(locked, embedded)
+        if not put_vectors(embedded.model, [(locked, embedded)]):
+            queue_embedding([locked.pk])  # recall went over to another model meanwhile
+            return
         Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
         if never_compared:
             _compare_late(locked, embedded, now=now)
-        _announce(locked, "embed")
+        announce(locked, "embed")
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
@@ -200,20 +211,21 @@ def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
         Memory.objects.filter(pk=memory.pk).update(may_replace=found.possible_update)
 
 
-def _one_writer_at_a_time(workspace: Workspace) -> None:
+def one_writer_at_a_time(workspace: Workspace) -> None:
     """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('memories'), %s)", [workspace.pk % 2**31])
 
 
-def _rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
+def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
     """The live memories among which a draft may find its double: same workspace, scope and owner."""
     owner = draft.author if draft.scope == Scope.USER else None
     return Memory.objects.live(now).filter(workspace=draft.workspace, scope=draft.scope, owner=owner)
 
 
-def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
-    memory = Memory.objects.create(
+def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
+    """What a cleaned draft becomes, not saved yet."""
+    return Memory(
         workspace=draft.workspace,
         scope=draft.scope,
         owner=draft.author if draft.scope == Scope.USER else None,
@@ -236,6 +248,11 @@ def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: d
         created_at=now,
         updated_at=now,
     )
+
+
+def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
+    memory = new_row(draft, may_replace, now)
+    memory.save(force_insert=True)
     index_words([memory.pk])
     Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
     return memory
@@ -259,7 +276,7 @@ def _update_by_key(
         _change(locked, changes, by=by, now=now)
         if "content" in changes:
             _store_vector_or_queue(locked, embedded)
-        _announce(locked, "edit")
+        announce(locked, "edit")
     return locked
 
 
@@ -286,17 +303,10 @@ def _store_vector_or_queue(memory: Memory, embedded: Embedded | None) -> None:
         queue_embedding([memory.pk])
 
 
-def _queue_eviction(memory: Memory) -> None:
-    """Have the cap looked after once the running transaction has committed. No cap, no job."""
-    place = {"workspace_id": memory.workspace_id, "owner_id": memory.owner_id}
-    if settings.MAX_MEMORIES:
-        transaction.on_commit(lambda: async_task("memories.tasks.evict", task_name="make room", **place))
-
-
 def _unlink(memory: Memory) -> Memory:
     memory.may_replace = None
     memory.save(update_fields=["may_replace"])
-    _announce(memory, "edit")
+    announce(memory, "edit")
     return memory
 
 
@@ -317,7 +327,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _announce(memory: Memory, action: str) -> None:
+def announce(memory: Memory, action: str) -> None:
     """Tell open pages after the commit. Personal memories concern their owner's pages alone."""
     channel = f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
     data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}

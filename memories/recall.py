@@ -12,14 +12,13 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from pgvector import HalfVector
 
-from memories import words
+from memories import embedding, words
 from memories.models import Memory
 from memories.ranking import RANKINGS, WEIGHTS, Weights, hybrid_parts, longterm_parts, recency
 from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.registry import get_embedder
 from workspaces.access import role_in
 from workspaces.models import User, Workspace
 
@@ -159,7 +158,7 @@ class _Search:
                 return (self._longterm if ranking == "longterm" else self._semantic)(embedded), ""
         except EmbedderError as error:
             logger.warning("Recall fell back to words: %s", error.code)
-            return self._without_vectors(ranking, question), "the embedder did not answer"
+            return self._without_vectors(ranking, question), embedding.why_words(error)
         except DatabaseError:
             logger.exception("Vector search failed; recall fell back to words")
             return self._without_vectors(ranking, question), "the vector search failed"
@@ -171,17 +170,20 @@ class _Search:
         return [Recalled(loaded[pk], sum(parts.values()), parts) for pk, parts in scored if pk in loaded]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
-        """The embedder's name and the query's vector: for a question, the weighted mean of it and of its gist."""
-        embedder = get_embedder()
-        if embedder is None:
-            return None
+        """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
         share = self.weights.gist
-        if question is None or question.gist == question.text or not share:
-            return embedder.name, embedder.embed([self.query])[0]
-        whole, gist = embedder.embed([question.text, question.gist])
-        mean = (1 - share) * whole + share * gist
+        alone = question is None or question.gist == question.text or not share
+        texts = [self.query] if question is None or alone else [question.text, question.gist]
+        embedded = embedding.embed_query(texts)
+        if embedded is None:
+            return None
+        model, vectors = embedded
+        whole = vectors[0]
+        if alone:
+            return model, whole
+        mean = (1 - share) * whole + share * vectors[1]
         length = float(np.linalg.norm(mean))
-        return embedder.name, mean / length if length > 1e-6 else whole
+        return model, mean / length if length > 1e-6 else whole
 
     def _rows(self, sql: str, embedded: tuple[str, Vectors], **params: Any) -> dict[int, float]:
         model, vector = embedded

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
+from django.conf import settings
+from django.db.models import F
 from django.utils import timezone
 
-from memories import embedding, eviction, gate
+from memories import embedding, eviction, gate, reembedding
 from memories.extraction import run
 from memories.models import Memory
 from memoryhub.jobs import job
-from memoryhub.llm.registry import get_embedder
+from memoryhub.llm.errors import EmbedderError
 from workspaces.models import User
 
+logger = logging.getLogger(__name__)
 SWEEP = 500  # rows one sweep takes up
 
 
 @job
 def embed_memories(*, memory_ids: Sequence[int]) -> int:
-    """Give these live memories vectors of the current model; how many got one. A failure is tried again by sweeps."""
-    if get_embedder() is None:
+    """Give these live memories vectors of the active model; how many got one. A failure is tried again by sweeps."""
+    if embedding.get_embedder() is None:
         return 0
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).select_related("workspace", "owner")
     pending = list(rows.order_by("pk"))
     done = 0
     for start in range(0, len(pending), embedding.BATCH):
         batch = pending[start : start + embedding.BATCH]
-        embedded = embedding.embed_texts([(memory.content, memory.source_excerpt) for memory in batch])
-        if embedded is None:
-            Memory.objects.filter(pk__in=[m.pk for m in batch]).update(embedding_failed_at=timezone.now())
-            continue
-        for memory, vectors in zip(batch, embedded, strict=True):
-            gate.store_late_vector(memory, vectors, now=timezone.now())
-            done += 1
+        made = _embed(batch)
+        failed = [memory.pk for memory, vectors in zip(batch, made or [], strict=False) if vectors is None]
+        if made is None:  # it is down: the sweep will come by again
+            failed = [memory.pk for memory in batch]
+        Memory.objects.filter(pk__in=failed).update(embedding_failed_at=timezone.now())
+        if made is None:
+            break
+        for memory, vectors in zip(batch, made, strict=True):
+            if vectors is not None:
+                gate.store_late_vector(memory, vectors, now=timezone.now())
+                done += 1
     return done
+
+
+def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None:
+    """Their vectors of the active model, None for a text that it refuses; None altogether where it fails."""
+    try:
+        model = embedding.active_or_first()
+        if model is None:
+            return None
+        return embedding.embed_each(model, [(memory.content, memory.source_excerpt) for memory in memories])
+    except EmbedderError as error:
+        logger.warning("Embedding %d memories failed: %s (%s)", len(memories), error, error.code)
+        return None
+
+
+@job
+def rebuild() -> str:
+    """Build vectors of the newly configured model for half a job's time, then clear up after an earlier one."""
+    outcome = reembedding.advance(seconds=settings.JOB_TIMEOUT / 2)
+    if outcome == reembedding.Outcome.UNFINISHED:
+        reembedding.queue()
+    gone = reembedding.clean(seconds=settings.JOB_TIMEOUT / 6)
+    return f"{outcome}, {gone} old vectors deleted"
 
 
 @job
@@ -57,10 +87,12 @@ def rerun_extraction(*, memory_id: int, by_id: int | None) -> str:
 def sweep() -> str:
     """Every minute: take up what no job is doing. The queue only hurries work; the tables know what is left."""
     extracted = run.sweep(now=timezone.now())
-    embedder = get_embedder()
+    if reembedding.has_work():
+        reembedding.queue()
     missing: list[int] = []
-    if embedder is not None:
-        rows = Memory.objects.filter(deleted_at=None).without_vector(embedder.name)
-        missing = list(rows.order_by("-pk").values_list("pk", flat=True)[:SWEEP])
+    if (active := embedding.active_model()) is not None:
+        rows = Memory.objects.filter(deleted_at=None).without_vector(active)
+        untried_first = rows.order_by(F("embedding_failed_at").asc(nulls_first=True), "-pk")
+        missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)
     return f"{extracted} extractions, {len(missing)} embeddings"

@@ -223,6 +223,7 @@ LLM_HISTORY_TOKENS = env.integer(
 LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
+EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
 if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
     raise ImproperlyConfigured(

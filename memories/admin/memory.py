@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories import gate
+from memories import embedding, gate
 from memories.admin.filters import (
     AuthorFilter,
     CategoryFilter,
@@ -124,12 +124,11 @@ class MemoryAdmin(LeanAdmin):
 
     @admin.display(description="found by meaning")
     def meaning(self, memory: Any) -> str:
-        model = active_model()
-        if model is None:
+        if embedding.get_embedder() is None:
             return "no embedder"
         known = getattr(memory, "has_vector", None)
         if known is None:
-            known = memory.pk is not None and memory.embeddings.filter(model=model).exists()
+            known = memory.pk is not None and memory.embeddings.filter(model=active_model()).exists()
         return "yes" if known else "failed" if memory.embedding_failed_at else "not yet"
 
     @admin.display(description="may replace")

@@ -130,6 +130,12 @@ class Memory(models.Model):
             models.Index(
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
             ),
+            # What counts towards the cap; counted after every automatic save (memories.cap).
+            models.Index(
+                fields=["workspace", "owner"],
+                name="memory_automatic",
+                condition=Q(deleted_at=None) & (Q(source_type="model") | Q(source_type__startswith="auto_")),
+            ),
             GinIndex(fields=["search"], name="memory_words"),
             # The admin's lists over everything: few rows each, found without a look at the others.
             models.Index(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -34,6 +35,7 @@ EMBEDDING_SETTINGS = ("EMBEDDING_BASE_URL", "EMBEDDING_API_KEY", "EMBEDDING_MODE
 _lock = threading.Lock()
 _chat: tuple[tuple[Any, ...], ChatModel] | None = None
 _embedder: tuple[tuple[Any, ...], Embedder | None] | None = None
+_earlier: dict[Endpoint, Embedder] = {}
 _of_the_parent: list[object] = []
 
 
@@ -60,11 +62,33 @@ def get_embedder() -> Embedder | None:
         return _embedder[1]
 
 
+def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
+    """The embedder of a model that the settings named before; None where it cannot be asked any more.
+
+    The configured key goes to no other host than the configured one: elsewhere EMBEDDING_PREVIOUS_API_KEY is used.
+    """
+    from memoryhub.llm.onnx_embedder import OnnxEmbedder
+
+    if not base_url:
+        if name != OnnxEmbedder.name:
+            return None
+        endpoint = Endpoint("", "", name)
+    else:
+        same_host = urlsplit(base_url)[:2] == urlsplit(settings.EMBEDDING_BASE_URL or "")[:2]
+        key = settings.EMBEDDING_API_KEY if same_host else settings.EMBEDDING_PREVIOUS_API_KEY
+        endpoint = Endpoint(base_url, key, name)
+    with _lock:
+        if endpoint not in _earlier:
+            _earlier[endpoint] = _embedder_at(endpoint) if base_url else OnnxEmbedder()
+        return _earlier[endpoint]
+
+
 def reset() -> None:
-    """Forget both, so that the next call makes them anew. Changed settings are noticed without this."""
+    """Forget them, so that the next call makes them anew. Changed settings are noticed without this."""
     global _chat, _embedder
     with _lock:
         _chat = _embedder = None
+        _earlier.clear()
 
 
 def _forget_after_fork() -> None:
@@ -73,10 +97,11 @@ def _forget_after_fork() -> None:
     The parent's objects are kept, unused: destroying an inference session here would wait for threads that
     exist in the parent only.
     """
-    global _lock, _chat, _embedder
+    global _lock, _chat, _embedder, _earlier
     _lock = threading.Lock()
-    _of_the_parent.extend((_chat, _embedder))
+    _of_the_parent.extend((_chat, _embedder, _earlier))
     _chat = _embedder = None
+    _earlier = {}
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)
@@ -118,11 +143,15 @@ def _make_embedder() -> Embedder | None:
     if settings.EMBEDDING_MODEL == "none":
         return None
     if settings.EMBEDDING_BASE_URL:
-        from memoryhub.llm.openai_compatible import OpenAIEmbedder
-
-        return OpenAIEmbedder(
+        return _embedder_at(
             Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL)
         )
     from memoryhub.llm.onnx_embedder import OnnxEmbedder
 
     return OnnxEmbedder()
+
+
+def _embedder_at(endpoint: Endpoint) -> Embedder:
+    from memoryhub.llm.openai_compatible import OpenAIEmbedder
+
+    return OpenAIEmbedder(endpoint)

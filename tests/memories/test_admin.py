@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memories import gate
+from memories import gate, reembedding
 from memories.models import Extraction, Memory, Receipt
 from memoryhub.llm.base import Embedder
 from tests.bench.bulk import insert_memories
@@ -126,13 +126,18 @@ def test_filters_show_what_they_say(admin_client: Client, cast: Cast, fake_embed
     assert shown(admin_client, f"workspace={ws.pk}&state=every&category=fact") == {"fact"}
 
 
-def test_the_vector_filter_asks_for_the_current_model(
+def test_the_vector_filter_asks_for_the_model_that_recall_compares(
     admin_client: Client, cast: Cast, use_embedder: Callable[[Embedder | None], None]
 ) -> None:
     make_memory("old model", cast.owner, cast.workspace)
     use_embedder(FakeEmbedder(8, name="newer"))
-    assert shown(admin_client, "vector=without") == {"old model"}
-    assert shown(admin_client, "vector=with") == set()
+    assert shown(admin_client, "vector=with") == {"old model"}
+    reembedding.start()
+    assert reembedding.advance(seconds=60) == "switched"
+    late = make_memory("by nobody yet", cast.owner, cast.workspace)
+    late.embeddings.all().delete()
+    assert shown(admin_client, "vector=with") == {"old model"}
+    assert shown(admin_client, "vector=without") == {"by nobody yet"}
 
 
 def test_a_filter_keeps_the_search_and_the_other_filters(admin_client: Client, cast: Cast) -> None:

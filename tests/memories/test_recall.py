@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memories import recall as recall_module
 from memories.gate import delete_memory
 from memories.models import Memory, Scope
 from memories.ranking import recency
@@ -13,6 +12,7 @@ from memories.recall import recall
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
+from memoryhub.llm.onnx_embedder import OnnxEmbedder
 from tests.conftest import Cast
 from tests.factories import make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -69,7 +69,7 @@ def test_nothing_asked_gives_nothing_and_asks_no_embedder(
     def fail() -> Embedder:
         raise AssertionError("the embedder was asked")
 
-    monkeypatch.setattr(recall_module, "get_embedder", fail)
+    monkeypatch.setattr("memories.embedding.get_embedder", fail)
     assert recall(query, some.workspace, some.editor, limit=limit).items == []
 
 
@@ -155,7 +155,7 @@ def test_hostile_queries_are_only_words(some: Cast, query: str) -> None:
 
 
 def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Embedder | None], None]) -> None:
-    broken = FakeEmbedder(384)
+    broken = FakeEmbedder(384, name=OnnxEmbedder.name)
     broken.error = EmbedderUnavailable()
     for embedder, reason in ((broken, "did not answer"), (None, "no embedder")):
         use_embedder(embedder)
@@ -168,9 +168,10 @@ def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Emb
 def test_vectors_of_another_model_are_never_compared(
     some: Cast, use_embedder: Callable[[Embedder], None]
 ) -> None:
-    use_embedder(FakeEmbedder(384, name="another"))
-    found = recall("zebra", some.workspace, some.editor, ranking="semantic", threshold=-1)
-    assert found.items == []
+    another = FakeEmbedder(384, name="another")
+    use_embedder(another)
+    assert contents("when is it due?", some, ranking="semantic")[0] == "The project deadline is March 15"
+    assert another.calls == []
 
 
 def test_bumps_what_it_returns_and_never_a_deleted_row(some: Cast) -> None:
