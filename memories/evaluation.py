@@ -152,7 +152,7 @@ def load_conversation(
     its excerpt is its neighbours, two before and one after. What the gate refuses is left out, and cannot be found.
     """
     ids: dict[int, str] = {}
-    drafts = _drafts(conversation, workspace, user, excerpts=excerpts)
+    drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
     while batch := list(islice(drafts, BATCH)):
         vectors = embed_texts([(draft.content, draft.source_excerpt) for _, _, draft in batch])
         with transaction.atomic():
@@ -164,8 +164,8 @@ def load_conversation(
     return ids
 
 
-def _drafts(
-    conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool
+def cleaned_drafts(
+    conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool = True
 ) -> Iterator[tuple[str, datetime, Draft]]:
     """Each memory's id, when it was said, and its cleaned draft."""
     texts = [memory["text"] for memory in conversation.memories]
