@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from heapq import nlargest
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,25 @@ from django.utils import timezone
 from pgvector import HalfVector
 
 from memories import embedding, words
+from memories.candidates import Candidate, Where, find_candidates, look
 from memories.models import Memory
-from memories.ranking import RANKINGS, WEIGHTS, Weights, hybrid_parts, longterm_parts, recency
+from memories.ranking import (
+    RANKINGS,
+    WEIGHTS,
+    WORDS_AS_MEANING,
+    Weights,
+    hybrid_parts,
+    longterm_parts,
+    recency,
+)
 from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
-from workspaces.access import role_in
 from workspaces.models import User, Workspace
 
 logger = logging.getLogger(__name__)
+BUMPED_EVERY = timedelta(minutes=1)
 CANDIDATES = 200  # from each arm; the fused order is made of their union
 MAX_LIMIT = 50
 QUERY_LENGTH = 4000  # what of a query is embedded and matched
@@ -50,21 +60,23 @@ ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s))
   + 0.1 * m.importance DESC, m.id DESC
 LIMIT %(limit)s
 """
-# The cosine of candidates that only their words brought in.
-_COSINES = """
-SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s) FROM memories_memoryembedding e
-WHERE e.memory_id = ANY(%(ids)s) AND e.live AND e.model = %(model)s AND e.dimension = %(dimension)s
-"""
 # What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found.
 _FEATURES = """
-SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance
+SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance{cosine}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
 WHERE m.id = ANY(%(ids)s) AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
   AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s)
 """
+# Of candidates that only their words brought in.
+_COSINE = """,
+    (SELECT 1 - (e.embedding <=> %(vector)s) FROM memories_memoryembedding e
+     WHERE e.memory_id = m.id AND m.id = ANY(%(missing)s) AND e.live AND e.model = %(model)s
+       AND e.dimension = %(dimension)s)"""
+# Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
 _BUMP = """
-UPDATE memories_memory SET last_accessed_at = %s WHERE id IN (
-    SELECT id FROM memories_memory WHERE id = ANY(%s) AND deleted_at IS NULL FOR UPDATE SKIP LOCKED)
+UPDATE memories_memory SET last_accessed_at = %(now)s WHERE id IN (
+    SELECT id FROM memories_memory WHERE id = ANY(%(ids)s) AND deleted_at IS NULL
+      AND (last_accessed_at IS NULL OR last_accessed_at < %(now)s - interval '1 minute') FOR UPDATE SKIP LOCKED)
 """
 
 
@@ -106,7 +118,8 @@ def recall(
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
-    if role_in(user, workspace) is None:
+    where = look(workspace.pk, user.pk)
+    if where is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
     query = query.replace("\x00", " ").strip()[:QUERY_LENGTH]
     if not query or limit < 1:
@@ -115,14 +128,21 @@ def recall(
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     limit = min(limit, MAX_LIMIT)
-    search = _Search(query, workspace, user, now, depth=max(CANDIDATES, offset + limit), weights=weights)
+    search = _Search(query, workspace, user, where, now, offset + limit, weights)
     scored, degraded = search.ranked(ranking)
     if threshold is not None and (
         ranking == "hybrid" or not degraded
     ):  # a cosine's threshold says nothing of words
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     items = search.load(scored[offset : offset + limit])
-    _bump([item.memory.pk for item in items], now)
+    _bump(
+        [
+            item.memory.pk
+            for item in items
+            if item.memory.last_accessed_at is None or item.memory.last_accessed_at < now - BUMPED_EVERY
+        ],
+        now,
+    )
     return Recall(items, ranking, degraded)
 
 
@@ -130,18 +150,19 @@ class _Search:
     """One query against one workspace: its two arms, meaning and words, and their union."""
 
     def __init__(
-        self, query: str, workspace: Workspace, user: User, now: datetime, depth: int, weights: Weights
+        self,
+        query: str,
+        workspace: Workspace,
+        user: User,
+        where: Where,
+        now: datetime,
+        wanted: int,
+        weights: Weights,
     ) -> None:
-        self.query, self.workspace, self.user, self.now, self.depth = query, workspace, user, now, depth
-        self.weights = weights
-        places = [workspace.pk, -user.pk]  # what is shared here, and what is the asker's own
-        self.params: dict[str, Any] = {
-            "workspace": workspace.pk,
-            "user": user.pk,
-            "now": now,
-            "places": places,
-            "at": words.at(places),
-        }
+        self.query, self.workspace, self.user, self.now = query, workspace, user, now
+        self.where, self.wanted, self.weights = where, wanted, weights
+        self.depth = max(CANDIDATES, wanted)
+        self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places)}
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
         """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
@@ -185,44 +206,82 @@ class _Search:
         length = float(np.linalg.norm(mean))
         return model, mean / length if length > 1e-6 else whole
 
-    def _rows(self, sql: str, embedded: tuple[str, Vectors], **params: Any) -> dict[int, float]:
+    def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
         model, vector = embedded
-        text = HalfVector(vector).to_text()
-        given = {**self.params, "model": model, "dimension": len(vector), "limit": self.depth, "vector": text}
+        return {"model": model, "dimension": len(vector), "vector": HalfVector(vector).to_text()}
+
+    def _rows(self, sql: str, embedded: tuple[str, Vectors]) -> dict[int, float]:
         with connection.cursor() as cursor:
-            cursor.execute(sql, {**given, **params})
+            cursor.execute(sql, {**self.params, **self._vector(embedded), "limit": self.depth})
             return {row[0]: float(row[1]) for row in cursor.fetchall()}
 
     def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
-        cosines = self._rows(_NEAREST, embedded)
-        covered = words.bm25(self.query, self.params, self.depth)
-        if missing := [pk for pk in covered if pk not in cosines]:
-            cosines |= self._rows(_COSINES, embedded, ids=missing)
-        return self._fused(question, cosines, covered)
+        found = find_candidates(self.query, embedded, self.where, self.depth)
+        contenders = self._contenders(question, found)
+        scored = self._fused(question, contenders, embedded)
+        if len(scored) < self.wanted and len(contenders) < len(found):  # some had expired
+            scored = self._fused(question, found, embedded)
+        return scored
 
     def _without_vectors(self, ranking: str, question: Question) -> list[Scored]:
         """Words alone; parts of words where there are none."""
         if ranking != "hybrid":
             return self._lexical()
         covered = words.bm25(self.query, self.params, self.depth)
-        return self._fused(question, {}, covered) if covered else self._lexical()
+        found = [Candidate(pk, None, share) for pk, share in covered.items()]
+        return self._fused(question, found, None) if found else self._lexical()
+
+    def _contenders(self, question: Question, found: list[Candidate]) -> list[Candidate]:
+        """Those that can be among the wanted, whatever the signals beside meaning and words say.
+
+        Whom a question is about depends on whom the candidates are about: with several names all of them count.
+        """
+        if len(found) <= self.wanted or len(question.names) + question.about_self > 1:
+            return found
+        weights = self.weights
+        swing = (
+            abs(weights.recency) + abs(weights.importance) + abs(weights.asking)
+            + abs(weights.date) * bool(question.dates)
+            + abs(weights.time) * question.asks_when
+            + abs(weights.number) * question.asks_number
+            + abs(weights.person) * bool(question.names or question.about_self)
+        )  # fmt: skip
+        # No vector of theirs is nearer than the last that the meaning arm gave; some have none.
+        furthest = max(0.0, min((c.cosine for c in found if c.cosine is not None), default=1.0))
+        lower, upper = [], []
+        for candidate in found:
+            by_words = weights.words * candidate.words
+            if candidate.cosine is not None:
+                lower.append(by_words + weights.meaning * max(0.0, candidate.cosine))
+                upper.append(lower[-1])
+            else:
+                lower.append(by_words)
+                upper.append(by_words + weights.meaning * max(furthest, WORDS_AS_MEANING * candidate.words))
+        floor = nlargest(self.wanted, lower)[-1] - swing
+        return [candidate for candidate, most in zip(found, upper, strict=True) if most >= floor]
 
     def _fused(
-        self, question: Question, cosines: dict[int, float], covered: dict[int, float]
+        self, question: Question, found: list[Candidate], embedded: tuple[str, Vectors] | None
     ) -> list[Scored]:
+        given = {**self.params, "ids": [candidate.pk for candidate in found]}
+        missing = [candidate.pk for candidate in found if candidate.cosine is None] if embedded else []
+        if embedded and missing:
+            given |= self._vector(embedded) | {"missing": missing}
         with connection.cursor() as cursor:
-            cursor.execute(_FEATURES, {**self.params, "ids": list({*cosines, *covered})})
+            cursor.execute(_FEATURES.format(cosine=_COSINE if missing else ", NULL"), given)
             rows = cursor.fetchall()
-        subjects = {pk: subject(content, author) for pk, content, author, _, _ in rows}
+        known = {candidate.pk: candidate for candidate in found}
+        names = bool(question.names or question.about_self)
+        subjects = {pk: subject(content, author) for pk, content, author, *_ in rows} if names else {}
         named = question.names & set(subjects.values())
         about = next(iter(named)) if len(named) == 1 else ""
         if not named and question.about_self:
             about = self.user.get_username().lower()
         scored = []
-        for pk, content, _, created_at, importance in rows:
+        for pk, content, _, created_at, importance, cosine in rows:
             parts = hybrid_parts(
-                cosines.get(pk),
-                covered.get(pk, 0.0),
+                cosine if known[pk].cosine is None else known[pk].cosine,
+                known[pk].words,
                 date=question.dates.nearness(created_at) if question.dates else 0.0,
                 time=question.asks_when and mentions_time(content),
                 number=question.asks_number and mentions_number(content),
@@ -277,4 +336,4 @@ def _best_first(scored: list[Scored]) -> list[Scored]:
 def _bump(ids: list[int], now: datetime) -> None:
     if ids:
         with connection.cursor() as cursor:
-            cursor.execute(_BUMP, [now, ids])
+            cursor.execute(_BUMP, {"now": now, "ids": ids})

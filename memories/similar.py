@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -45,10 +46,16 @@ def find_similar(
         .values_list("memory_id", "distance")[:NEAREST]
     )
     memories = rows.in_bulk([pk for pk, _ in nearest])
+    return judge(
+        content, [(memories[pk], 1 - apart) for pk, apart in nearest if pk in memories], threshold=threshold
+    )
+
+
+def judge(content: str, nearest: Sequence[tuple[Memory, float]], *, threshold: float) -> Similar:
+    """What a text is to its nearest live memories, given with their cosines, best first."""
     possible_update = None
-    for pk, apart in nearest:
-        memory, cosine = memories.get(pk), 1 - apart
-        if memory is None or cosine < min(threshold, POSSIBLE_UPDATE):
+    for memory, cosine in nearest:
+        if cosine < min(threshold, POSSIBLE_UPDATE):
             continue
         mergeable = may_merge(memory.content, content)
         if cosine >= threshold and mergeable:

@@ -17,13 +17,15 @@ CONFIG = "english"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
 K1, B, TYPICAL_LENGTH = 1.2, 0.3, 60.0
 COUNTED_AT_MOST = 20_001  # of a place's memories: beyond, the idf hardly moves
+POSTINGS = 6_000  # memories that a query's words may bring in; the rarest words go first
+UNBOUNDED = 10**9
 
-_INDEX = f"""
-UPDATE memories_memory SET search =
+# Memory.search as an expression over the row's own columns.
+SEARCH = f"""
     to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
     || array_to_tsvector(ARRAY['at:' || coalesce(-owner_id, workspace_id)])
-WHERE id = ANY(%s)
-"""  # noqa: S608  constants only
+"""
+_INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%s)"  # noqa: S608  constants only
 _INDEX_WORDS = f"""
 INSERT INTO memories_memoryword (place, lexeme, memory_id, weight)
 SELECT coalesce(-m.owner_id, m.workspace_id), w.lexeme, m.id,
@@ -39,27 +41,55 @@ WHERE m.id = ANY(%s) AND w.place = coalesce(-m.owner_id, m.workspace_id) AND w.m
   AND w.lexeme IN (SELECT lexeme FROM memories_counted_words(m))
 """
 
-# Sum of idf * weight over the query's lexemes, those that stand in more than half of the memories left out; and what
-# the sum would be for a memory that says nothing else: by that it becomes a share from 0 to about 1.
-_BM25 = """
-WITH n AS (
-    SELECT greatest(count(*), 1)::float8 AS memories FROM (
-        SELECT 1 FROM memories_memory
-        WHERE deleted_at IS NULL AND (workspace_id = %(workspace)s OR owner_id = %(user)s)
-        LIMIT %(counted)s) counted
-), found AS (
-    SELECT q.lexeme, count(w.memory_id)::float8 AS df
-    FROM unnest(%(lexemes)s::text[]) q(lexeme)
-    LEFT JOIN memories_memoryword w ON w.place = ANY(%(places)s) AND w.lexeme = q.lexeme
+# The query's lexemes that stand in at most half of the memories, with their idf. Common words of large places are
+# counted beforehand (memories.indexes), the others here. ``driving`` are the rarest, as long as they bring few enough
+# memories with them: those are ranked; the others only add to what they and the vectors found.
+TERMS = f"""
+n AS MATERIALIZED (
+    SELECT greatest(1, coalesce(
+        (SELECT memory_count FROM memories_placestatistics WHERE place = %(workspace)s),
+        (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
+            AND workspace_id = %(workspace)s LIMIT {COUNTED_AT_MOST}) counted)
+    ) + coalesce(
+        (SELECT memory_count FROM memories_placestatistics WHERE place = -%(user)s),
+        (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
+            AND owner_id = %(user)s AND workspace_id <> %(workspace)s LIMIT {COUNTED_AT_MOST}) counted)
+    ))::float8 AS memories
+), frequencies AS (
+    SELECT q.lexeme, sum(coalesce(c.memory_count, (
+        SELECT count(*) FROM memories_memoryword w WHERE w.place = p.place AND w.lexeme = q.lexeme
+    )))::float8 AS df
+    FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s))) q(lexeme)
+    CROSS JOIN unnest(%(places)s::bigint[]) p(place)
+    LEFT JOIN memories_commonword c ON c.place = p.place AND c.lexeme = q.lexeme
     GROUP BY q.lexeme
-), terms AS (
-    SELECT lexeme, df, ln(1 + (greatest(memories, df) - df + 0.5) / (df + 0.5)) AS idf FROM found, n
-    WHERE df <= greatest(3, memories / 2)
-)
-SELECT w.memory_id, sum(t.idf * w.weight) / (SELECT sum(idf) FROM terms) AS score
-FROM terms t JOIN memories_memoryword w ON w.place = ANY(%(places)s) AND w.lexeme = t.lexeme
-GROUP BY w.memory_id ORDER BY score DESC, w.memory_id DESC LIMIT %(limit)s
+), terms AS MATERIALIZED (
+    SELECT lexeme, ln(1 + (greatest(memories, df) - df + 0.5) / (df + 0.5)) AS idf,
+           sum(df) OVER (ORDER BY df, lexeme) <= %(postings)s AS driving
+    FROM frequencies, n WHERE df <= greatest(3, memories / 2)
+)"""  # noqa: S608  constants only
+SCORES = """
+scores AS MATERIALIZED (
+    SELECT w.memory_id, sum(t.idf * w.weight) AS score
+    FROM terms t JOIN memories_memoryword w ON w.place = ANY(%(places)s) AND w.lexeme = t.lexeme
+    WHERE t.driving GROUP BY w.memory_id
+)"""
+# The score of a row ``f`` with its ``scores`` s, by what the sum would be for a memory that says nothing else: a share
+# from 0 to about 1, so that scores of different queries compare.
+SHARE = """
+coalesce((coalesce(s.score, 0) + coalesce((
+    SELECT sum(t.idf * w.weight)
+    FROM terms t JOIN memories_memoryword w ON w.lexeme = t.lexeme AND w.place = ANY(%(places)s)
+    WHERE NOT t.driving AND w.memory_id = f.memory_id
+), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
 """
+_BM25 = f"""
+WITH {TERMS}, {SCORES}
+SELECT f.memory_id, {SHARE} AS share
+FROM (SELECT memory_id, score FROM scores ORDER BY score DESC, memory_id DESC LIMIT %(limit)s) f
+JOIN scores s ON s.memory_id = f.memory_id
+ORDER BY share DESC, f.memory_id DESC
+"""  # noqa: S608
 
 # Any of the query's words in any of the places. plainto_tsquery makes every input safe.
 _MATCH = f"""
@@ -88,6 +118,12 @@ def index_words(memory_ids: Sequence[int]) -> None:
     """Index the words of these memories; part of every write that changes their text or brings them back."""
     with connection.cursor() as cursor:
         cursor.execute(_INDEX, [list(memory_ids)])
+    index_lexemes(memory_ids)
+
+
+def index_lexemes(memory_ids: Sequence[int]) -> None:
+    """The rows of BM25 alone: for new memories whose ``search`` was stored with them."""
+    with connection.cursor() as cursor:
         cursor.execute(_INDEX_WORDS, [list(memory_ids)])
 
 
@@ -97,23 +133,15 @@ def unindex_words(memory_ids: Sequence[int]) -> None:
         cursor.execute(_UNINDEX_WORDS, [list(memory_ids)])
 
 
-def lexemes(query: str) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT tsvector_to_array(to_tsvector('{CONFIG}', %s))", [query])
-        return list(cursor.fetchone()[0])
-
-
 def bm25(query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
     """By memory id how much of the query's weight in words it carries, 0 to about 1; the best ``limit``.
 
     BM25 divided by the sum of the query's idf, so that scores of different queries compare. ``params``: workspace,
     user and places.
     """
-    wanted = lexemes(query)
-    if not wanted:
-        return {}
+    given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
     with connection.cursor() as cursor:
-        cursor.execute(_BM25, {**params, "lexemes": wanted, "limit": limit, "counted": COUNTED_AT_MOST})
+        cursor.execute(_BM25, given)
         return {row[0]: min(1.0, float(row[1])) for row in cursor.fetchall()}
 
 
