@@ -58,6 +58,8 @@ class Draft:
             raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
         if self.scope == Scope.USER and self.author is None:
             raise Invalid(fields={"scope": "a personal memory needs a person"})
+        if find_secret(source_type):
+            raise SecretRefused(fields={"source_type": "looks like a credential"})
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
 

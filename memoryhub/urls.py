@@ -16,6 +16,7 @@ urlpatterns = [
     path("chat/api/", include("workspaces.api.urls")),
     path("chat/api/", include("memories.api.urls")),
     path("chat/api/", include("chat.api.urls")),
+    path("api/v1/", include("memories.api.v1.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     # Its script comes as a file of its own, so that the policy need not allow inline ones.
     path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api_docs"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from django.test import Client
@@ -9,30 +10,41 @@ from django.test import Client
 from workspaces.models import User
 
 API = "/chat/api"
+V1 = "/api/v1"
+
+
+def type_password_again(client: Client) -> None:
+    """The session as it is after the page that asks for the password once more."""
+    session = client.session
+    proof = {"method": "password", "at": time.time(), "reauthenticated": True}
+    session["account_authentication_methods"] = [proof]
+    session["account_authentication_methods_user"] = session["_auth_user_id"]
+    session.save()
 
 
 class Api:
-    """``Api(person).post("workspaces", {...})``; without a person nobody is signed in."""
+    """``Api(person).post("workspaces", {...})``; without a person nobody is signed in. ``key``: instead of one."""
 
-    def __init__(self, person: User | None = None) -> None:
-        self.client = Client()
+    def __init__(self, person: User | None = None, *, base: str = API, key: str = "") -> None:
+        self.base = base
+        self.client = Client(headers={"authorization": f"Bearer {key}"} if key else None)
         if person is not None:
             self.client.force_login(person)
 
     def get(self, path: str, **query: Any) -> Any:
-        return self.client.get(f"{API}/{path}", query)
+        return self.client.get(f"{self.base}/{path}", query)
 
     def post(self, path: str, body: Any = None) -> Any:
-        return self.client.post(f"{API}/{path}", body or {}, content_type="application/json")
+        return self.client.post(f"{self.base}/{path}", body or {}, content_type="application/json")
 
     def patch(self, path: str, body: Any) -> Any:
-        return self.client.patch(f"{API}/{path}", body, content_type="application/json")
+        return self.client.patch(f"{self.base}/{path}", body, content_type="application/json")
 
-    def delete(self, path: str) -> Any:
-        return self.client.delete(f"{API}/{path}")
+    def delete(self, path: str, body: Any = None) -> Any:
+        return self.client.delete(f"{self.base}/{path}", body or {}, content_type="application/json")
 
     def raw(self, method: str, path: str, body: bytes | str, content_type: str = "application/json") -> Any:
-        return self.client.generic(method, f"{API}/{path}", body, content_type=content_type)
+        return self.client.generic(method, f"{self.base}/{path}", body, content_type=content_type)
 
     def pages(self, path: str, **query: Any) -> list[list[Any]]:
         """Every page of a list, from the first to the last."""

@@ -12,7 +12,8 @@ from chat.models import Chat, Message, MessageRole
 from memories.gate import Draft, save_memory
 from memories.models import Memory
 from workspaces.access import default_workspace
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.keys import make_key
+from workspaces.models import KeyScope, Membership, Role, User, Workspace
 
 PASSWORD = "correct horse battery"
 _number = count(1)
@@ -48,3 +49,9 @@ def make_memory(
     """Through the gate. Equal or near texts are stored all the same, since tests mean what they say."""
     draft = Draft(content=content, workspace=workspace or default_workspace(by), author=by, **fields)
     return save_memory(draft, by=by, now=now or timezone.now(), dedupe="create").memory
+
+
+def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = KeyScope.WRITE) -> str:
+    """A new API key, as its maker sees it once."""
+    place, name = workspace or default_workspace(by), f"key {next(_number)}"
+    return make_key(place, by=by, name=name, scope=scope, expires_at=None, now=timezone.now())[1]

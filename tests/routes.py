@@ -15,8 +15,8 @@ from chat.models import MessageRole
 from memories.gate import delete_memory
 from memories.models import Receipt, ReceiptItem
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user
-from workspaces.models import Membership, Role
+from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user
+from workspaces.models import ApiKey, Membership, Role
 
 LOGIN = "login"  # sent to the login page
 Status = int | str
@@ -30,6 +30,11 @@ PAGE_EVERYBODY = (200, 200, 200, 200, LOGIN)
 PAGE_MEMBERS = (200, 200, 200, 404, LOGIN)
 PAGE_EDITORS = (200, 200, 403, 404, LOGIN)
 PAGE_OWNERS = (200, 403, 403, 404, LOGIN)
+# What a read key, a write key, a key of another workspace, an expired and a revoked one get; all made by the owner.
+NO_KEYS = (401, 401, 401, 401, 401)
+KEYS_READ = (200, 200, 404, 401, 401)
+KEYS_WRITE = (403, 200, 404, 401, 401)
+KEYS_NEVER = (403, 403, 403, 401, 401)
 # Routes of others, with their own tests: who may enter the admin is proved here in one row, allauth's are public.
 NOT_OURS = ("admin/", "accounts/")
 
@@ -47,6 +52,9 @@ class Row:
     data: Mapping[str, Any] = field(default_factory=dict)
     deleted: bool = False  # of a chat or memory that is deleted
     in_threads: bool = False  # reads the database from threads of its own
+    keys: tuple[Status, ...] = NO_KEYS
+    query: str = ""
+    fresh: bool = False  # needs a session whose person has just typed the password again
 
     def __str__(self) -> str:
         return f"{self.method} /{self.route}"
@@ -58,6 +66,7 @@ class Row:
 
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
 CHAT = "chat/api/<chat_id:chat_id>"
+V1, IN_WS = "api/v1", "?workspace_id={ws}"
 API_ROWS = [
     Row("GET", "chat/api/workspaces", EVERYBODY),
     Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
@@ -68,14 +77,20 @@ API_ROWS = [
     Row("POST", f"{WS}/members", answering(201, OWNERS), {"username": "sam", "role": "editor"}),
     Row("PATCH", f"{WS}/members/<usr_id:user_id>", OWNERS, {"role": "viewer"}),
     Row("DELETE", f"{WS}/members/<usr_id:user_id>", answering(204, OWNERS)),
-    Row("GET", f"{WS}/memories", MEMBERS),
-    Row("POST", f"{WS}/memories", answering(201, EDITORS), {"content": "Cats purr"}),
-    Row("GET", f"{WS}/memories/<mem_id:memory_id>", MEMBERS),
-    Row("PATCH", f"{WS}/memories/<mem_id:memory_id>", EDITORS, {"content": "Cats purr"}),
-    Row("DELETE", f"{WS}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
-    Row("POST", f"{WS}/memories/<mem_id:memory_id>/restore", EDITORS, deleted=True),
-    Row("GET", f"{WS}/memories/<mem_id:memory_id>/revisions", MEMBERS),
-    Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}),
+    Row("GET", f"{WS}/memories", MEMBERS, keys=KEYS_READ),
+    Row(
+        "POST",
+        f"{WS}/memories",
+        answering(201, EDITORS),
+        {"content": "Cats purr"},
+        keys=answering(201, KEYS_WRITE),
+    ),
+    Row("GET", f"{WS}/memories/<mem_id:memory_id>", MEMBERS, keys=KEYS_READ),
+    Row("PATCH", f"{WS}/memories/<mem_id:memory_id>", EDITORS, {"content": "Cats purr"}, keys=KEYS_WRITE),
+    Row("DELETE", f"{WS}/memories/<mem_id:memory_id>", answering(204, EDITORS), keys=KEYS_NEVER),
+    Row("POST", f"{WS}/memories/<mem_id:memory_id>/restore", EDITORS, deleted=True, keys=KEYS_WRITE),
+    Row("GET", f"{WS}/memories/<mem_id:memory_id>/revisions", MEMBERS, keys=KEYS_READ),
+    Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("GET", "chat/api/chats", EVERYBODY),
     Row("POST", "chat/api/chats", answering(201, EDITORS), {"workspace_id": "{ws}"}),
     Row("GET", "chat/api/chats/<chat_id:chat_id>", MEMBERS),
@@ -93,6 +108,35 @@ API_ROWS = [
     Row("DELETE", f"{CHAT}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
     Row("POST", f"{CHAT}/memories/<mem_id:memory_id>/rerun-extraction", answering(202, EDITORS)),
     Row("GET", "chat/api/", answering(404, EVERYBODY)),
+    Row("GET", f"{V1}/memories", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "POST",
+        f"{V1}/memories",
+        answering(201, EDITORS),
+        {"value": "Cats purr"},
+        keys=answering(201, KEYS_WRITE),
+        query=IN_WS,
+    ),
+    Row("DELETE", f"{V1}/memories", EDITORS, {"ids": ["{mem}"]}, keys=KEYS_NEVER, query=IN_WS, fresh=True),
+    Row("POST", f"{V1}/memories/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ, query=IN_WS),
+    Row("GET", f"{V1}/memories/<mem_id:memory_id>", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "PATCH",
+        f"{V1}/memories/<mem_id:memory_id>",
+        EDITORS,
+        {"value": "Cats purr"},
+        keys=KEYS_WRITE,
+        query=IN_WS,
+    ),
+    Row(
+        "DELETE",
+        f"{V1}/memories/<mem_id:memory_id>",
+        answering(204, EDITORS),
+        keys=KEYS_NEVER,
+        query=IN_WS,
+        fresh=True,
+    ),
+    Row("GET", f"{V1}/", answering(404, EVERYBODY), keys=(404, 404, 404, 401, 401)),
     Row("GET", "api/schema/", EVERYBODY),
     Row("GET", "api/docs/", EVERYBODY),
 ]
@@ -119,6 +163,9 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/members/<str:user_id>/remove/", answering(302, PAGE_OWNERS)),
     Row("GET", "workspaces/<str:ws_id>/events/", PAGE_MEMBERS),
     Row("GET", "profile/", PAGE_EVERYBODY),
+    Row("GET", "profile/keys/", answering(302, PAGE_EVERYBODY)),
+    Row("POST", "profile/keys/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
+    Row("POST", "profile/keys/<str:key_id>/revoke/", (302, 404, 404, 404, LOGIN)),
     Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
     Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "workspaces/<str:ws_id>/chats/list/", PAGE_MEMBERS),
@@ -171,8 +218,14 @@ class World:
         ids = self.ids | (self.deleted_ids if row.deleted else {})
         return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], row.route)
 
+    def address(self, row: Row) -> str:
+        """With the query that asks for the shared workspace, where the route does not name one."""
+        return self.url(row) + row.query.replace("{ws}", self.ids["ws_id"])
+
     def data(self, row: Row) -> dict[str, Any]:
         def fill(text: Any) -> Any:
+            if isinstance(text, list):
+                return [fill(each) for each in text]
             if not isinstance(text, str):
                 return text
             return text.replace("{ws}", self.ids["ws_id"]).replace("{mem}", self.ids["mem_id"])
@@ -199,6 +252,8 @@ def make_world(cast: Cast) -> World:
     gone_chat = make_chat(owner, workspace, title="Gone")
     delete_memory(gone_memory, by=owner, now=timezone.now())
     delete_chat(gone_chat, by=owner, now=timezone.now())
+    make_key_text(owner, workspace)
+    key = ApiKey.objects.get()
     ids = {
         "workspace_id": workspace.public_id,
         "ws_id": workspace.public_id,
@@ -209,6 +264,7 @@ def make_world(cast: Cast) -> World:
         "memory_id": memory.public_id,
         "mem_id": memory.public_id,
         "item_id": str(item.pk),
+        "key_id": key.public_id,
     }
     gone = {
         "chat_id": gone_chat.public_id,

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
+from tests.api import type_password_again
 from tests.conftest import Cast
+from tests.factories import make_key_text, make_workspace
 from tests.routes import API_ROWS, LOGIN, ROWS, Row, Status, known_routes, make_world
-from workspaces.models import User
+from workspaces.keys import verify_key
+from workspaces.models import ApiKey, KeyScope, User
 
 PEOPLE = ("owner", "editor", "viewer", "stranger", "nobody")
 
@@ -36,6 +40,8 @@ def ask(row: Row, url: str, data: dict[str, Any], person: User | None) -> Status
     client = Client(raise_request_exception=False)
     if person is not None:
         client.force_login(person)
+        if row.fresh:
+            type_password_again(client)
     if row.is_api and row.method != "GET":
         response: Any = client.generic(row.method, url, json.dumps(data), content_type="application/json")
     else:
@@ -60,12 +66,44 @@ def test_who_may(row: Row, request: pytest.FixtureRequest) -> None:
     got = []
     for person in people:
         if row.in_threads:
-            got.append(ask(row, world.url(row), world.data(row), person))
+            got.append(ask(row, world.address(row), world.data(row), person))
             continue
         with transaction.atomic():  # each finds the world as it was
-            got.append(ask(row, world.url(row), world.data(row), person))
+            got.append(ask(row, world.address(row), world.data(row), person))
             transaction.set_rollback(True)
     assert dict(zip(PEOPLE, got, strict=True)) == dict(zip(PEOPLE, row.statuses, strict=True))
+
+
+def key_texts(cast: Cast) -> dict[str, str]:
+    """One key of each kind, all made by the owner of the shared workspace."""
+    owner, workspace = cast.owner, cast.workspace
+    texts = {
+        "read key": make_key_text(owner, workspace, scope=KeyScope.READ),
+        "write key": make_key_text(owner, workspace),
+        "key of another workspace": make_key_text(owner, make_workspace(owner=owner, name="Other")),
+        "expired key": make_key_text(owner, workspace),
+        "revoked key": make_key_text(owner, workspace),
+    }
+    now = timezone.now()
+    for name, field in (("expired key", "expires_at"), ("revoked key", "revoked_at")):
+        ApiKey.objects.filter(pk=verify_key(texts[name], now=now).pk).update(**{field: now})
+    return texts
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("row", API_ROWS, ids=str)
+def test_which_keys_may(row: Row, cast: Cast) -> None:
+    world = make_world(cast)
+    texts = key_texts(cast)
+    body = {} if row.method == "GET" else {"data": json.dumps(world.data(row))}
+    got = []
+    for text in texts.values():
+        client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
+        with transaction.atomic():
+            response = client.generic(row.method, world.address(row), content_type="application/json", **body)
+            got.append(response.status_code)
+            transaction.set_rollback(True)
+    assert dict(zip(texts, got, strict=True)) == dict(zip(texts, row.keys, strict=True))
 
 
 def test_the_admin_is_for_staff(cast: Cast) -> None:

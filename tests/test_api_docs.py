@@ -12,8 +12,9 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from memories.models import Memory
-from tests.factories import make_user
+from tests.factories import make_key_text, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from workspaces.models import User
 
 DOCS = (Path(__file__).parent.parent / "docs" / "api.md").read_text()
 ADDRESS = "http://127.0.0.1:8000"
@@ -45,8 +46,9 @@ def server(transactional_db: None, live_server: LiveServer, scripted_model: Scri
     return live_server.url
 
 
-def example(language: str) -> str:
-    match = re.search(rf"```{language}\n(.*?)```", DOCS, re.DOTALL)
+def example(language: str, under: str = "## From sign-in to recall") -> str:
+    """The first one in this language after this headline."""
+    match = re.search(rf"{under}\n.*?```{language}\n(.*?)```", DOCS, re.DOTALL)
     assert match, language
     return match[1]
 
@@ -89,4 +91,25 @@ def test_the_javascript_example(server: str, tmp_path: Path) -> None:
     printed = run(["node", str(script)], tmp_path)
     assert "It is due on March 15." in printed
     assert FACT in printed
+    assert remembered() == [(FACT, "user")]
+
+
+def with_key(text: str, server: str) -> str:
+    key = make_key_text(User.objects.get(username="maria"))
+    return text.replace(ADDRESS, server).replace("mh_your_key", key)
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_the_curl_example_with_a_key(server: str, tmp_path: Path) -> None:
+    script = "set -eu\n" + with_key(example("sh", "### With a key, in curl"), server)
+    printed = run(["bash", "-c", script], tmp_path)
+    assert '"duplicate":false' in printed
+    assert '"score":' in printed
+    assert '"next_cursor":null' in printed
+    assert remembered() == [(FACT, "user")]
+
+
+def test_the_python_example_with_a_key(server: str, tmp_path: Path) -> None:
+    script = with_key(example("python", "### With a key, in Python"), server)
+    assert run([sys.executable, "-c", script], tmp_path) == f"deadline {FACT}\n"
     assert remembered() == [(FACT, "user")]

@@ -10,12 +10,14 @@ from django.contrib.auth.admin import UserAdmin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
-from memoryhub.admin import LeanAdmin, action, counted
+from memoryhub.admin import LeanAdmin, ReadOnlyAdmin, action, counted, rows_by_id
 from memoryhub.admin_filters import ChoiceFilter
 from workspaces import actions
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.keys import end_keys
+from workspaces.models import ApiKey, Membership, Role, User, Workspace
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
@@ -182,3 +184,50 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
         opened = rows.filter(is_active=False).update(is_active=True)
         yield f"{counted(opened, 'account', 'accounts')} reopened.", messages.SUCCESS
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    """Whose programs may enter where. The keys themselves are nowhere, and their hashes not shown."""
+
+    many = "keys"
+    list_display = (
+        "name",
+        "beginning",
+        "user",
+        "workspace",
+        "scope",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+    )
+    list_select_related = ("user", "workspace")
+    list_filter = ("scope",)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id",)
+    search_help_text = "The id of a key (key_), of its maker (usr_) or of a workspace (ws_)."
+    fields = (
+        "name",
+        "beginning",
+        "public_id",
+        "user",
+        "workspace",
+        "scope",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+    )
+    actions = ("revoke",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        places = {"key": "public_id", "usr": "user__public_id", "ws": "workspace__public_id"}
+        return rows_by_id(queryset, search_term, places), False
+
+    @action("Revoke (for good)", "change")
+    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Iterator[tuple[str, int]]:
+        ended = end_keys(list(rows.values_list("pk", flat=True)), now=timezone.now())
+        yield f"{counted(ended, 'key', 'keys')} revoked.", messages.SUCCESS

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from memoryhub.errors import DomainError
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
-from workspaces.models import Role, User
+from workspaces.keys import NAME_LENGTH as KEY_NAME_LENGTH
+from workspaces.models import KeyScope, Role, User, Workspace
 
 
 def _plain_field() -> forms.TextInput:
@@ -59,3 +62,39 @@ class DeleteForm(DomainForm):
         if typed.strip() != self.name:
             raise forms.ValidationError(_("This is not its name."))
         return typed
+
+
+class KeyForm(DomainForm):
+    """What an API key is to open, and for how long."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=KEY_NAME_LENGTH,
+        widget=_plain_field(),
+        help_text=_("The program that will use it, so that you know which one to revoke."),
+    )
+    workspace = forms.ModelChoiceField(
+        Workspace.objects.none(), to_field_name="public_id", empty_label=None, label=_("Workspace")
+    )
+    scope = forms.ChoiceField(label=_("It may"), choices=KeyScope.choices)
+    expires_at = forms.TypedChoiceField(
+        label=_("Expires"),
+        coerce=int,
+        initial=90,
+        choices=[
+            (30, _("In 30 days")),
+            (90, _("In 90 days")),
+            (365, _("In a year")),
+            (0, _("Never")),
+        ],
+    )
+
+    def __init__(self, *args: object, user: User, now: datetime, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.now = now
+        self.fields["workspace"].queryset = Workspace.objects.visible_to(user)  # type: ignore[attr-defined]
+
+    def clean_expires_at(self) -> datetime | None:
+        """The days chosen, as the moment that they end."""
+        days = self.cleaned_data["expires_at"]
+        return self.now + timedelta(days=days) if days else None

@@ -14,5 +14,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/members/<str:user_id>/remove/", views.remove_member, name="remove_member"),
     path("workspaces/<str:ws_id>/events/", views.events, name="events"),
     path("profile/", views.profile, name="profile"),
+    path("profile/keys/", views.keys, name="keys"),
+    path("profile/keys/<str:key_id>/revoke/", views.revoke_key, name="revoke_key"),
     path("profile/memory/", views.memory_default, name="memory_default"),
 ]

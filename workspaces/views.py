@@ -6,21 +6,25 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
+from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
 from django.contrib import messages as notices
 from django.contrib.auth.decorators import login_required
 from django.db import connection
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub import events as bus
 from memoryhub.errors import DomainError, NotFound
 from workspaces import actions
-from workspaces.access import get_workspace
-from workspaces.forms import DeleteForm, MemberForm, WorkspaceForm
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces import keys as api_keys
+from workspaces.access import default_workspace, get_workspace
+from workspaces.forms import DeleteForm, KeyForm, MemberForm, WorkspaceForm
+from workspaces.models import ApiKey, Membership, Role, User, Workspace
 from workspaces.page_request import PageRequest
 
 HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
@@ -154,10 +158,58 @@ def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpRespons
     return redirect("workspaces:settings", ws_id)
 
 
+def _profile_page(
+    request: PageRequest, form: KeyForm | None = None, made: ApiKey | None = None, new_key: str = ""
+) -> HttpResponse:
+    now = timezone.now()
+    default_workspace(request.user)  # the one a key is most often for
+    keys = list(ApiKey.objects.filter(user=request.user, revoked_at=None).select_related("workspace"))
+    for key in keys:
+        key.ended = key.is_expired(now)  # type: ignore[attr-defined]
+    context = {
+        "api_keys": keys,
+        "key_form": form or KeyForm(user=request.user, now=now),
+        "made": made,
+        "new_key": new_key,
+    }
+    failed = form is not None and form.errors
+    return render(request, "workspaces/profile.html", context, status=422 if failed else 200)
+
+
 @login_required
 @require_GET
 def profile(request: PageRequest) -> HttpResponse:
-    return render(request, "workspaces/profile.html", {})
+    return _profile_page(request)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+@reauthentication_required(allow_get=True)
+def keys(request: PageRequest) -> HttpResponse:
+    """Make a key. It stands in this answer only, which is why there is no redirect: nothing may keep it.
+
+    Sent once more, it is refused for its name. GET: where somebody lands whose password came too late.
+    """
+    if request.method == "GET":
+        return redirect(reverse("workspaces:profile") + "#api-keys")
+    now = timezone.now()
+    form = KeyForm(request.POST, user=request.user, now=now)
+    if form.is_valid():
+        try:
+            made, text = api_keys.make_key(**form.cleaned_data, by=request.user, now=now)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            return _profile_page(request, made=made, new_key=text)
+    return _profile_page(request, form)
+
+
+@login_required
+@require_POST
+def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
+    key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
+    notices.success(request, _("The key “%(name)s” is revoked.") % {"name": key.name})
+    return redirect(reverse("workspaces:profile") + "#api-keys")
 
 
 @login_required

@@ -26,8 +26,8 @@ from memories.models import Memory
 from memories.panel import live_in
 from memories.recall import recall
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
-from memoryhub.api.views import ApiView
 from workspaces.access import get_workspace
 from workspaces.models import Role
 
@@ -38,14 +38,14 @@ def saved_response(saved: gate.Saved) -> Response:
     return Response({**memory_json(saved.memory), "duplicate": saved.duplicate}, status=code)
 
 
-class MemoryList(ApiView):
+class MemoryList(KeyedView):
     @documented(
         "List the memories of a workspace",
         tag="memories",
         operation="memories_list",
         answers={200: page_of(MemoryJson, "Memory")},
         query=PageQuery,
-        errors=[404],
+        errors=[404, 429],
         description="Newest first. Inserts and deletes while you page repeat and skip nothing.",
         examples=[answer_example("A page", examples.PAGE)],
     )
@@ -67,7 +67,7 @@ class MemoryList(ApiView):
         operation="memories_create",
         answers={201: SavedMemoryJson, 200: SavedMemoryJson},
         body=MemoryBody,
-        errors=[404],
+        errors=[404, 429],
         writes=True,
         description="201 with the new memory. 200 with the existing one when it says nearly the same "
         "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential.",
@@ -88,7 +88,7 @@ class MemoryList(ApiView):
         return saved_response(gate.save_memory(draft, by=self.person, now=timezone.now(), dedupe=dedupe))
 
 
-class WorkspaceMemoryView(ApiView):
+class WorkspaceMemoryView(KeyedView):
     """One memory, found inside its workspace."""
 
     def memory(
@@ -109,7 +109,7 @@ class MemoryDetail(WorkspaceMemoryView):
         tag="memories",
         operation="memories_get",
         answers={200: MemoryJson},
-        errors=[404],
+        errors=[404, 429],
         examples=[answer_example("A memory", examples.MEMORY)],
     )
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
@@ -121,7 +121,7 @@ class MemoryDetail(WorkspaceMemoryView):
         operation="memories_update",
         answers={200: MemoryJson},
         body=MemoryChanges,
-        errors=[404, 409],
+        errors=[404, 409, 429],
         writes=True,
         description="What is left out stays. New content is embedded anew. 409 when the key is taken.",
         examples=[
@@ -140,9 +140,10 @@ class MemoryDetail(WorkspaceMemoryView):
         tag="memories",
         operation="memories_delete",
         answers={204: None},
-        errors=[404],
+        errors=[404, 429],
         writes=True,
         description="Gone from every list, count and recall at once; `restore` brings it back.",
+        session_only=True,
     )
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id, Role.EDITOR)
@@ -156,7 +157,7 @@ class MemoryRestore(WorkspaceMemoryView):
         tag="memories",
         operation="memories_restore",
         answers={200: MemoryJson},
-        errors=[404],
+        errors=[404, 429],
         writes=True,
         description="Undo of a delete. Restoring a memory that is not deleted changes nothing.",
         examples=[answer_example("Restored", examples.MEMORY)],
@@ -173,7 +174,7 @@ class MemoryRevisions(WorkspaceMemoryView):
         operation="memories_revisions",
         answers={200: page_of(RevisionJson, "Revision")},
         query=PageQuery,
-        errors=[404],
+        errors=[404, 429],
         description="Who changed it, when, and what it said before. Newest first.",
         examples=[answer_example("A page", examples.REVISIONS)],
     )
@@ -190,14 +191,16 @@ class MemoryRevisions(WorkspaceMemoryView):
         return Response(page)
 
 
-class Recall(ApiView):
+class Recall(KeyedView):
+    only_reads = True
+
     @documented(
         "Recall what matters to a query",
         tag="memories",
         operation="memories_recall",
         answers={200: RecallJson},
         body=RecallBody,
-        errors=[404],
+        errors=[404, 429],
         description="The ranked memories with their scores, your personal ones included.",
         examples=[
             request_example("A question", {"query": "When is the deadline?", "limit": 5}),

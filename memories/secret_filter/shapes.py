@@ -19,6 +19,7 @@ _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 # issuer's,
 # so that a key cut short by a careless copy is still recognised.
 _RULES: tuple[tuple[str, str], ...] = (
+    ("memoryhub", r"mh_[A-Za-z0-9]{30,}"),
     # model providers
     ("anthropic", r"sk-ant-[A-Za-z0-9_-]{8,}"),
     ("openai", r"sk-(?:proj|svcacct|admin|service|None|or-v1|lf|helicone|kimi)-[A-Za-z0-9_-]{12,}"),

@@ -26,6 +26,7 @@ CODES = {
     405: "method_not_allowed",
     406: "not_acceptable",
     415: "media_type",
+    429: "too_many_requests",
 }
 
 
@@ -100,6 +101,8 @@ def _rest_response(exception: Exception, context: dict[str, Any]) -> Response | 
     code = CODES.get(response.status_code, str(exception.default_code))
     if isinstance(exception, exceptions.PermissionDenied) and "CSRF" in str(exception.detail):
         code = "csrf"
+    if isinstance(exception, exceptions.AuthenticationFailed):
+        code = "bad_key"
     response.data = {"error": {"code": code, "message": printable(str(exception.detail))}}
     return response
 

@@ -43,7 +43,8 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
         {"code": "malformed", "message": "JSON parse error - Expecting value: line 1 column 1 (char 0)"},
     ),
     401: (
-        "Not signed in. A browser (`Accept: text/html` first) is redirected to the login page instead.",
+        "Not signed in, or the API key is unknown, revoked or expired (code `bad_key`). A browser "
+        "(`Accept: text/html` first) is redirected to the login page instead.",
         {"code": "not_signed_in", "message": "Authentication credentials were not provided."},
     ),
     403: (
@@ -74,6 +75,13 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
             "fields": {"content": "Must be a string."},
         },
     ),
+    429: (
+        "This API key has asked too often; `Retry-After` says in how many seconds it may again.",
+        {
+            "code": "too_many_requests",
+            "message": "Request was throttled. Expected available in 12 seconds.",
+        },
+    ),
     503: (
         "A part of the system is not answering; `Retry-After` says when to come again.",
         {"code": "unavailable", "message": "A part of the system is not answering. Try again in a moment."},
@@ -96,8 +104,9 @@ def documented(
     description: str = "",
     examples: Sequence[OpenApiExample] = (),
     writes: bool = False,
+    session_only: bool = False,
 ) -> Callable[[F], F]:
-    """Describe one method of a view.
+    """Describe one method of a view. ``session_only``: of one that takes keys elsewhere, but not here.
 
     ``answers`` maps success codes to a serializer, None or an OpenApiResponse. ``errors`` adds to those that
     follow by themselves: 401 always; 403 for writes; 400, 413, 415, 422 with a body; 400 and 422 for pages.
@@ -125,6 +134,7 @@ def documented(
         parameters=[query] if query is not None else [],
         responses=responses,
         examples=list(examples),
+        auth=[{SessionScheme.name: []}] if session_only else None,  # type: ignore[list-item]  # its hint is wrong
     )
 
 
@@ -177,6 +187,22 @@ class SessionScheme(OpenApiAuthenticationExtension):
             "name": "sessionid",
             "description": "Sign in at /accounts/login/. POST, PATCH and DELETE also need the header "
             "`X-CSRFToken` with the value of the cookie `csrftoken`.",
+        }
+
+
+class KeyScheme(OpenApiAuthenticationExtension):
+    """``Authorization: Bearer mh_…``"""
+
+    target_class = "memoryhub.api.keys.KeyAuthentication"
+    name = "api_key"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "mh_…",
+            "description": "A key from your profile page, for one workspace. It needs no CSRF token, and where a "
+            "key is sent the session does not count.",
         }
 
 

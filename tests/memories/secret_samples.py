@@ -186,6 +186,7 @@ SHAPES: dict[str, str] = {
     "wakatime": "waka_" + uuid(),
     "xai": "xai-" + rand(80),
     "yandex": "AQVN" + rand(36),
+    "memoryhub": "mh_" + rand(43),
 }
 
 # Kinds without a shape: the issuer's name beside a random value gives them away.

@@ -18,13 +18,13 @@ from django_q.tasks import async_task
 from chat.models import Chat, Message
 from memories.models import Extraction, Memory, Receipt
 from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
-from tests.factories import make_chat, make_memory, make_message, make_user
-from workspaces.models import User, Workspace
+from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user
+from workspaces.models import ApiKey, User, Workspace
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
-OURS = [User, Workspace, Chat, Message, Memory, Extraction, Receipt]
+OURS = [User, Workspace, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
-NOT_ADDED_HERE = {Chat, Message, Extraction, Receipt, *QUEUE}
+NOT_ADDED_HERE = {ApiKey, Chat, Message, Extraction, Receipt, *QUEUE}
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
 HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
 
@@ -77,8 +77,10 @@ def everything() -> dict[Any, Any]:
     )
     receipt = Receipt.objects.create(**place, message_id=message.public_id, ranking="hybrid", threshold=0.3)
     receipt.items.create(memory=memory, position=1, score=0.9, content=memory.content, used=True)
+    make_key_text(user, memory.workspace)
     return {
         User: user,
+        ApiKey: ApiKey.objects.get(),
         Workspace: memory.workspace,
         Chat: chat,
         Message: message,
@@ -170,7 +172,7 @@ def test_an_unknown_choice_means_the_default(superuser: User, everything: dict[A
 
 def test_nothing_is_deleted_for_good(superuser: User, everything: dict[Any, Any]) -> None:
     client = signed_in(superuser)
-    for model in (User, Workspace, Message, Extraction, Receipt, Chat):
+    for model in (User, Workspace, ApiKey, Message, Extraction, Receipt, Chat):
         row = everything[model]
         assert client.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403
         chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}

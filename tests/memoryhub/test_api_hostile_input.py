@@ -11,7 +11,7 @@ from django.test import Client
 
 from chat.models import Chat, Message
 from memories.models import Memory, Revision
-from tests.api import error_of
+from tests.api import error_of, type_password_again
 from tests.conftest import Cast
 from tests.routes import API_ROWS, PAGE_ROWS, Row, World, make_world
 from workspaces.models import Membership, Workspace
@@ -56,7 +56,9 @@ def world(cast: Cast) -> World:
 def send(world: World, row: Row, body: bytes, content_type: str = "application/json") -> Any:
     client = Client(raise_request_exception=False)
     client.force_login(world.cast.owner)
-    return client.generic(row.method, world.url(row), body, content_type=content_type)
+    if row.fresh:
+        type_password_again(client)
+    return client.generic(row.method, world.address(row), body, content_type=content_type)
 
 
 def stored() -> list[Any]:
@@ -143,7 +145,7 @@ def test_ids_that_cannot_be_ids_are_not_found(world: World, row: Row) -> None:
 def test_hostile_queries_are_never_a_server_error(world: World, row: Row) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(world.cast.owner)
-    names = ("limit", "cursor", "workspace_id", "format", "lang")
+    names = ("limit", "cursor", "workspace_id", "format", "lang", "scope", "category", "tag", "key")
     for value in ("\0", "a\0b", "\ud800", "9" * 100, "-1", "%", "é", "[]", "x" * 5000):
         query = "&".join(f"{name}={_quoted(value)}" for name in names)
         response = client.get(f"{world.url(row)}?{query}")

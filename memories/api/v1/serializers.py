@@ -1,0 +1,213 @@
+"""The JSON of organisation memory: the fields of a memory under the names that its callers know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH
+from memories.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
+from memories.models import Memory, Scope, SourceType
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
+from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
+from memoryhub.api.paging import PageQuery
+
+LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
+SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE}
+SCOPE_WORDS = list(SCOPES)
+SOURCES = {"manual": SourceType.USER, "auto": SourceType.AUTO_CHAT}  # other labels are kept as they are
+NAMES = {"value": "content", "source": "source_type", "expiresAt": "expires_at"}  # ours to the field's
+MOST_AT_ONCE = 100
+
+
+def importance_inside(whole: int) -> float:
+    """1..10 as 0..1."""
+    return (whole - LOWEST) / (HIGHEST - LOWEST)
+
+
+def importance_outside(fraction: float) -> int:
+    """0..1 as 1..10, to the nearest; halves go up."""
+    return int(LOWEST + fraction * (HIGHEST - LOWEST) + 0.5)
+
+
+def field_values(body: dict[str, Any]) -> dict[str, Any]:
+    """What a request says, by the names and in the units that the gate takes."""
+    given = {NAMES.get(name, name): value for name, value in body.items()}
+    if "importance" in given:
+        given["importance"] = importance_inside(given["importance"])
+    if "scope" in given:
+        given["scope"] = SCOPES[given["scope"]]
+    if "source_type" in given:
+        given["source_type"] = SOURCES.get(given["source_type"], given["source_type"])
+    return given
+
+
+class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
+    id = serializers.CharField(source="public_id")
+    value = serializers.CharField(source="content")
+    tags = serializers.ListField(child=serializers.CharField())
+    importance = serializers.SerializerMethodField(help_text="1 to 10.")
+    expiresAt = Moment(source="expires_at", allow_null=True)
+    source = serializers.SerializerMethodField(  # type: ignore[assignment]  # the name is the API's
+        help_text="manual, auto, or another label."
+    )
+    scope = serializers.SerializerMethodField()
+    workspaceId = serializers.CharField(
+        source="workspace.public_id", help_text="For scope global: your own workspace, where it is kept."
+    )
+    createdAt = Moment(source="created_at")
+    updatedAt = Moment(source="updated_at")
+
+    class Meta:
+        model = Memory
+        fields = [
+            "id",
+            "key",
+            "value",
+            "summary",
+            "category",
+            "tags",
+            "importance",
+            "pinned",
+            "expiresAt",
+            "source",
+            "scope",
+            "workspaceId",
+            "createdAt",
+            "updatedAt",
+        ]
+
+    def get_importance(self, memory: Memory) -> int:
+        return importance_outside(memory.importance)
+
+    def get_source(self, memory: Memory) -> str:
+        known = {inside.value: outside for outside, inside in SOURCES.items()}
+        return known.get(memory.source_type, memory.source_type)
+
+    @extend_schema_field(serializers.ChoiceField(choices=SCOPE_WORDS))
+    def get_scope(self, memory: Memory) -> str:
+        return "global" if memory.scope == Scope.USER else "project"
+
+
+class OrganisationSavedJson(OrganisationMemoryJson):
+    """For the schema: a memory and whether it was there already."""
+
+    duplicate = serializers.BooleanField(
+        help_text="True: nothing was stored, this is the one that said it already."
+    )
+
+    class Meta(OrganisationMemoryJson.Meta):
+        fields = [*OrganisationMemoryJson.Meta.fields, "duplicate"]
+
+
+class OrganisationRecalledJson(OrganisationMemoryJson):
+    """For the schema: a memory with its score."""
+
+    score = serializers.FloatField(help_text="`ts_rank_cd`; 0 where only a part of a word matched.")
+
+    class Meta(OrganisationMemoryJson.Meta):
+        fields = [*OrganisationMemoryJson.Meta.fields, "score"]
+
+
+class OrganisationRecallJson(serializers.Serializer[Any]):
+    memories = OrganisationRecalledJson(many=True)
+
+
+class OrganisationDeletedJson(serializers.Serializer[Any]):
+    deleted = serializers.ListField(child=serializers.CharField())
+    missing = serializers.ListField(
+        child=serializers.CharField(), help_text="Not there (any more), or not yours to see."
+    )
+
+
+class ScopeWord(Choice):
+    """global or project. The third scope, agent, needs named assistants: it is refused with that reason."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(SCOPE_WORDS, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if data == "agent":
+            raise serializers.ValidationError(
+                "Agent scope comes with named assistants, which are not there yet. Must be one of global, project."
+            )
+        return super().to_internal_value(data)
+
+
+class PlaceQuery(serializers.Serializer[Any]):
+    """``?workspace_id=`` of every route."""
+
+    workspace_id = Text(
+        required=False,
+        max_length=32,
+        help_text="Left out: your own workspace, or with an API key the key's, which is the only one it opens.",
+    )
+
+
+class MemoryQuery(PageQuery, PlaceQuery):
+    scope = ScopeWord(required=False, help_text="Only these.")
+    category = Text(required=False, max_length=CATEGORY_LENGTH, help_text="Only this category.")
+    tag = Text(required=False, max_length=TAG_LENGTH, help_text="Only with this tag.")
+    key = Text(required=False, max_length=KEY_LENGTH, help_text="Only of this key.")
+
+
+class OrganisationMemoryChanges(Body):
+    """What a client may change."""
+
+    key = Text(
+        max_length=KEY_LENGTH, allow_null=True, required=False, help_text="By which saves find it again."
+    )
+    value = Text(max_length=CONTENT_LENGTH, required=False)
+    summary = Text(max_length=CONTENT_LENGTH, allow_null=True, required=False)
+    category = Text(max_length=CATEGORY_LENGTH, required=False)
+    tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
+    importance = WholeNumber(min_value=LOWEST, max_value=HIGHEST, required=False)
+    pinned = Flag(required=False)
+    expires_at = Moment(allow_null=True, required=False, help_text="Taken as well; `expiresAt` wins over it.")
+    expiresAt = Moment(allow_null=True, required=False, help_text="null: never.")
+
+
+class OrganisationMemoryBody(OrganisationMemoryChanges):
+    value = Text(max_length=CONTENT_LENGTH)
+    category = Text(max_length=CATEGORY_LENGTH, default="fact")
+    scope = ScopeWord(
+        default="project",
+        help_text="project: everybody in the workspace. global: yours alone, in every workspace.",
+    )
+    source = Text(  # type: ignore[assignment]  # the name is the API's
+        max_length=LABEL_LENGTH,
+        default="manual",
+        help_text="manual; auto (made without a person: may make room for others); or a label of your own.",
+    )
+    dedupe = Choice(
+        ["key", "create"],
+        default="key",
+        help_text="key (default): a memory of the same key, scope and workspace is updated, its pin kept, and a "
+        "near-duplicate is not stored again. create: always a new one.",
+    )
+
+
+class OrganisationRecallBody(Body):
+    query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
+    limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
+    offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
+
+
+class OrganisationDeleteBody(Body):
+    ids = serializers.ListField(
+        child=Text(max_length=32),
+        min_length=1,
+        max_length=MOST_AT_ONCE,
+        error_messages={
+            "not_a_list": "Must be a list of ids.",
+            "empty": "Must not be empty.",
+            "min_length": "Must not be empty.",
+            "max_length": f"Must have at most {MOST_AT_ONCE} entries.",
+        },
+    )
+
+    def validate_ids(self, ids: list[str]) -> list[str]:
+        """Each once."""
+        return list(dict.fromkeys(ids))

@@ -1,0 +1,272 @@
+"""Organisation memory: the memories of one workspace and its asker's own, for programs with a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memories import gate
+from memories.access import get_memory
+from memories.api.examples import SECRET
+from memories.api.v1 import examples
+from memories.api.v1.serializers import (
+    NAMES,
+    SCOPES,
+    MemoryQuery,
+    OrganisationDeleteBody,
+    OrganisationDeletedJson,
+    OrganisationMemoryBody,
+    OrganisationMemoryChanges,
+    OrganisationMemoryJson,
+    OrganisationRecallBody,
+    OrganisationRecallJson,
+    OrganisationSavedJson,
+    PlaceQuery,
+    field_values,
+)
+from memories.models import Memory, Scope
+from memories.models.memory import MemoryQuerySet
+from memories.recall import recall
+from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.keys import KeyedView
+from memoryhub.api.paging import paged
+from memoryhub.errors import DomainError, Forbidden, NotFound
+from memoryhub.ids import PATTERN
+from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts import typed_password_lately
+from workspaces.models import Role, Workspace
+
+TAG = "organisation memory"
+DELETING = (
+    "Needs a browser session whose person typed their password again in the last five minutes "
+    "(`/accounts/reauthenticate/`): else 403 with code `reauthenticate`. An API key gets 403 with code "
+    "`session_only`, whoever owns it."
+)
+
+
+class OrganisationView(KeyedView):
+    """Reads what recall in the active workspace reads: its shared memories, and the asker's own."""
+
+    def workspace(self, need: Role = Role.VIEWER) -> Workspace:
+        """The active one: the key's own, for a session the one asked for, else its person's default one."""
+        asked = self.query(PlaceQuery).get("workspace_id")
+        if self.key is not None:
+            if asked not in {None, self.key.workspace.public_id}:
+                raise NotFound("There is no such workspace, or this key is not for it.")
+            return get_workspace(self.person, self.key.workspace.public_id, need=need)
+        if asked is None:
+            return default_workspace(self.person)
+        if not PATTERN.fullmatch(asked):
+            raise NotFound("There is no such workspace, or it is not yours to see.")
+        return get_workspace(self.person, asked, need=need)
+
+    def memories(self, workspace: Workspace) -> MemoryQuerySet:
+        found = Memory.objects.recallable_in(workspace, self.person).live().listed()
+        return found.defer("search", "source_excerpt")
+
+    def memory(self, memory_id: str, need: Role = Role.VIEWER) -> Memory:
+        workspace = self.workspace(need)
+        memory = get_memory(self.person, memory_id, need=need)
+        if memory.scope != Scope.USER and memory.workspace_id != workspace.pk:
+            raise NotFound("There is no such memory, or it is not yours to see.")
+        return memory
+
+    def require_fresh_password(self) -> None:
+        if not typed_password_lately(self.request._request):
+            raise Forbidden(
+                "Deleting needs your password once more: type it at /accounts/reauthenticate/ and send this again.",
+                code="reauthenticate",
+            )
+
+
+@contextmanager
+def told_in_our_names() -> Iterator[None]:
+    """What the gate refuses, with the fields as callers of this API know them."""
+    try:
+        yield
+    except DomainError as error:
+        names = {inside: outside for outside, inside in NAMES.items()}
+        error.fields = {names.get(name, name): text for name, text in error.fields.items()}
+        raise
+
+
+class MemoryList(OrganisationView):
+    @documented(
+        "List memories",
+        tag=TAG,
+        operation="v1_memories_list",
+        answers={200: page_of(OrganisationMemoryJson, "OrganisationMemory")},
+        query=MemoryQuery,
+        errors=[404, 429],
+        description="The memories of the workspace and your global ones, newest first. Inserts and deletes while you "
+        "page repeat and skip nothing.",
+        examples=[answer_example("A page", examples.PAGE)],
+    )
+    def get(self, request: Request) -> Response:
+        workspace = self.workspace()
+        query = self.query(MemoryQuery)
+        rows = self.memories(workspace)
+        if "scope" in query:
+            rows = rows.filter(scope=SCOPES[query["scope"]])
+        if "tag" in query:
+            rows = rows.filter(tags__contains=[query["tag"]])
+        rows = rows.filter(**{name: query[name] for name in ("category", "key") if name in query})
+        page = paged(
+            request,
+            rows,
+            keys=["created_at", "id"],
+            descending=True,
+            list_name=f"organisation memories of {workspace.public_id}",
+            shape=lambda found: OrganisationMemoryJson(found, many=True).data,
+        )
+        return Response(page)
+
+    @documented(
+        "Save a memory",
+        tag=TAG,
+        operation="v1_memories_create",
+        answers={201: OrganisationSavedJson, 200: OrganisationSavedJson},
+        body=OrganisationMemoryBody,
+        query=PlaceQuery,
+        errors=[404, 429],
+        writes=True,
+        description="201 with the new memory. 200 when there is none: one of the same key, scope and workspace was "
+        "updated in place (same id, pin kept), or one says nearly the same (`duplicate: true`). 422 with code "
+        "`secret`: a credential.",
+        examples=[
+            request_example(
+                "A fact",
+                {"key": "deadline", "value": "The project deadline is March 15, 2026", "importance": 7},
+            ),
+            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
+            answer_example("Updated by its key", {**examples.MEMORY, "duplicate": False}),
+            SECRET,
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        workspace = self.workspace(Role.EDITOR)
+        values = field_values(self.body(OrganisationMemoryBody))
+        dedupe = values.pop("dedupe")
+        with told_in_our_names():
+            draft = gate.Draft(workspace=workspace, author=self.person, **values)
+            saved = gate.save_memory(draft, by=self.person, now=timezone.now(), dedupe=dedupe)
+        code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
+        memory = OrganisationMemoryJson(saved.memory).data
+        return Response({**memory, "duplicate": saved.duplicate}, status=code)
+
+    @documented(
+        "Delete several memories",
+        tag=TAG,
+        operation="v1_memories_delete_several",
+        answers={200: OrganisationDeletedJson},
+        body=OrganisationDeleteBody,
+        query=PlaceQuery,
+        errors=[404, 429],
+        writes=True,
+        session_only=True,
+        description=f"At most 100 at once; all of them or, on any error, none. {DELETING}",
+        examples=[
+            request_example("Two", {"ids": [*examples.DELETED["deleted"], *examples.DELETED["missing"]]}),
+            answer_example("One was gone already", examples.DELETED),
+        ],
+    )
+    def delete(self, request: Request) -> Response:
+        self.require_fresh_password()
+        workspace = self.workspace(Role.EDITOR)
+        ids = self.body(OrganisationDeleteBody)["ids"]
+        now = timezone.now()
+        with transaction.atomic():
+            there = {
+                memory.public_id: memory for memory in self.memories(workspace).filter(public_id__in=ids)
+            }
+            for public_id in sorted(there):  # in one order, so that two of these never wait for each other
+                gate.delete_memory(there[public_id], by=self.person, now=now)
+        deleted = [public_id for public_id in ids if public_id in there]
+        return Response({"deleted": deleted, "missing": [each for each in ids if each not in there]})
+
+
+class MemoryDetail(OrganisationView):
+    @documented(
+        "Look at a memory",
+        tag=TAG,
+        operation="v1_memories_get",
+        answers={200: OrganisationMemoryJson},
+        query=PlaceQuery,
+        errors=[404, 429],
+        examples=[answer_example("A memory", examples.MEMORY)],
+    )
+    def get(self, request: Request, memory_id: str) -> Response:
+        return Response(OrganisationMemoryJson(self.memory(memory_id)).data)
+
+    @documented(
+        "Change a memory",
+        tag=TAG,
+        operation="v1_memories_update",
+        answers={200: OrganisationMemoryJson},
+        body=OrganisationMemoryChanges,
+        query=PlaceQuery,
+        errors=[404, 409, 429],
+        writes=True,
+        description="What is left out stays; a new value takes an old summary with it. 409 when the key is taken.",
+        examples=[
+            request_example("A new value", {"value": "The project deadline is April 1, 2026"}),
+            answer_example("Changed", examples.MEMORY),
+            SECRET,
+        ],
+    )
+    def patch(self, request: Request, memory_id: str) -> Response:
+        memory = self.memory(memory_id, Role.EDITOR)
+        changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
+        with told_in_our_names():
+            memory = gate.edit_memory(memory, by=self.person, now=timezone.now(), **changes)
+        return Response(OrganisationMemoryJson(memory).data)
+
+    @documented(
+        "Delete a memory",
+        tag=TAG,
+        operation="v1_memories_delete",
+        answers={204: None},
+        query=PlaceQuery,
+        errors=[404, 429],
+        writes=True,
+        session_only=True,
+        description=DELETING,
+    )
+    def delete(self, request: Request, memory_id: str) -> Response:
+        self.require_fresh_password()
+        gate.delete_memory(self.memory(memory_id, Role.EDITOR), by=self.person, now=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Recall(OrganisationView):
+    only_reads = True
+
+    @documented(
+        "Recall what matters to a query",
+        tag=TAG,
+        operation="v1_memories_recall",
+        answers={200: OrganisationRecallJson},
+        body=OrganisationRecallBody,
+        query=PlaceQuery,
+        errors=[404, 429],
+        description="By full text over key, summary, value, category and tags, and where that finds nothing by parts "
+        "of words (`%`, `_` and `\\` are letters like others). Best first; of equals the pinned, then the important, "
+        "then the newly changed ones. Your global memories included.",
+        examples=[
+            request_example("A question", {"query": "When is the deadline?", "limit": 5}),
+            answer_example("Found", examples.RECALL),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        workspace = self.workspace()
+        body = self.body(OrganisationRecallBody)
+        found = recall(workspace=workspace, user=self.person, ranking="lexical", now=timezone.now(), **body)
+        memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
+        return Response({"memories": memories})

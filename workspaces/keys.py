@@ -1,0 +1,124 @@
+"""API keys: making, checking, counting and revoking them. The key itself is told once and stored nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Case, F, Q, When
+
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.ids import ALPHABET
+from workspaces.access import get_workspace
+from workspaces.models import ApiKey, KeyScope, Role, User, Workspace
+
+PREFIX = "mh_"  # by which people, secret scanners and our own secret filter know one
+LENGTH = 43  # characters of 62: 256 bits, so that a plain hash is as good as a slow one
+NAME_LENGTH = 80
+SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9]{{{LENGTH}}}")
+SHOWN = len(PREFIX) + 4
+
+
+class KeyRefused(Exception):
+    """The key opens nothing. The message says why, to whoever holds it, and never repeats it."""
+
+
+def make_key(
+    workspace: Workspace, *, by: User, name: str, scope: str, expires_at: datetime | None, now: datetime
+) -> tuple[ApiKey, str]:
+    """A new key of ``by`` for this workspace, and its text: the only time that anybody sees it.
+
+    Raises NotFound for strangers; Invalid for a wrong field, a name that another live key of theirs has, or more
+    than their role allows.
+    """
+    workspace = get_workspace(by, workspace.public_id)
+    name = _clean_name(name)
+    if scope not in KeyScope.values:
+        raise Invalid(fields={"scope": f"Must be one of {', '.join(KeyScope.values)}."})
+    if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):  # type: ignore[attr-defined]
+        raise Invalid(fields={"scope": "You only read in this workspace, and so may its key."})
+    if expires_at is not None and expires_at <= now:
+        raise Invalid(fields={"expires_at": "Must lie in the future."})
+    text = PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+    try:
+        with transaction.atomic():
+            key = ApiKey.objects.create(
+                workspace=workspace,
+                user=by,
+                name=name,
+                scope=scope,
+                key_hash=_hash(text),
+                beginning=text[:SHOWN],
+                created_at=now,
+                expires_at=expires_at,
+            )
+    except IntegrityError:
+        raise Invalid(fields={"name": "You have a key of this name already."}) from None
+    return key, text
+
+
+def verify_key(text: str, *, now: datetime) -> ApiKey:
+    """The key of this text with its ``user`` and ``workspace``. Raises KeyRefused.
+
+    Found by the index over the hashes: how long that takes says nothing about the keys there are.
+    """
+    found = ApiKey.objects.select_related("user", "workspace")
+    key = found.filter(key_hash=_hash(text)).first() if SHAPE.fullmatch(text) else None
+    if key is None or not key.user.is_active:
+        raise KeyRefused("There is no such API key.")
+    if key.revoked_at is not None:
+        raise KeyRefused("This API key was revoked.")
+    if key.is_expired(now):
+        raise KeyRefused("This API key has expired.")
+    return key
+
+
+def count_request(key: ApiKey, *, now: datetime) -> int | None:
+    """Count one request of this key. None if it may pass, else the seconds until the next one may.
+
+    A fixed window of a minute in one conditional update, so the limit holds over all processes; a refused request
+    writes nothing. Notes the last use once a minute.
+    """
+    minute = now.astimezone(UTC).replace(second=0, microsecond=0)
+    first = Q(counted_at=None) | Q(counted_at__lt=minute)
+    passed = (
+        ApiKey.objects.filter(pk=key.pk)
+        .filter(first | Q(counted__lt=settings.KEY_RATE))
+        .update(
+            counted=Case(When(first, then=1), default=F("counted") + 1),
+            last_used_at=Case(When(first, then=now), default=F("last_used_at")),
+            counted_at=Case(When(first, then=minute), default=F("counted_at")),
+        )
+    )
+    return None if passed else 60 - now.second
+
+
+def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
+    """End one of your own keys, at once and for good. Twice does nothing more; NotFound for those of others."""
+    key = ApiKey.objects.filter(user=by, public_id=key_id).first()
+    if key is None:
+        raise NotFound("There is no such key, or it is not yours.")
+    end_keys([key.pk], now=now)
+    return key
+
+
+def end_keys(ids: list[int], *, now: datetime) -> int:
+    """Revoke these keys, whoever made them; how many were not revoked before."""
+    return ApiKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _clean_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= NAME_LENGTH:
+        raise Invalid(fields={"name": f"Must have 1 to {NAME_LENGTH} characters."})
+    if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+        raise Invalid(fields={"name": "Has characters that cannot be stored."})
+    return name
