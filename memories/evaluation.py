@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from pgvector import HalfVector
 from memories import words
 from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
-from memories.gate import save_embedded
+from memories.importing import save_memories
 from memories.ranking import WEIGHTS, Weights
 from memories.recall import recall
 from memories.signals import read_question
@@ -155,11 +155,14 @@ def load_conversation(
     drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
     while batch := list(islice(drafts, BATCH)):
         vectors = embed_texts([(draft.content, draft.source_excerpt) for _, _, draft in batch])
-        with transaction.atomic():
-            for number, (known_as, said_at, draft) in enumerate(batch):
-                vector = vectors[number] if vectors else None
-                saved = save_embedded(draft, vector, by=user, now=said_at, dedupe="create")
-                ids[saved.memory.pk] = known_as
+        numbered = list(enumerate(batch))
+        for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):  # a save has one moment
+            numbers, parts = zip(*part, strict=True)
+            given = [vectors[number] for number in numbers] if vectors else None
+            drafts_of_moment = [draft for _, _, draft in parts]
+            saved = save_memories(drafts_of_moment, by=user, now=said_at, vectors=given, dedupe="create")
+            for (known_as, _, _), stored in zip(parts, saved, strict=True):
+                ids[stored.memory.pk] = known_as
                 progress()
     return ids
 
