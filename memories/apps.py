@@ -19,8 +19,24 @@ def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
     )
 
 
+def _schedule_indexes(sender: Any, **kwargs: Any) -> None:
+    """Large places are looked after every ten minutes; what each run did stands in the queue's results."""
+    from django_q.models import Schedule
+
+    Schedule.objects.update_or_create(
+        name="memories: indexes",
+        defaults={
+            "func": "memories.tasks.keep_indexes",
+            "schedule_type": Schedule.MINUTES,
+            "minutes": 10,
+            "repeats": -1,
+        },
+    )
+
+
 class MemoriesConfig(AppConfig):
     name = "memories"
 
     def ready(self) -> None:
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
+        post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.indexes")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from django.db import DatabaseError, connection, transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 from pgvector import HalfVector
 
@@ -185,10 +186,22 @@ class _Search:
             return self._without_vectors(ranking, question), "the vector search failed"
 
     def load(self, scored: list[Scored]) -> list[Recalled]:
-        """The memories themselves, in this order; once more only rows the asker may see."""
-        rows = Memory.objects.recallable_in(self.workspace, self.user).live(self.now).listed()
-        loaded = rows.defer("search", "source_excerpt").in_bulk([pk for pk, _ in scored])
-        return [Recalled(loaded[pk], sum(parts.values()), parts) for pk, parts in scored if pk in loaded]
+        """The memories themselves, in this order; once more only rows the asker may see.
+
+        Joins are left out where the answer is at hand: what Django makes of wide rows costs more than finding them.
+        """
+        rows = Memory.objects.live(self.now).select_related("author").defer("search", "source_excerpt")
+        loaded = rows.in_bulk([pk for pk, _ in scored])
+        items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
+        items = [(memory, parts) for memory, parts in items if memory.place in self.where.places]
+        for memory, _ in items:
+            if memory.workspace_id == self.workspace.pk:
+                memory.workspace = self.workspace
+        prefetch_related_objects(
+            [memory for memory, _ in items if memory.workspace_id != self.workspace.pk], "workspace"
+        )
+        prefetch_related_objects([memory for memory, _ in items if memory.may_replace_id], "may_replace")
+        return [Recalled(memory, sum(parts.values()), parts) for memory, parts in items]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories import embedding, eviction, gate, reembedding
+from memories import embedding, eviction, gate, indexes, reembedding
 from memories.extraction import run
 from memories.models import Memory
 from memoryhub.jobs import job
@@ -96,3 +96,9 @@ def sweep() -> str:
         missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)
     return f"{extracted} extractions, {len(missing)} embeddings"
+
+
+@job
+def keep_indexes() -> str:
+    """Vector indexes and counts of large places where they pay, and nowhere else; what was done, in a sentence."""
+    return str(indexes.keep_up(now=timezone.now()))
