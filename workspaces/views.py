@@ -172,8 +172,11 @@ def _profile_page(
         "made": made,
         "new_key": new_key,
     }
-    failed = form is not None and form.errors
-    return render(request, "workspaces/profile.html", context, status=422 if failed else 200)
+    if form is None or not form.errors:
+        return render(request, "workspaces/profile.html", context)
+    wrong = next((name for name in form.errors if name in form.fields), "name")
+    form.fields[wrong].widget.attrs["autofocus"] = True  # it stands far down the page
+    return render(request, "workspaces/profile.html", context, status=422)
 
 
 @login_required

@@ -299,7 +299,7 @@ def test_a_wrong_form_says_what_is_wrong(client: Client, cast: Cast, changes: di
     type_password_again(client)
     refused = client.post(MAKE, form(cast, **changes))
     assert refused.status_code == 422
-    assert "field__error" in refused.content.decode()
+    assert "field__error" in refused.content.decode() and "autofocus" in refused.content.decode()
     assert not ApiKey.objects.exists()
 
 
