@@ -17,7 +17,7 @@ from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
 
 from memories.embedding import active_model
-from memories.models import Extraction, Memory, MemoryEmbedding
+from memories.models import EmbeddingModel, Extraction, Memory, MemoryEmbedding
 from memories.models.extraction import ExtractionStatus
 from memoryhub.admin import count_or_estimate
 from workspaces.models import User, Workspace
@@ -75,6 +75,12 @@ def _background(user: Any, now: datetime) -> Iterator[Figure]:
         if failed.exists():
             url = _list("memories_memory", "vector=failed")
             yield _figure("could not be embedded", failed, url, "The embedder failed on these. Tried again.")
+    if user.has_perm("memories.view_embeddingmodel") and (next_model := EmbeddingModel.objects.building()):
+        share = f"{100 * next_model.done_count // max(1, next_model.total_count)} %"
+        note = f"{next_model.label}: {next_model.progress}. Recall compares the earlier one until then."
+        held = bool(next_model.stopped_at or next_model.error)
+        url = _list("memories_embeddingmodel")
+        yield Figure("of the next embedding model's vectors", share, url, note, needs_attention=held)
     if user.has_perm("django_q.view_ormq"):
         oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]
         age = now - oldest if oldest else None

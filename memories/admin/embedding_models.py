@@ -1,0 +1,64 @@
+"""Which embedding model recall compares, how far the next one is, and the buttons to stop it and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from memories import reembedding
+from memories.models import EmbeddingModel
+from memoryhub.admin import ReadOnlyAdmin, action
+from memoryhub.llm.errors import EmbedderError
+
+Sentences = Iterator[tuple[str, int]]
+
+
+@admin.register(EmbeddingModel)
+class EmbeddingModelAdmin(ReadOnlyAdmin):
+    many = "embedding models"
+    list_display = ("label", "state", "dimension", "progress", "started_at", "activated_at", "retired_at")
+    sortable_by = ()
+    actions = ("start", "stop")
+    fields = (
+        "label",
+        "name",
+        "base_url",
+        "dimension",
+        "state",
+        "progress",
+        "error",
+        "started_at",
+        "progressed_at",
+        "activated_at",
+        "retired_at",
+        "cleaned_at",
+        "stopped_at",
+    )
+
+    @admin.display(description="progress")
+    def progress(self, model: EmbeddingModel) -> str:
+        return model.progress or "-"
+
+    @action("Build the configured model's vectors, or go on", "change")
+    def start(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
+        try:
+            model = reembedding.start()
+        except EmbedderError as error:
+            yield f"The configured embedding model cannot be asked: {error}", messages.ERROR
+            return
+        if model is None:
+            yield "The configured model is the one that recall compares: nothing to build.", messages.WARNING
+        else:
+            yield f"{model.label} is being built in the background.", messages.SUCCESS
+
+    @action("Stop building", "change")
+    def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
+        model = reembedding.stop()
+        if model is None:
+            yield "Nothing is being built.", messages.WARNING
+        else:
+            yield f"{model.label} is stopped. Recall stays with the model it compares.", messages.SUCCESS

@@ -1,0 +1,99 @@
+"""Build the vectors of a newly configured embedding model and watch it: ``manage.py reembed``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from memories import reembedding
+from memories.embedding import EmbedderChangedSize, get_embedder, vectors_of
+from memories.models import EmbeddingModel
+from memories.reembedding import Outcome
+from memoryhub.errors import Conflict
+from memoryhub.llm.errors import EmbedderError
+from memoryhub.management.database import running_database
+
+FOR_AS_LONG_AS_IT_TAKES = float("inf")
+LOOK_EVERY_SECONDS = 1.0  # at what another process builds
+
+
+class Command(BaseCommand):
+    help = (
+        "Build vectors of the configured embedding model for all memories, then let recall compare them. "
+        "Recall goes on meanwhile. Can be interrupted at any time, and goes on where it was."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--status", action="store_true", help="say how far it is, and do nothing")
+        what.add_argument("--stop", action="store_true", help="build no further, here or in the background")
+        what.add_argument(
+            "--again", action="store_true", help="build anew although the model's name is the same"
+        )
+
+    def handle(self, *args: Any, status: bool, stop: bool, again: bool, **options: Any) -> None:
+        with running_database():
+            if stop:
+                self.stdout.write("Stopped." if reembedding.stop() else "Nothing is being built.")
+            elif not status:
+                self._build(again)
+            self._status()
+
+    def _build(self, again: bool) -> None:
+        try:
+            if again or _changed_size():
+                reembedding.begin_again()
+            if reembedding.start() is None:
+                return
+            outcome = self._follow()
+        except EmbedderError as error:
+            raise CommandError(f"The configured embedding model cannot be asked: {error}") from None
+        except Conflict as refusal:
+            raise CommandError(refusal.message) from None
+        except KeyboardInterrupt:
+            self.stderr.write("\nInterrupted; what is built stays.", ending=" ")
+            self.stderr.write("Where MemoryHub runs it goes on in the background; --stop stops that too.")
+            return
+        self.stderr.write("")
+        if outcome == Outcome.FAILING:
+            raise CommandError("The model does not answer. Run this again, or let the background try again.")
+
+    def _follow(self) -> Outcome:
+        """Build here, or show what another process builds, until it is done, stopped or failing."""
+        while True:
+            outcome = reembedding.advance(seconds=FOR_AS_LONG_AS_IT_TAKES, progressed=self._show)
+            if outcome != Outcome.ELSEWHERE:
+                return outcome
+            model = EmbeddingModel.objects.building()
+            if model is not None:
+                self._show(model)
+            time.sleep(LOOK_EVERY_SECONDS)
+
+    def _show(self, model: EmbeddingModel) -> None:
+        self.stderr.write(f"\r\033[K{model.label}: {model.progress}", ending="")
+        self.stderr.flush()
+
+    def _status(self) -> None:
+        active, building = EmbeddingModel.objects.active(), EmbeddingModel.objects.building()
+        if active is None:
+            self.stdout.write("Nothing was embedded yet.")
+            return
+        self.stdout.write(f"Recall compares vectors of {active.label} ({active.dimension} dimensions).")
+        if building is not None:
+            self.stdout.write(f"Being built: {building.label} ({building.dimension}): {building.progress}.")
+
+
+def _changed_size() -> bool:
+    """Whether the active model's endpoint gives vectors of another size than it did. Raises EmbedderError."""
+    configured, active = get_embedder(), EmbeddingModel.objects.active()
+    if configured is None or active is None or configured.name != active.name:
+        return False
+    if EmbeddingModel.objects.building() is not None:
+        return False
+    try:
+        vectors_of(active, ["How long is a vector?"])
+    except EmbedderChangedSize:
+        return True
+    return False
