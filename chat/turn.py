@@ -22,7 +22,7 @@ from memories.extraction.run import queue_extraction
 from memories.models import SourceType
 from memories.panel import count_live
 from memories.ranking import injection_threshold
-from memories.recall import Recalled, recall
+from memories.recall import Recall, Recalled, recall
 from memories.receipts import split_recall, store_receipt
 from memoryhub import events
 from memoryhub.llm.base import Message as Prompt
@@ -144,10 +144,18 @@ def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
         try:
             used = _recall_for(answer, question, user)
         except Exception:
-            logger.exception("Recall failed; the turn goes on without it")
+            logger.exception("Recall failed; the turn goes on without it, and says so")
+            _say_recall_failed(answer, user)
     model = get_chat_model()
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200])
     return build_prompt(question, used, model.capabilities, now=timezone.now())
+
+
+def _say_recall_failed(answer: Message, user: User) -> None:
+    """An empty receipt with the reason: an answer that could not look at memory does not pass for one that did."""
+    nothing = Recall(degraded="memory could not be searched")
+    with suppress(DatabaseError):
+        store_receipt(answer.public_id, nothing, [], workspace=answer.chat.workspace, user=user, threshold=0.0)
 
 
 def _recall_for(answer: Message, question: Message, user: User) -> list[Recalled]:

@@ -329,13 +329,12 @@ def _plain(value: Any) -> Any:
 
 def announce(memory: Memory, action: str) -> None:
     """Tell open pages after the commit. Personal memories concern their owner's pages alone."""
-    channel = f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
     data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
-    events.publish(channel, "memory.changed", data)
+    events.publish(_channel(memory), "memory.changed", data)
 
 
 def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
-    """``x_memory.auto_saved`` to the workspace's open pages, when a background save landed."""
+    """``x_memory.auto_saved`` to the open pages that may see them, when a background save landed."""
     if not memories:
         return
     first = memories[0]
@@ -346,4 +345,9 @@ def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
         "memory_ids": [memory.public_id for memory in memories],
         "count": len(memories),
     }
-    events.publish(f"workspace:{first.workspace.public_id}", "x_memory.auto_saved", data)
+    events.publish(_channel(first), "x_memory.auto_saved", data)
+
+
+def _channel(memory: Memory) -> str:
+    """Personal memories concern their owner's pages alone."""
+    return f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"

@@ -173,7 +173,11 @@ def test_recall_that_fails_costs_no_turn(
 
     monkeypatch.setattr("chat.turn.recall", fail)
     scripted_model.script(Answer("Still here."))
-    assert ask(chat, "Hello?").content == "Still here."
+    answer = ask(chat, "Hello?")
+    assert answer.content == "Still here."
+    receipt = receipt_for(answer.public_id, chat.created_by)
+    assert receipt is not None
+    assert receipt.degraded
 
 
 def test_stop_keeps_the_text_so_far_and_hangs_up_on_the_model(

@@ -168,6 +168,14 @@ def test_a_background_save_tells_the_open_pages() -> None:
     assert "vegetarian" not in json.dumps(data)
 
 
+def test_what_was_noticed_in_a_private_chat_is_told_to_its_person_alone() -> None:
+    extraction = queued(is_private=True)
+    with patch.object(events, "publish") as publish:
+        tasks.extract_turn(extraction_id=extraction.pk)
+    channels = {call.args[0] for call in publish.call_args_list if call.args[1] == "x_memory.auto_saved"}
+    assert channels == {f"user:{extraction.user.public_id}"}
+
+
 def test_rerun_refreshes_the_summary_from_the_source(
     scripted_model: ScriptedOpenAI, django_capture_on_commit_callbacks: Callable[..., object]
 ) -> None:
