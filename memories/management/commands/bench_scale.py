@@ -1,0 +1,249 @@
+"""Measure growth: ``manage.py bench_scale --memories 1000000 --workspaces 1000``, in a scratch database of its own."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
+from django.utils import timezone
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg import sql
+
+from memories import candidates, embedding, indexes, synthetic
+from memories.drafts import Draft
+from memories.embedding import Embedded
+from memories.importing import save_memories
+from memories.models import EmbeddingModel
+from memories.recall import recall
+from memoryhub.llm.base import Embedder, Vectors
+from memoryhub.llm.registry import get_embedder
+from memoryhub.management.database import psycopg_settings, running_database
+from workspaces.models import Membership, Role, User, Workspace
+
+SIZES = (100, 5_000, 100_000)
+FIRST = 10_000  # rows after which a small workspace is measured for the first time
+SMALL = 100
+WORDS = (("memories", 50_000, "how many in all"), ("workspaces", 50, "over how many workspaces, unevenly"))
+_BARE = """
+SELECT memory_id FROM memories_memoryembedding
+WHERE place = %s AND model = %s AND dimension = %s AND live ORDER BY embedding <=> %s LIMIT 10
+"""
+
+
+class _Known:
+    """The embedder with the questions' vectors at hand, so that recall is timed without it; any dimension."""
+
+    def __init__(self, real: Embedder, dimension: int | None, random: np.random.Generator) -> None:
+        self.real, self.known = real, dict[str, Vectors]()
+        size = real.embed(["size"]).shape[1]
+        self.turn = (
+            None
+            if dimension in {None, size}
+            else random.standard_normal((size, dimension or size), dtype=np.float32)
+        )
+        self.name = real.name if self.turn is None else f"{real.name} turned to {dimension}"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        missing = [text for text in texts if text not in self.known]
+        if missing:
+            made = self.real.embed(missing)
+            if self.turn is not None:
+                made = made @ self.turn
+                made /= np.linalg.norm(made, axis=1, keepdims=True)
+            self.known |= dict(zip(missing, made, strict=True))
+        return np.stack([self.known[text] for text in texts])
+
+
+class Command(BaseCommand):
+    help = "Fill a scratch database with made-up memories, and print how recall and import fare as it grows."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        for name, default, what in WORDS:
+            parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} ({default:,})")
+        parser.add_argument("--dimension", type=int, help="of the vectors; the embedder's own unless given")
+        parser.add_argument("--questions", type=int, default=60, help="asked in each workspace (60)")
+        parser.add_argument("--inserts", type=int, default=2_000, help="memories to import (2,000)")
+        parser.add_argument("--seed", type=int, default=7)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        real = get_embedder()
+        if real is None:
+            raise CommandError("bench_scale needs an embedder: none is configured.")
+        self.random = np.random.default_rng(options["seed"])
+        self.embedder = _Known(real, options["dimension"], self.random)
+        self.questions, self.inserts = options["questions"], options["inserts"]
+        with running_database(), _scratch_database(self._say), _embedder(self.embedder):
+            self._run(options["memories"], options["workspaces"])
+
+    def _run(self, memories: int, workspaces: int) -> None:
+        fixed = [size for size in SIZES if size <= memories // 2]
+        sizes = synthetic.long_tail(memories, workspaces, fixed)
+        self.user = User.objects.create_user("bench")
+        made = Workspace.objects.bulk_create(Workspace(name=f"bench {size}") for size in sizes)
+        Membership.objects.bulk_create(
+            Membership(workspace=workspace, user=self.user, role=Role.OWNER) for workspace in made
+        )
+        self._say("embedding the parts of the sentences")
+        self.parts = synthetic.embed_parts(self.embedder)
+        embedding.embed_texts([("the first makes the model known", "")])
+        places = np.repeat([workspace.pk for workspace in made], sizes)
+        self.random.shuffle(places)
+        # The small workspace is whole among the first rows, so that it is the same at both sizes of the table.
+        places = np.concatenate([places[places == made[0].pk], places[places != made[0].pk]])
+        early = min(FIRST, len(places) // 2)
+        self._fill(places[:early], 0, len(places))
+        at_first = self._measure(made[0], SMALL)[2]
+        self._fill(places[early:], early, len(places))
+        self._say("building indexes")
+        began = time.monotonic()
+        said = indexes.keep_up(now=timezone.now())
+        self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
+        self._vacuum()
+        self._print([(size, *self._measure(made[n], size)) for n, size in enumerate(fixed)], at_first)
+        self._import()
+
+    def _fill(self, places: NDArray[np.int64], before: int, total: int) -> None:
+        began = time.monotonic()
+        for done in synthetic.fill(
+            places, self.user.pk, self.embedder.name, self.parts, timezone.now(), self.random
+        ):
+            self._say(f"stored {before + done:,} of {total:,} ({done / (time.monotonic() - began):,.0f}/s)")
+        self._vacuum()
+
+    def _vacuum(self) -> None:
+        self._say("vacuum, as autovacuum would")
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+
+    def _measure(self, workspace: Workspace, size: int) -> tuple[NDArray, NDArray, NDArray, float]:
+        """Seconds of embedding, of the bare vector search and of recall for each question, and recall@10."""
+        chosen = synthetic.choose(self.questions, np.random.default_rng(size))
+        texts = [synthetic.question(parts, number) for number, parts in enumerate(chosen)]
+        times: list[tuple[float, float, float]] = []
+        shares = []
+        for number, text in enumerate(texts):
+            self._say(f"asked {number + 1} of {len(texts)} in {workspace.name}")
+            exact = self._exactly(text, workspace)
+            began = time.perf_counter()
+            self.embedder.real.embed([f"{text} {secrets.token_hex(2)}", f"{number} {text}"])
+            embedded = time.perf_counter()
+            self._bare(text, workspace)
+            searched = time.perf_counter()
+            found = [item.memory.pk for item in recall(text, workspace, self.user, limit=10).items]
+            times.append(
+                (embedded - began, searched - embedded, time.perf_counter() - searched),
+            )
+            shares.append(len(set(found) & set(exact)) / max(1, len(exact)))
+        columns = np.array(times).T
+        return columns[0], columns[1], columns[2], float(np.mean(shares))
+
+    def _bare(self, text: str, workspace: Workspace) -> None:
+        vector = self.embedder.embed([text])[0]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _BARE, [workspace.pk, self.embedder.name, len(vector), HalfVector(vector).to_text()]
+            )
+            cursor.fetchall()
+
+    def _exactly(self, text: str, workspace: Workspace) -> list[int]:
+        """The same ranking with neither index nor cut: every vector and every word's memories are compared."""
+        usual = candidates.find_candidates
+
+        def every(query: str, embedded: Any, where: Any, limit: int) -> Any:
+            return usual(query, embedded, where, 20 * limit, exact=True)
+
+        import memories.recall as module
+
+        module.find_candidates = every  # type: ignore[assignment]
+        try:
+            found = recall(text, workspace, self.user, limit=10)
+        finally:
+            module.find_candidates = usual
+        return [item.memory.pk for item in found.items]
+
+    def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]], at_first: NDArray) -> None:
+        self._say("")
+        heads = ("workspace", "embedding", "bare vector", "whole recall", "to embed", "to bare", "recall@10")
+        self.stdout.write("".join(f"{head:>16}" for head in heads) + "   (p50 / p95 ms; ratios of p50)")
+        for size, embedded, bare, whole, share in rows:
+            cells = [f"{size:,}", _ms(embedded), _ms(bare), _ms(whole)]
+            cells += [
+                f"{np.median(whole) / np.median(embedded):.2f}",
+                f"{np.median(whole) / np.median(bare):.2f}",
+            ]
+            self.stdout.write("".join(f"{cell:>16}" for cell in [*cells, f"{share:.3f}"]))
+        later = rows[0][3]
+        self.stdout.write(
+            f"a workspace of {SMALL}: {_ms(at_first)} ms among {FIRST:,} memories, {_ms(later)} ms among all: "
+            f"{np.median(later) / np.median(at_first):.2f} times"
+        )
+
+    def _import(self) -> None:
+        for given in (False, True):
+            workspace = Workspace.objects.create(name="bench import")
+            chosen = synthetic.choose(self.inserts, self.random)
+            drafts = [
+                Draft(content=synthetic.sentence(parts), workspace=workspace, author=self.user)
+                for parts in chosen
+            ]
+            vectors = [
+                Embedded(self.embedder.name, vector, vector)
+                for vector in synthetic.vectors(chosen, self.parts, self.random)
+            ]
+            self._say(f"importing {self.inserts:,}")
+            began = time.monotonic()
+            save_memories(drafts, by=self.user, now=timezone.now(), vectors=vectors if given else None)
+            rate = self.inserts / (time.monotonic() - began)
+            self.stdout.write(f"import {'with vectors given' if given else 'with embedding'}: {rate:,.0f}/s")
+        self._say("")
+
+    def _say(self, text: str) -> None:
+        self.stderr.write(f"\r\033[K{text}", ending="")
+        self.stderr.flush()
+
+
+def _ms(seconds: NDArray) -> str:
+    return f"{1000 * np.median(seconds):.1f} / {1000 * np.percentile(seconds, 95):.1f}"
+
+
+@contextmanager
+def _embedder(known: _Known) -> Iterator[None]:
+    """Have recall and import embed by this one for the time of the measurement."""
+    usual = embedding.get_embedder, embedding.vectors_of
+
+    def vectors_of(model: EmbeddingModel, texts: Sequence[str]) -> Vectors:
+        return known.embed(texts)
+
+    embedding.get_embedder, embedding.vectors_of = lambda: known, vectors_of
+    try:
+        yield
+    finally:
+        embedding.get_embedder, embedding.vectors_of = usual
+
+
+@contextmanager
+def _scratch_database(say: Any) -> Iterator[None]:
+    """A database beside the real one, dropped afterwards whatever happens."""
+    name, usual = f"bench_scale_{secrets.token_hex(4)}", settings.DATABASES["default"]["NAME"]
+    with psycopg.connect(**psycopg_settings(), autocommit=True) as outside:
+        outside.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        connection.close()
+        try:
+            settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
+            say("migrating a scratch database")
+            call_command("migrate", interactive=False, verbosity=0)
+            yield
+        finally:
+            connection.close()
+            settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = usual
+            outside.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
