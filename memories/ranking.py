@@ -18,7 +18,7 @@ HALF_LIFE_DAYS = 30.0
 WORDS_AS_MEANING = 0.6  # the cosine that two texts with all of the query's words in common usually have
 
 SMALL_TALK_AT = 200  # memories: the size of the workspaces in which the injection threshold was measured
-PER_HALVING = 0.05  # how much less noise reaches in a workspace of half the size
+PER_HALVING = 0.04  # how much less noise reaches in a workspace of half the size
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def injection_threshold(base: float, memories: int) -> float:
     """The hybrid score from which a memory goes before the model, in a place of so many memories.
 
     ``base`` holds from 200 memories on. The best of few unrelated memories scores lower than the best of many, by
-    about 0.05 for every halving (docs/recall.md: the curves), so a small workspace asks for less.
+    about 0.04 for every halving (docs/recall.md: the curves), so a small workspace asks for less.
     """
     if memories >= SMALL_TALK_AT:
         return base

@@ -196,7 +196,7 @@ MEMORY_ENABLED = env.boolean(
     "MEMORY_ENABLED", None
 )  # None: off until switched on; False: vetoed for everyone
 DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
-RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.55, low=0.0, high=2.0)
+RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.57, low=0.0, high=2.0)
 RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
 MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
 
