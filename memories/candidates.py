@@ -102,7 +102,7 @@ def find_candidates(
 ) -> list[Candidate]:
     """The best ``limit`` of each arm, in no order, each with its words' share whichever arm brought it.
 
-    Part of a transaction. ``exact`` passes over every index and every word's memories, for measuring.
+    Part of a transaction where a place has an index. ``exact``, for measuring, uses none and leaves no word out.
     """
     model, vector = embedded
     near = _nearest(model, len(vector), where.places, frozenset() if exact else where.indexed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import nlargest
@@ -174,7 +175,7 @@ class _Search:
             embedded = self._embed(question if ranking == "hybrid" else None)
             if embedded is None:
                 return self._without_vectors(ranking, question), "no embedder is configured"
-            with transaction.atomic():
+            with self._guarded():
                 if ranking == "hybrid":
                     return self._hybrid(question, embedded), ""
                 return (self._longterm if ranking == "longterm" else self._semantic)(embedded), ""
@@ -184,6 +185,11 @@ class _Search:
         except DatabaseError:
             logger.exception("Vector search failed; recall fell back to words")
             return self._without_vectors(ranking, question), "the vector search failed"
+
+    def _guarded(self) -> AbstractContextManager[object]:
+        """A transaction where one is needed: an index is tuned in one, and a failure must not spoil the caller's."""
+        needed = self.where.indexed or connection.in_atomic_block
+        return transaction.atomic() if needed else nullcontext()
 
     def load(self, scored: list[Scored]) -> list[Recalled]:
         """The memories themselves, in this order; once more only rows the asker may see.
