@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Subquery
 from django.utils import timezone
 from django_q.tasks import async_task
 
@@ -66,6 +67,12 @@ def active_model() -> str | None:
         return None
     active = EmbeddingModel.objects.active()
     return active.label if active else embedder.name
+
+
+def searchable() -> Exists:
+    """For annotating memories: whether the vector that recall compares is there. Costs no query of its own."""
+    active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
+    return Exists(MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=Subquery(active)))
 
 
 def embed_query(texts: Sequence[str]) -> tuple[str, Vectors] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models import Q, Value
 
-from memories.embedding import active_model
-from memories.models import Memory, MemoryEmbedding
+from memories.embedding import searchable
+from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
 from memories.panel import live_in
+from memoryhub.llm.registry import get_embedder
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 25
@@ -60,11 +61,9 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
 
 
 def with_searchable(memories: MemoryQuerySet) -> MemoryQuerySet:
-    model = active_model()
-    if model is None:
+    if get_embedder() is None:
         return memories.annotate(is_searchable=Value(True))
-    vector = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model)
-    return memories.annotate(is_searchable=Exists(vector))
+    return memories.annotate(is_searchable=searchable())
 
 
 def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:

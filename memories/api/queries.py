@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Value
 
 from memories.api.serializers import MemoryJson
-from memories.embedding import active_model
-from memories.models import Memory, MemoryEmbedding
+from memories.embedding import searchable
+from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
+from memoryhub.llm.registry import get_embedder
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Each with author, workspace, the memory it may replace, and whether it is ``searchable`` by meaning."""
-    vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
-    return memories.listed().annotate(searchable=Exists(vectors)).defer("search", "source_excerpt")
+    by_meaning = searchable() if get_embedder() is not None else Value(False)
+    return memories.listed().annotate(searchable=by_meaning).defer("search", "source_excerpt")
 
 
 def memory_json(memory: Memory) -> Any:
