@@ -155,7 +155,9 @@ def _say_recall_failed(answer: Message, user: User) -> None:
     """An empty receipt with the reason: an answer that could not look at memory does not pass for one that did."""
     nothing = Recall(degraded="memory could not be searched")
     with suppress(DatabaseError):
-        store_receipt(answer.public_id, nothing, [], workspace=answer.chat.workspace, user=user, threshold=0.0)
+        store_receipt(
+            answer.public_id, nothing, [], workspace=answer.chat.workspace, user=user, threshold=0.0
+        )
 
 
 def _recall_for(answer: Message, question: Message, user: User) -> list[Recalled]:

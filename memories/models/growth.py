@@ -45,7 +45,9 @@ class VectorIndex(models.Model):
     class Meta:
         verbose_name_plural = "vector indexes"
         constraints = [
-            models.UniqueConstraint(fields=["place", "model", "dimension"], name="one_index_a_place_and_model")
+            models.UniqueConstraint(
+                fields=["place", "model", "dimension"], name="one_index_a_place_and_model"
+            )
         ]
 
     def __str__(self) -> str:
