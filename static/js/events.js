@@ -59,11 +59,23 @@ document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.requestConfig?.path.includes("/remember/")) confirmedAt = performance.now();
 });
 
-document.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.elt.id !== "messages") return;
+// Also while a button in it waits for its own answer, which would come to a message that is gone.
+const IN_USE = "#messages .htmx-request, [data-stream], .receipt[open], [data-earlier]";
+
+function leaveAlone() {
   const left = confirmedAt + UNDO_TIME - performance.now();
-  if (left > 0) setTimeout(() => tell("transcript:changed"), left);
-  if (left > 0 || document.querySelector("[data-stream], .receipt[open], [data-earlier]")) event.preventDefault();
+  const waiting = document.querySelector("#messages .htmx-request");
+  if (left > 0 || waiting) setTimeout(() => tell("transcript:changed"), Math.max(left, 1000));
+  return left > 0 || document.querySelector(IN_USE);
+}
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.elt.id === "messages" && leaveAlone()) event.preventDefault();
+});
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const asked = event.detail.requestConfig.elt;
+  if (asked.id === "messages" && asked === event.detail.target && leaveAlone()) event.detail.shouldSwap = false;
 });
 
 function listen(share) {

@@ -136,8 +136,10 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();
 });
 
-// The panel may not be redrawn under somebody's hands, also not by an answer to what was asked before.
-const inHand = (region) => region.id === "memory-region" && region.querySelector("[data-editing], [data-history], .forgotten");
+// The panel may not be redrawn under somebody's hands: not by an answer to what was asked before, and not while a
+// button in it waits for its own answer, which would come to a row that is gone.
+const IN_HAND = "[data-editing], [data-history], .forgotten, .htmx-request";
+const inHand = (region) => region.id === "memory-region" && region.querySelector(IN_HAND);
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (inHand(event.detail.elt)) event.preventDefault();

@@ -16,7 +16,7 @@ from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
 from chat.models import Chat, Message
-from memories.models import Extraction, Memory, Receipt
+from memories.models import EmbeddingModel, Extraction, Memory, Receipt
 from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
 from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user
 from workspaces.models import ApiKey, User, Workspace
@@ -24,7 +24,7 @@ from workspaces.models import ApiKey, User, Workspace
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
-NOT_ADDED_HERE = {ApiKey, Chat, Message, Extraction, Receipt, *QUEUE}
+NOT_ADDED_HERE = {ApiKey, Chat, EmbeddingModel, Message, Extraction, Receipt, *QUEUE}
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
 HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
 
