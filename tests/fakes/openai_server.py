@@ -146,9 +146,10 @@ class ScriptedOpenAI:
         """Closes the connections that clients keep open, as a server does when it has waited long enough."""
 
         async def drop() -> None:
-            for task in tuple(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            while open_now := set(self._tasks):  # one that is just finishing a reply may miss the first call
+                for task in open_now:
+                    task.cancel()
+                await asyncio.wait(open_now, timeout=0.1)
 
         asyncio.run_coroutine_threadsafe(drop(), self._loop).result(5)
 
