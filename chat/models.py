@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
@@ -35,6 +35,14 @@ class Chat(models.Model):
     public_id = PublicIdField(prefix="chat")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")
+    agent = models.ForeignKey(
+        Agent,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="chats",
+        help_text="Which assistant answers. Empty: none in particular.",
+    )
     title = models.CharField(max_length=TITLE_LENGTH, blank=True)
     memory_enabled = models.BooleanField(
         null=True, blank=True, help_text="The chip. Empty: the person's default."

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
@@ -87,6 +88,55 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.workspace}: {self.role}"
+
+
+class AgentQuerySet(models.QuerySet["Agent"]):
+    def in_use(self) -> AgentQuerySet:
+        """Not archived: those that a new chat may begin with."""
+        return self.filter(archived_at=None)
+
+    def visible_to(self, user: User) -> AgentQuerySet:
+        """The assistants of this person's workspaces, each with their ``role`` there."""
+        return self.filter(workspace__memberships__user=user).annotate(
+            role=models.F("workspace__memberships__role")
+        )
+
+
+class Agent(models.Model):
+    """A named assistant of a workspace. Its instructions go before the model in every chat with it.
+
+    It is archived, never deleted, so that its chats and what it remembers stay. Written by ``workspaces.agents``.
+    """
+
+    public_id = PublicIdField(prefix="agent")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
+    name = models.CharField(max_length=80)
+    description = models.CharField(max_length=300, blank=True)
+    instructions = models.TextField(max_length=4000, blank=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                "workspace",
+                Lower("name"),
+                condition=models.Q(archived_at=None),
+                name="one_agent_of_a_name",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_archived(self) -> bool:
+        return self.archived_at is not None
 
 
 class KeyScope(models.TextChoices):
