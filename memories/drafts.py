@@ -12,10 +12,10 @@ from typing import Any
 
 from memories.duplicates import normalise
 from memories.models import Scope, SourceType
-from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, place_of
 from memories.secret_filter import find_secret
 from memoryhub.errors import Invalid, SecretRefused
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 TAG_LENGTH = 50
 TAGS = 20
@@ -26,7 +26,10 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone."""
+    """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone.
+
+    ``agent`` is the assistant in whose chats it is recalled, and comes with the scope of that name.
+    """
 
     content: str
     workspace: Workspace
@@ -39,6 +42,7 @@ class Draft:
     pinned: bool = False
     expires_at: datetime | None = None
     scope: str = Scope.WORKSPACE
+    agent: Agent | None = None
     source_type: str = SourceType.USER
     source_chat_id: str = ""
     source_message_id: str = ""
@@ -48,7 +52,15 @@ class Draft:
     @property
     def place(self) -> int:
         """Where the memory will be looked for; see ``Memory.place``."""
-        return -self.author.pk if self.scope == Scope.USER and self.author else self.workspace.pk
+        owner, agent = self.owner, self.agent
+        return place_of(
+            self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
+        )
+
+    @property
+    def owner(self) -> User | None:
+        """Whose alone it will be."""
+        return self.author if self.scope == Scope.USER else None
 
     def cleaned(self) -> Draft:
         """The draft, every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""
@@ -58,6 +70,12 @@ class Draft:
             raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
         if self.scope == Scope.USER and self.author is None:
             raise Invalid(fields={"scope": "a personal memory needs a person"})
+        if (self.scope == Scope.AGENT) != (self.agent is not None):
+            raise Invalid(
+                fields={"agent_id": "comes with the scope agent, which is recalled in its chats only"}
+            )
+        if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
+            raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
         if find_secret(source_type):
             raise SecretRefused(fields={"source_type": "looks like a credential"})
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]

@@ -28,21 +28,27 @@ FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants only
 
 
-def evict(workspace_id: int, owner_id: int | None, *, now: datetime) -> int:
-    """Softly delete what exceeds ``MEMORYHUB_MAX_MEMORIES`` in this workspace and owner; how many went."""
+def evict(workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime) -> int:
+    """Softly delete what exceeds ``MEMORYHUB_MAX_MEMORIES`` in this workspace, owner and assistant; how many went."""
     gone = 0
-    while batch := _evict_batch(workspace_id, owner_id, now):
+    while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
         gone += batch
     return gone
 
 
-def _evict_batch(workspace_id: int, owner_id: int | None, now: datetime) -> int:
+def _evict_batch(workspace_id: int, owner_id: int | None, agent_id: int | None, now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_ONE_AT_A_TIME, [workspace_id % 2**31])
-        above = cap.excess(workspace_id, owner_id, now=now, most=BATCH)
+        above = cap.excess(workspace_id, owner_id, agent_id, now=now, most=BATCH)
         if not above:
             return 0
-        params = {"workspace": workspace_id, "owner": owner_id, "now": now, "excess": above}
+        params = {
+            "workspace": workspace_id,
+            "owner": owner_id,
+            "agent": agent_id,
+            "now": now,
+            "excess": above,
+        }
         cursor.execute(_LEAST, params)
         ids = [row[0] for row in cursor.fetchall()]
         for memory in Memory.objects.filter(pk__in=ids).select_related("workspace", "owner"):

@@ -88,7 +88,7 @@ def save_embedded(
         _store_vector_or_queue(memory, embedded)
         announce(memory, "create")
         if memory.is_automatic:
-            cap.look_after(memory.workspace_id, memory.owner_id)
+            cap.look_after(memory.workspace_id, memory.owner_id, memory.agent_id)
     return Saved(memory, created=True)
 
 
@@ -107,15 +107,9 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
         changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
         if not changes:
             return locked
-        if changes.get("key"):
-            twin = Memory.objects.live(now).filter(
-                workspace_id=locked.workspace_id,
-                scope=locked.scope,
-                owner_id=locked.owner_id,
-                key=changes["key"],
-            )
-            if twin.exclude(pk=locked.pk).exists():
-                raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
+        others = _beside(locked, now).exclude(pk=locked.pk)
+        if changes.get("key") and others.filter(key=changes["key"]).exists():
+            raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
         _change(locked, changes, by=by, now=now)
         if "content" in changes:
             _store_vector_or_queue(locked, embedded)
@@ -200,9 +194,7 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    older = Memory.objects.live(now).filter(
-        workspace_id=memory.workspace_id, scope=memory.scope, owner_id=memory.owner_id, pk__lt=memory.pk
-    )
+    older = _beside(memory, now).filter(pk__lt=memory.pk)
     threshold = settings.DEDUPE_THRESHOLD
     found = find_similar(memory.content, embedded, memory.place, older, threshold=threshold)
     if found.duplicate and not memory.pinned and not memory.key:
@@ -218,9 +210,20 @@ def one_writer_at_a_time(workspace: Workspace) -> None:
 
 
 def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
-    """The live memories among which a draft may find its double: same workspace, scope and owner."""
-    owner = draft.author if draft.scope == Scope.USER else None
-    return Memory.objects.live(now).filter(workspace=draft.workspace, scope=draft.scope, owner=owner)
+    """The live memories among which a draft may find its double: same workspace, scope, owner and assistant."""
+    return Memory.objects.live(now).filter(
+        workspace=draft.workspace, scope=draft.scope, owner=draft.owner, agent=draft.agent
+    )
+
+
+def _beside(memory: Memory, now: datetime) -> QuerySet[Memory]:
+    """The live memories of the same workspace, scope, owner and assistant, itself included."""
+    return Memory.objects.live(now).filter(
+        workspace_id=memory.workspace_id,
+        scope=memory.scope,
+        owner_id=memory.owner_id,
+        agent=memory.agent_id,
+    )
 
 
 def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
@@ -228,7 +231,8 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
     return Memory(
         workspace=draft.workspace,
         scope=draft.scope,
-        owner=draft.author if draft.scope == Scope.USER else None,
+        owner=draft.owner,
+        agent=draft.agent,
         author=draft.author,
         content=draft.content,
         summary=draft.summary,

@@ -39,11 +39,12 @@ _INSERT = sql.SQL(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where drafts may find their doubles: one workspace, scope and owner."""
+    """Where drafts may find their doubles: one workspace, scope, owner and assistant."""
 
     workspace_id: int
     scope: str
     owner_id: int | None
+    agent_id: int | None
 
 
 def save_memories(
@@ -111,8 +112,8 @@ def _save_batch(
 
 
 def _place(draft: Draft) -> _Place:
-    owner = draft.author if draft.scope == Scope.USER else None
-    return _Place(draft.workspace.pk, draft.scope, owner.pk if owner else None)
+    owner, agent = draft.owner, draft.agent
+    return _Place(draft.workspace.pk, draft.scope, owner.pk if owner else None, agent.pk if agent else None)
 
 
 class _Batch:
@@ -204,7 +205,7 @@ class _Batch:
         self._store_vectors()
         gate.announce(memories[-1], "create")
         if any(memory.is_automatic for memory in memories):
-            cap.look_after(memories[0].workspace_id, memories[0].owner_id)
+            cap.look_after(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _store_vectors(self) -> None:
         later = [memory.pk for memory, embedded in self.new if embedded is None]

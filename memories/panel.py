@@ -36,4 +36,4 @@ def count_live(workspace: Workspace, user: User) -> int:
 
 
 def usage(workspace: Workspace, user: User) -> Usage:
-    return Usage(live_in(workspace, user).filter(AUTOMATIC).count(), settings.MAX_MEMORIES)
+    return Usage(live_in(workspace, user).filter(AUTOMATIC, agent=None).count(), settings.MAX_MEMORIES)

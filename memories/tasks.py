@@ -67,8 +67,8 @@ def rebuild() -> str:
 
 
 @job
-def evict(*, workspace_id: int, owner_id: int | None) -> int:
-    return eviction.evict(workspace_id, owner_id, now=timezone.now())
+def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> int:
+    return eviction.evict(workspace_id, owner_id, agent_id, now=timezone.now())
 
 
 @job

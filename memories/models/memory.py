@@ -14,17 +14,20 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
 CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
+AGENT_PLACES = 2**40  # above every workspace's key: an assistant's place is this and its own key
+PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
 
 
 class Scope(models.TextChoices):
     WORKSPACE = "workspace", "Everyone in the workspace"
     USER = "user", "Its owner, in every workspace"
+    AGENT = "agent", "Everyone, in chats with its assistant"
 
 
 class SourceType(models.TextChoices):
@@ -39,6 +42,13 @@ class SourceType(models.TextChoices):
     IMPORT = "import", "Imported"
 
 
+def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | None = None) -> int:
+    """``Memory.place`` of such a memory."""
+    if owner_id is not None:
+        return -owner_id
+    return workspace_id if agent_id is None else AGENT_PLACES + agent_id
+
+
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def live(self, now: datetime | None = None) -> MemoryQuerySet:
         """Neither deleted nor expired."""
@@ -47,16 +57,24 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         )
 
     def visible_to(self, user: User) -> MemoryQuerySet:
-        """What this person's memberships allow: shared rows of their workspaces and their own personal ones."""
-        return self.filter(workspace__memberships__user=user).filter(Q(scope=Scope.WORKSPACE) | Q(owner=user))
+        """What this person's memberships allow: all but the personal memories of others in their workspaces."""
+        return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
 
-    def recallable_in(self, workspace: Workspace, user: User) -> MemoryQuerySet:
-        """What belongs to a conversation of this person in this workspace, their personal memories included."""
-        return self.visible_to(user).filter(Q(workspace=workspace) | Q(scope=Scope.USER, owner=user))
+    def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
+        """What belongs to a conversation of this person in this workspace, their personal memories included.
+
+        Those of an assistant belong to the chats with it alone.
+        """
+        here = Q(workspace=workspace, scope=Scope.WORKSPACE) | Q(scope=Scope.USER, owner=user)
+        if agent is not None:
+            here |= Q(workspace=workspace, agent=agent)
+        return self.visible_to(user).filter(here)
 
     def listed(self) -> MemoryQuerySet:
         """Newest first, with what a row on a page shows."""
-        return self.select_related("author", "workspace", "may_replace").order_by("-created_at", "-id")
+        return self.select_related("author", "workspace", "agent", "may_replace").order_by(
+            "-created_at", "-id"
+        )
 
     def embedded_with(self, model: str) -> MemoryQuerySet:
         return self.filter(embeddings__model=model)
@@ -76,6 +94,15 @@ class Memory(models.Model):
         blank=True,
         related_name="owned_memories",
         help_text="Whose personal memory this is. Personal ones lie in their owner's default workspace.",
+    )
+    agent = models.ForeignKey(
+        Agent,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        db_index=False,  # memory_agent has those few that have one
+        related_name="memories",
+        help_text="Whose memory this is: it is recalled in chats with this assistant only.",
     )
     content = models.TextField(max_length=CONTENT_LENGTH)
     summary = models.TextField(null=True, blank=True, max_length=CONTENT_LENGTH)  # noqa: DJ001  null says "never made"
@@ -126,6 +153,11 @@ class Memory(models.Model):
             models.Index(
                 fields=["workspace", "content_hash"], name="memory_equal", condition=Q(deleted_at=None)
             ),
+            models.Index(
+                fields=["agent", "-created_at", "-id"],
+                name="memory_agent",
+                condition=Q(agent__isnull=False),
+            ),
             models.Index(fields=["source_chat_id"], name="memory_chat", condition=~Q(source_chat_id="")),
             models.Index(
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
@@ -154,8 +186,10 @@ class Memory(models.Model):
                 condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"
             ),
             models.CheckConstraint(
-                condition=Q(scope=Scope.WORKSPACE, owner=None) | Q(scope=Scope.USER, owner__isnull=False),
-                name="personal_memories_have_an_owner",
+                condition=Q(scope=Scope.WORKSPACE, owner=None, agent=None)
+                | Q(scope=Scope.USER, owner__isnull=False, agent=None)
+                | Q(scope=Scope.AGENT, owner=None, agent__isnull=False),
+                name="scope_says_whose",
             ),
         ]
 
@@ -164,8 +198,10 @@ class Memory(models.Model):
 
     @property
     def place(self) -> int:
-        """Where recall looks for it: the workspace's key, or for a personal memory its owner's, negated."""
-        return -self.owner_id if self.owner_id else self.workspace_id
+        """Where recall looks for it, as a number: the workspace's key; for a personal memory its owner's, negated; for
+        an assistant's ``AGENT_PLACES`` and its key (docs/decisions/0011). The same in SQL is ``PLACE``.
+        """
+        return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
     @property
     def is_live(self) -> bool:

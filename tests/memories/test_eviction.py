@@ -112,7 +112,7 @@ def test_a_job_is_queued_once_a_transaction_and_only_above_the_cap(
 
     assert jobs(3) == []
     assert jobs(5, source_type="user") == []
-    assert jobs(3) == [{"workspace_id": home, "owner_id": None}]
+    assert jobs(3) == [{"workspace_id": home, "owner_id": None, "agent_id": None}]
     assert jobs(1, source_type="import") == []
     tasks.evict(workspace_id=home, owner_id=None)
     assert Memory.objects.filter(deleted_at=None, source_type="auto_chat").count() == 3
@@ -124,7 +124,7 @@ def test_counting_reads_the_small_index(cast: Cast) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         plan = f"EXPLAIN SELECT 1 FROM memories_memory WHERE {COUNTED} LIMIT 501"
-        cursor.execute(plan, {"workspace": 1, "owner": None, "now": NOW})
+        cursor.execute(plan, {"workspace": 1, "owner": None, "agent": None, "now": NOW})
         assert "memory_automatic" in "".join(row[0] for row in cursor.fetchall())
 
 
