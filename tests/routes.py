@@ -91,6 +91,7 @@ API_ROWS = [
     Row("POST", f"{WS}/memories/<mem_id:memory_id>/restore", EDITORS, deleted=True, keys=KEYS_WRITE),
     Row("GET", f"{WS}/memories/<mem_id:memory_id>/revisions", MEMBERS, keys=KEYS_READ),
     Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
+    Row("POST", f"{WS}/search", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("GET", "chat/api/chats", EVERYBODY),
     Row("POST", "chat/api/chats", answering(201, EDITORS), {"workspace_id": "{ws}"}),
     Row("GET", "chat/api/chats/<chat_id:chat_id>", MEMBERS),

@@ -48,6 +48,17 @@ RECALL = {
     "degraded": False,
     "degraded_reason": None,
 }
+SEARCH = {
+    "results": [
+        {
+            "type": "memory",
+            "id": MEMORY["id"],
+            "text": MEMORY["content"],
+            "score": 0.71,
+            "created_at": MEMORY["created_at"],
+        }
+    ]
+}
 RECEIPT = {
     "message_id": "msg_3tYv6TzB8mYw1RsX9vLcHn5F",
     "ranking": "hybrid",

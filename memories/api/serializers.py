@@ -10,6 +10,8 @@ from memories.drafts import TAG_LENGTH, TAGS
 from memories.models import Memory, Receipt, ReceiptItem, Revision, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.ranking import RANKINGS
+from memories.search import LIMIT as SEARCH_LIMIT
+from memories.search import TYPES, Found
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
 from workspaces.api.serializers import PersonJson
 
@@ -108,6 +110,18 @@ class RecallJson(serializers.Serializer[Any]):
     degraded_reason = serializers.CharField(allow_null=True)
 
 
+class FoundJson(serializers.Serializer[Found]):
+    type = serializers.ChoiceField(choices=TYPES)
+    id = serializers.CharField()
+    text = serializers.CharField()
+    score = serializers.FloatField(help_text="Higher is better; comparable within one answer only.")
+    created_at = Moment()
+
+
+class SearchJson(serializers.Serializer[Any]):
+    results = FoundJson(many=True)
+
+
 class RevisionJson(serializers.ModelSerializer[Revision]):
     by = PersonJson(allow_null=True, help_text="null: the system.")
     before = serializers.DictField(help_text="The old values of the fields that were changed.")
@@ -192,3 +206,8 @@ class RecallBody(Body):
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
     ranking = Choice(RANKINGS, default="hybrid")
     threshold = Number(allow_null=True, default=None, help_text="Drop what scores less.")
+
+
+class SearchBody(Body):
+    query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
+    limit = WholeNumber(default=SEARCH_LIMIT, help_text="At most 50 are given; below 1 gives nothing.")

@@ -1,4 +1,4 @@
-"""``/chat/api/workspaces/{ws}/memories…`` and ``/recall``"""
+"""``/chat/api/workspaces/{ws}/memories…``, ``/recall`` and ``/search``"""
 
 from __future__ import annotations
 
@@ -17,4 +17,5 @@ urlpatterns = [
     path(f"{MEMORY}/restore", views.MemoryRestore.as_view(), name="restore"),
     path(f"{MEMORY}/revisions", views.MemoryRevisions.as_view(), name="revisions"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),
+    path("workspaces/<ws_id:workspace_id>/search", views.Search.as_view(), name="search"),
 ]

@@ -14,6 +14,7 @@ from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memories_json, memory_json
 from memories.api.serializers import (
+    FoundJson,
     MemoryBody,
     MemoryChanges,
     MemoryJson,
@@ -21,10 +22,13 @@ from memories.api.serializers import (
     RecallJson,
     RevisionJson,
     SavedMemoryJson,
+    SearchBody,
+    SearchJson,
 )
 from memories.models import Memory
 from memories.panel import live_in
 from memories.recall import recall
+from memories.search import search_workspace
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
@@ -222,3 +226,28 @@ class Recall(KeyedView):
             "degraded_reason": found.degraded or None,
         }
         return Response(answer)
+
+
+class Search(KeyedView):
+    only_reads = True
+
+    @documented(
+        "Search a workspace",
+        tag="memories",
+        operation="workspaces_search",
+        answers={200: SearchJson},
+        body=SearchBody,
+        errors=[404, 429],
+        description="What matters to the query, best first, each with its type: memories today, your personal ones "
+        "included. What is said in chats is not searched. The model's tool `x_workspace_search` finds the same.",
+        examples=[
+            request_example("A search", {"query": "project deadline", "limit": 10}),
+            answer_example("Found", examples.SEARCH),
+        ],
+    )
+    def post(self, request: Request, workspace_id: str) -> Response:
+        workspace = get_workspace(self.person, workspace_id)
+        found = search_workspace(
+            workspace=workspace, user=self.person, now=timezone.now(), **self.body(SearchBody)
+        )
+        return Response({"results": FoundJson(found, many=True).data})
