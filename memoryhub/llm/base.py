@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
+
+
+ToolChoice = Literal["auto", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something a model may ask to have done. `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +60,13 @@ class Capabilities:
 class Delta:
     """The next piece of a streamed answer.
 
-    The last one carries `finish_reason` ("stop", or "length" where max_tokens cut the answer) and may have
-    no text.
+    The last one carries `finish_reason` ("stop", "length" where max_tokens cut the answer, or "tool_calls") and
+    may have no text. Calls come whole, all of them with the last one, whatever reason the server names.
     """
 
     text: str
     finish_reason: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class ChatModel(Protocol):
@@ -70,8 +83,13 @@ class ChatModel(Protocol):
         max_tokens: int | None = None,
         temperature: float | None = None,
         timeout: float | None = None,
+        tools: Sequence[Tool] = (),
+        tool_choice: ToolChoice = "auto",
     ) -> AsyncGenerator[Delta, None]:
         """Answer piece by piece; raises a ModelError, also in the middle of an answer.
+
+        `tools` are what the model may call, with "none" as choice what it might but may not now: some endpoints
+        need the definitions of tools that earlier messages called. A model that takes no tools is asked without.
 
         `timeout` is the longest silence in seconds before the first or between two pieces, not a total; None
         takes the configured one. The connection closes, and the model stops working, when the generator is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -13,7 +14,7 @@ import openai
 import openai.resources.chat.completions  # the library would import these during the first answer
 import openai.resources.embeddings
 
-from memoryhub.llm.base import Capabilities, Delta, Message, Vectors
+from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
 from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import ModelCut, ModelUnavailable
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
@@ -24,6 +25,12 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 EMBEDDING_BATCH = 64
 EMBEDDING_TIMEOUT_SECONDS = 10.0
 EMBEDDING_TIMEOUT_PER_TEXT_SECONDS = 0.5
+# How Ollama, vLLM, llama.cpp and others say that this model was not made for tools.
+NO_TOOLS = re.compile(
+    r"not support\w*\b.{0,30}\b(tool|function)s?\b|\btools?\b.{0,40}\bnot (?:be )?(?:support|allow)"
+    r"|tool.choice|requires? .{0,10}jinja|tools? param",
+    re.IGNORECASE,
+)
 NOT_READY = "The model is not ready yet. Try again in a few seconds."
 
 
@@ -56,9 +63,11 @@ class OpenAIChatModel:
         max_tokens: int | None = None,
         temperature: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - a limit on silence, which asyncio.timeout cannot express
+        tools: Sequence[Tool] = (),
+        tool_choice: ToolChoice = "auto",
     ) -> AsyncGenerator[Delta, None]:
         """See ChatModel.stream."""
-        request = _request(messages, max_tokens, temperature)
+        request = _request(messages, max_tokens, temperature) | _offer(tools, tool_choice)
         attempt = 0
         while True:
             answer = StreamedAnswer()
@@ -67,11 +76,11 @@ class OpenAIChatModel:
                 async with aclosing(self._texts(accepted, answer, timeout or self._timeout)) as texts:
                     async for text in texts:
                         yield Delta(text)
-                yield Delta("", finish_reason=answer.finish())
+                yield _last(answer)
                 return
             except (ModelCut, *VENDOR_ERRORS) as error:
                 if answer.finish_reason:  # only the closing words of the protocol are missing
-                    yield Delta("", finish_reason=answer.finish())
+                    yield _last(answer)
                     return
                 if self._learn_from(error, accepted):
                     continue
@@ -149,7 +158,8 @@ class OpenAIChatModel:
         """True where the model rejected an optional parameter that it can be asked without.
 
         Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio
-        takes no `json_object` format. Nothing announces this but the refusal, so it is remembered.
+        takes no `json_object` format; many models take no tools. Nothing announces this but the refusal, so it is
+        remembered.
         """
         if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
             return False
@@ -158,6 +168,9 @@ class OpenAIChatModel:
         else:
             told = f"{error.param or ''} {error.message}"
             refused = next((name for name in ("temperature", "response_format") if name in told), "")
+        if not refused and ("tools" in sent and (NO_TOOLS.search(error.message) or error.param == "tools")):
+            self._refused_parameters.add("tool_choice")
+            refused = "tools"
         if refused not in sent:
             return False
         self._refused_parameters.add(refused)
@@ -173,6 +186,21 @@ def _request(
     if temperature is not None:
         request["temperature"] = temperature
     return request
+
+
+def _offer(tools: Sequence[Tool], choice: ToolChoice) -> dict[str, Any]:
+    if not tools:
+        return {}
+    functions = [
+        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        for tool in tools
+    ]
+    offer: dict[str, Any] = {"tools": [{"type": "function", "function": function} for function in functions]}
+    return offer if choice == "auto" else {**offer, "tool_choice": choice}  # auto is every server's default
+
+
+def _last(answer: StreamedAnswer) -> Delta:
+    return Delta("", finish_reason=answer.finish(), tool_calls=answer.tool_calls)
 
 
 def _message(message: Message) -> dict[str, Any]:

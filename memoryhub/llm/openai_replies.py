@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import Any
 
+from memoryhub.llm.base import ToolCall
 from memoryhub.llm.errors import ContentFiltered, EmbedderBadReply, ModelBadReply, ModelCut
 
 EMPTY = "The model gave an empty answer."
+MOST_CALLS = 64  # of one reply
+MOST_ARGUMENTS = 200_000  # characters of one call
 
 
 class StreamedAnswer:
@@ -16,6 +21,7 @@ class StreamedAnswer:
         self.has_begun = False
         self.has_text = False
         self.finish_reason: str | None = None
+        self._calls: list[_CallSoFar] = []
 
     def read(self, chunk: Any) -> str:
         """The text of one chunk."""
@@ -31,9 +37,44 @@ class StreamedAnswer:
             raise ModelBadReply(detail=f"content is {type(text).__name__}")
         if getattr(delta, "refusal", None):
             raise ContentFiltered(detail=str(getattr(delta, "refusal", "")))
+        for fragment in getattr(delta, "tool_calls", None) or ():
+            self._read_call(fragment)
         self.finish_reason = getattr(choices[0], "finish_reason", None) or self.finish_reason
         self.has_text = self.has_text or bool(text)
         return text
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls asked for so far; their arguments are what the model wrote, which may be no JSON."""
+        return tuple(
+            ToolCall(call.id or f"call_{number}", call.name, call.arguments)
+            for number, call in enumerate(self._calls, start=1)
+        )
+
+    def _read_call(self, fragment: Any) -> None:
+        """One fragment: the first of a call has its name, all have a part of the arguments.
+
+        Servers that send calls whole number them all 0, or not at all: another id, or a name where one is complete,
+        begins another call.
+        """
+        function = getattr(fragment, "function", None)
+        name, part = getattr(function, "name", None) or "", getattr(function, "arguments", None) or ""
+        if isinstance(part, dict):
+            part = json.dumps(part)
+        if not isinstance(name, str) or not isinstance(part, str):
+            raise ModelBadReply(detail=f"a tool call whose arguments are {type(part).__name__}")
+        index, call_id = getattr(fragment, "index", None), getattr(fragment, "id", None) or ""
+        same = [call for call in self._calls if call.index == index]
+        call = same[-1] if same else None
+        other_id = call is not None and call_id and call.id and call_id != call.id
+        if call is None or other_id or (name and (name != call.name or _is_json(call.arguments))):
+            if len(self._calls) >= MOST_CALLS:
+                raise ModelBadReply(detail="more tool calls than anybody needs")
+            call = _CallSoFar(index, str(call_id)[:200], name)
+            self._calls.append(call)
+        call.arguments += part
+        if len(call.arguments) > MOST_ARGUMENTS:
+            raise ModelBadReply(detail="a tool call with arguments without end")
 
     def finish(self) -> str:
         """Why the answer ended, once the stream has."""
@@ -41,8 +82,24 @@ class StreamedAnswer:
             raise ModelBadReply(detail="the reply was no stream of events")
         if self.finish_reason is None:
             raise ModelCut(detail="the stream ended without a finish_reason")
-        _check_end(self.finish_reason, self.has_text)
+        _check_end(self.finish_reason, self.has_text or bool(self._calls))
         return self.finish_reason
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass
+class _CallSoFar:
+    index: int | None
+    id: str
+    name: str
+    arguments: str = ""
 
 
 def _check_end(finish_reason: str | None, has_text: bool) -> None:

@@ -14,7 +14,7 @@ import contextlib
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,19 @@ HOLD = Hold()
 
 
 @dataclass(frozen=True)
+class Call:
+    """A tool call of the model; arguments as text are sent as they are, JSON or not."""
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(dict(self.arguments))
+
+
+@dataclass(frozen=True)
 class Answer:
     """A streamed or whole answer, as the request asks."""
 
@@ -36,13 +49,23 @@ class Answer:
     delay: float = 0.0
     finish_reason: str | None = "stop"
     cut: bool = False
+    calls: tuple[Call, ...] = ()
 
     def __init__(
-        self, *pieces: str | Hold, delay: float = 0.0, finish_reason: str | None = "stop", cut: bool = False
+        self,
+        *pieces: str | Hold,
+        delay: float = 0.0,
+        finish_reason: str | None = "stop",
+        cut: bool = False,
+        calls: Sequence[Call] = (),
     ) -> None:
-        """`delay` seconds before each piece; `cut` drops the connection after the last one."""
+        """`delay` seconds before each piece; `cut` drops the connection after the last one.
+
+        `calls` come after the text in fragments, as OpenAI sends them.
+        """
+        reason = "tool_calls" if calls and finish_reason == "stop" else finish_reason
         for name, value in (
-            ("pieces", pieces), ("delay", delay), ("finish_reason", finish_reason), ("cut", cut)
+            ("pieces", pieces), ("delay", delay), ("finish_reason", reason), ("cut", cut), ("calls", tuple(calls))
         ):  # fmt: skip
             object.__setattr__(self, name, value)
 
@@ -87,6 +110,16 @@ class Received:
     @property
     def messages(self) -> list[dict[str, Any]]:
         return list(self.body["messages"])
+
+    @property
+    def tool_names(self) -> list[str]:
+        """What the model was offered to call."""
+        return [str(tool["function"]["name"]) for tool in self.body.get("tools", [])]
+
+    @property
+    def tool_results(self) -> list[str]:
+        """What calls came to, in order."""
+        return [str(m["content"]) for m in self.messages if m["role"] == "tool"]
 
     @property
     def last_user_text(self) -> str:
@@ -229,7 +262,7 @@ class ScriptedOpenAI:
             return await self._stream(reply, writer)
         else:
             text = "".join([piece async for piece in self._pieces(reply)])
-            await _send_json(writer, 200, _completion(text, reply.finish_reason))
+            await _send_json(writer, 200, _completion(text, reply))
         return True
 
     def _choose(self, request: Received) -> Reply | dict[str, Any]:
@@ -264,6 +297,9 @@ class ScriptedOpenAI:
         await writer.drain()
         async for piece in self._pieces(reply):
             _write_event(writer, _chunk({"content": piece}))
+            await writer.drain()
+        for fragment in _fragments(reply.calls):
+            _write_event(writer, _chunk({"tool_calls": [fragment]}))
             await writer.drain()
         if reply.cut:
             return False  # without the last chunk of the transfer encoding: the connection just ends
@@ -313,7 +349,25 @@ def _chunk(delta: dict[str, Any], finish_reason: str | None = None) -> str:
     return json.dumps({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]})
 
 
-def _completion(text: str, finish_reason: str | None) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+def _fragments(calls: Sequence[Call]) -> list[dict[str, Any]]:
+    """As OpenAI streams them: id and name first, the arguments in parts, every fragment with the call's number."""
+    fragments: list[dict[str, Any]] = []
+    for index, call in enumerate(calls):
+        call_id, half = call.id or f"call_{index}", len(call.text) // 2
+        function = {"name": call.name, "arguments": ""}
+        fragments.append({"index": index, "id": call_id, "type": "function", "function": function})
+        for part in (call.text[:half], call.text[half:]):
+            fragments.append({"index": index, "function": {"arguments": part}})
+    return fragments
+
+
+def _completion(text: str, reply: Answer) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if reply.calls:
+        message["tool_calls"] = [
+            {"id": call.id or f"call_{index}", "type": "function",
+             "function": {"name": call.name, "arguments": call.text}}
+            for index, call in enumerate(reply.calls)
+        ]  # fmt: skip
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
     return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}
