@@ -6,6 +6,7 @@ from django.db import IntegrityError, transaction
 
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace, require
+from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace
 
 NAME_LENGTH = 120
@@ -18,6 +19,7 @@ def create_workspace(*, name: str, description: str = "", by: User) -> Workspace
     with transaction.atomic():
         workspace = Workspace.objects.create(name=name, description=description)
         Membership.objects.create(workspace=workspace, user=by, role=Role.OWNER)
+        record(Verb.WORKSPACE_MADE, by=by, workspace=workspace)
     return get_workspace(by, workspace.public_id)
 
 
@@ -32,6 +34,7 @@ def update_workspace(
         if description is not None:
             workspace.description = _clean_description(description)
         workspace.save(update_fields=["name", "description", "updated_at"])
+        record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace)
     return workspace
 
 
@@ -42,6 +45,7 @@ def delete_workspace(workspace: Workspace, *, by: User) -> None:
         if workspace.is_default:
             raise Conflict("A person's own workspace cannot be deleted.", code="default_workspace")
         _lock_what_is_in(workspace)
+        record(Verb.WORKSPACE_DELETED, by=by, workspace=workspace)
         workspace.delete()
 
 
@@ -53,7 +57,9 @@ def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Memb
     try:
         with transaction.atomic():
             _lock_as_owner(workspace, by)
-            return Membership.objects.create(workspace=workspace, user=user, role=wanted)
+            made = Membership.objects.create(workspace=workspace, user=user, role=wanted)
+            _record_member(Verb.MEMBER_ADDED, workspace, user, by, role=wanted)
+            return made
     except IntegrityError:
         raise Conflict(f"{user.get_username()} is a member already.", code="already_member") from None
 
@@ -66,8 +72,9 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
         membership = _membership(workspace, user)
         if wanted != Role.OWNER:
             _refuse_to_lose(workspace, membership)
-        membership.role = wanted
+        before, membership.role = membership.role, wanted
         membership.save(update_fields=["role"])
+        _record_member(Verb.ROLE_CHANGED, workspace, user, by, role=wanted, before=before)
     return membership
 
 
@@ -81,12 +88,19 @@ def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
         membership = _membership(workspace, user)
         _refuse_to_lose(workspace, membership)
         membership.delete()
+        verb = Verb.MEMBER_LEFT if user.pk == by.pk else Verb.MEMBER_REMOVED
+        _record_member(verb, workspace, user, by, role=membership.role)
 
 
 def set_memory_default(user: User, enabled: bool) -> None:
     """Store the person's answer to the question whether automatic memory is on in their chats."""
     user.memory_default = enabled
     user.save(update_fields=["memory_default"])
+
+
+def _record_member(verb: Verb, workspace: Workspace, user: User, by: User, **roles: str) -> None:
+    words = {name: str(role) for name, role in roles.items()}
+    record(verb, by=by, workspace=workspace, target=user.public_id, details=words)
 
 
 def _lock(workspace: Workspace) -> None:
@@ -127,14 +141,15 @@ def _refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
 
 
 def _clean_name(name: str) -> str:
-    return _clean("name", " ".join(name.split()), low=1, high=NAME_LENGTH)
+    return clean_text("name", " ".join(name.split()), low=1, high=NAME_LENGTH)
 
 
 def _clean_description(description: str) -> str:
-    return _clean("description", description.strip(), low=0, high=DESCRIPTION_LENGTH)
+    return clean_text("description", description.strip(), low=0, high=DESCRIPTION_LENGTH)
 
 
-def _clean(field: str, text: str, *, low: int, high: int) -> str:
+def clean_text(field: str, text: str, *, low: int, high: int) -> str:
+    """The text, if it has so many characters and all of them can be stored; else Invalid, naming the field."""
     if not low <= len(text) <= high:
         raise Invalid(fields={field: f"Must have {low} to {high} characters."})
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):

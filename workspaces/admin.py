@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
+from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,7 +16,7 @@ from django.utils.html import format_html
 
 from memoryhub.admin import LeanAdmin, ReadOnlyAdmin, action, counted, rows_by_id
 from memoryhub.admin_filters import ChoiceFilter
-from workspaces import actions
+from workspaces import actions, audit
 from workspaces.keys import end_keys
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
 
@@ -103,7 +104,8 @@ class WorkspaceAdmin(LeanAdmin):
     def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
         values = {name: form.cleaned_data[name] for name in ("name", "description")}
         if change:
-            actions.update_workspace(obj, by=_acting_owner(obj, request), **values)
+            with audit.really_by(cast(User, request.user)):
+                actions.update_workspace(obj, by=_acting_owner(obj, request), **values)
         else:
             made = actions.create_workspace(by=cast(User, request.user), **values)
             obj.pk, obj.public_id = made.pk, made.public_id
@@ -114,27 +116,40 @@ class WorkspaceAdmin(LeanAdmin):
         formset.save(commit=False)
         workspace = form.instance
         by = _acting_owner(workspace, request)
-        for membership in formset.new_objects:
-            actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
-        for membership, changed in formset.changed_objects:
-            if "user" in changed:
-                before = Membership.objects.select_related("user").get(pk=membership.pk)
-                actions.remove_member(workspace, user=before.user, by=by)
+        with audit.really_by(cast(User, request.user)):
+            for membership in formset.new_objects:
                 actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
-            else:
-                actions.change_role(workspace, user=membership.user, role=membership.role, by=by)
-        for membership in formset.deleted_objects:
-            actions.remove_member(workspace, user=membership.user, by=by)
+            for membership, changed in formset.changed_objects:
+                if "user" in changed:
+                    before = Membership.objects.select_related("user").get(pk=membership.pk)
+                    actions.remove_member(workspace, user=before.user, by=by)
+                    actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+                else:
+                    actions.change_role(workspace, user=membership.user, role=membership.role, by=by)
+            for membership in formset.deleted_objects:
+                actions.remove_member(workspace, user=membership.user, by=by)
 
 
 def _acting_owner(workspace: Workspace, request: HttpRequest) -> User:
     """Whom the domain takes to act: staff need no membership, so an owner stands for them.
 
-    Who it really was is in the admin's log.
+    Who it really was is in the audit log and the admin's.
     """
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     acting = cast(User, request.user)
     return owners.filter(pk=acting.pk).first() or owners.first() or acting
+
+
+def _open_or_close(people: QuerySet[User], verb: audit.Verb, *, by: User) -> int:
+    """Open or close these accounts; how many."""
+    with transaction.atomic():
+        found = list(people.select_for_update(of=("self",)))
+        User.objects.filter(pk__in=[person.pk for person in found]).update(
+            is_active=verb == audit.Verb.ACCOUNT_REOPENED
+        )
+        for person in found:
+            audit.record(verb, by=by, target=person.public_id)
+    return len(found)
 
 
 @admin.register(User)
@@ -175,14 +190,15 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         others = rows.exclude(pk=mine.pk)
         if not mine.is_superuser:
             others = others.filter(is_superuser=False)
-        closed = others.filter(is_active=True).update(is_active=False)
+        closed = _open_or_close(others.filter(is_active=True), audit.Verb.ACCOUNT_CLOSED, by=mine)
         yield f"{counted(closed, 'account', 'accounts')} closed.", messages.SUCCESS
         if own:
             yield "Yours was left open: somebody else has to close it.", messages.WARNING
 
     @action("Reopen the account", "change")
     def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
-        opened = rows.filter(is_active=False).update(is_active=True)
+        closed_ones = rows.filter(is_active=False)
+        opened = _open_or_close(closed_ones, audit.Verb.ACCOUNT_REOPENED, by=cast(User, request.user))
         yield f"{counted(opened, 'account', 'accounts')} reopened.", messages.SUCCESS
 
 
@@ -229,5 +245,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     @action("Revoke (for good)", "change")
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Iterator[tuple[str, int]]:
-        ended = end_keys(list(rows.values_list("pk", flat=True)), now=timezone.now())
+        ended = end_keys(
+            list(rows.values_list("pk", flat=True)), by=cast(User, request.user), now=timezone.now()
+        )
         yield f"{counted(ended, 'key', 'keys')} revoked.", messages.SUCCESS

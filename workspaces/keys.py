@@ -14,6 +14,7 @@ from django.db.models import Case, F, Q, When
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
 from workspaces.access import get_workspace
+from workspaces.audit import Verb, record
 from workspaces.models import ApiKey, KeyScope, Role, User, Workspace
 
 PREFIX = "mh_"  # by which people, secret scanners and our own secret filter know one
@@ -56,6 +57,7 @@ def make_key(
                 created_at=now,
                 expires_at=expires_at,
             )
+            record(Verb.KEY_MADE, by=by, workspace=workspace, target=key.public_id, details={"scope": scope})
     except IntegrityError:
         raise Invalid(fields={"name": "You have a key of this name already."}) from None
     return key, text
@@ -102,13 +104,19 @@ def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
     key = ApiKey.objects.filter(user=by, public_id=key_id).first()
     if key is None:
         raise NotFound("There is no such key, or it is not yours.")
-    end_keys([key.pk], now=now)
+    end_keys([key.pk], by=by, now=now)
     return key
 
 
-def end_keys(ids: list[int], *, now: datetime) -> int:
+def end_keys(ids: list[int], *, by: User, now: datetime) -> int:
     """Revoke these keys, whoever made them; how many were not revoked before."""
-    return ApiKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
+    with transaction.atomic():
+        live = ApiKey.objects.filter(pk__in=ids, revoked_at=None).select_for_update(of=("self",))
+        ending = list(live.select_related("workspace").order_by("pk"))
+        ApiKey.objects.filter(pk__in=[key.pk for key in ending]).update(revoked_at=now)
+        for key in ending:
+            record(Verb.KEY_REVOKED, by=by, workspace=key.workspace, target=key.public_id)
+    return len(ending)
 
 
 def _hash(text: str) -> str:

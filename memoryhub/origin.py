@@ -1,0 +1,88 @@
+"""Where a piece of work comes from: the id and the network of its request.
+
+Set once at the door (``memoryhub.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
+function in between has to hand it on. Background jobs and commands have none.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+
+WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
+IPV4_PREFIX, IPV6_PREFIX = (
+    24,
+    48,
+)  # enough to tell home from abroad, too little to tell one person from the next
+
+
+@dataclass(frozen=True)
+class Origin:
+    """``network`` is the address with its last part cut off, such as ``203.0.113.0/24``; empty if unknown."""
+
+    request_id: str = ""
+    network: str = ""
+
+
+NOWHERE = Origin()
+_current: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)
+
+
+def current() -> Origin:
+    return _current.get()
+
+
+def begin(origin: Origin) -> None:
+    """From here on, in this context, work comes from there. The next request sets its own."""
+    _current.set(origin)
+
+
+def origin_of(request: HttpRequest) -> Origin:
+    return Origin(request_id_of(request.headers.get("X-Request-ID", "")), network_of(client_address(request)))
+
+
+def request_id_of(given: str) -> str:
+    """The caller's id if it is well formed, so that a proxy's log and ours can be laid side by side; else a new one."""
+    return given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
+
+
+def client_address(request: HttpRequest) -> str:
+    """The address of who is asking, empty if it is none.
+
+    What a proxy says in X-Forwarded-For counts only as far as ``MEMORYHUB_TRUSTED_PROXIES`` proxies stand in front:
+    the entry that the outermost of them added. Anything further left was written by the client.
+    """
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    if settings.TRUSTED_PROXIES:
+        forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+        if len(forwarded) >= settings.TRUSTED_PROXIES:
+            address = forwarded[-settings.TRUSTED_PROXIES]
+    return _clean(address)
+
+
+def network_of(address: str) -> str:
+    if not address:
+        return ""
+    prefix = IPV6_PREFIX if ":" in address else IPV4_PREFIX
+    return str(ipaddress.ip_network(f"{address}/{prefix}", strict=False))
+
+
+def _clean(address: str) -> str:
+    """Without a port, brackets or a zone, and an IPv4 address as one however it was mapped."""
+    address = address.strip()
+    if address.startswith("["):
+        address = address[1:].split("]")[0]
+    elif address.count(":") == 1:
+        address = address.split(":")[0]
+    try:
+        found = ipaddress.ip_address(address.split("%")[0])
+    except ValueError:
+        return ""
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)

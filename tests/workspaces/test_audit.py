@@ -1,0 +1,111 @@
+"""The audit log: append-only, by public ids, never a person's text."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import ProgrammingError, connection, transaction
+from django.utils import timezone
+
+from memoryhub import origin
+from tests.conftest import Cast
+from workspaces.audit import Verb, prune, record
+from workspaces.models import AuditEvent
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_event_says_who_what_where_and_outlives_them(cast: Cast) -> None:
+    record(Verb.MEMBER_ADDED, by=cast.owner, workspace=cast.workspace, target=cast.viewer.public_id)
+    owner_id, ws_id, viewer_id = cast.owner.public_id, cast.workspace.public_id, cast.viewer.public_id
+    cast.workspace.delete()
+    cast.owner.delete()
+    event = AuditEvent.objects.get(verb=Verb.MEMBER_ADDED)
+    assert (event.by_id, event.by_name, event.workspace_id) == (owner_id, "olive", ws_id)
+    assert event.target == viewer_id
+
+
+def test_an_event_knows_its_request(cast: Cast) -> None:
+    before = origin.current()
+    try:
+        origin.begin(origin.Origin("abcdef0123456789", "203.0.113.0/24"))
+        record(Verb.SIGNED_IN, by=cast.owner)
+    finally:
+        origin.begin(before)
+    event = AuditEvent.objects.get()
+    assert (event.request_id, event.network) == ("abcdef0123456789", "203.0.113.0/24")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"verb": "sang"},
+        {"target": "the deadline is March 15"},
+        {"details": {"content": "the deadline is March 15"}},
+        {"details": {"ids": ["mem_1", "the deadline is March 15"]}},
+        {"details": {"a name": 1}},
+        {"details": {"deep": {"er": 1}}},
+        {"details": {"ids": ["x"] * 51}},
+    ],
+)
+def test_text_finds_no_way_in(cast: Cast, wrong: dict[str, Any]) -> None:
+    event: dict[str, Any] = {"verb": Verb.EXPORTED, "by": cast.owner, **wrong}
+    with pytest.raises(ValueError):
+        record(event.pop("verb"), **event)
+    assert not AuditEvent.objects.exists()
+
+
+def test_what_is_rolled_back_was_never_done(cast: Cast) -> None:
+    with pytest.raises(RuntimeError), transaction.atomic():
+        record(Verb.EXPORTED, by=cast.owner)
+        raise RuntimeError
+    assert not AuditEvent.objects.exists()
+
+
+def test_rows_cannot_be_changed_or_deleted_through_the_model(cast: Cast) -> None:
+    record(Verb.EXPORTED, by=cast.owner)
+    event = AuditEvent.objects.get()
+    for change in (
+        event.save,
+        event.delete,
+        AuditEvent.objects.all().delete,
+        lambda: AuditEvent.objects.update(verb="x"),
+    ):
+        with pytest.raises(TypeError):
+            change()
+
+
+@pytest.mark.parametrize(
+    "statement", ["UPDATE workspaces_auditevent SET by_name = 'nobody'", "DELETE FROM workspaces_auditevent"]
+)
+def test_the_database_refuses_too(cast: Cast, statement: str) -> None:
+    record(Verb.EXPORTED, by=cast.owner)
+    with (
+        pytest.raises(ProgrammingError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement)
+    assert AuditEvent.objects.get().by_name == "olive"
+
+
+def test_retention_takes_what_is_too_old_and_nothing_else(cast: Cast, settings: Any) -> None:
+    record(Verb.EXPORTED, by=cast.owner)
+    record(Verb.IMPORTED, by=cast.owner)
+    later = timezone.now() + timedelta(days=365)
+    settings.AUDIT_DAYS = 366
+    assert prune(now=later) == 0
+    settings.AUDIT_DAYS = 0
+    assert prune(now=later + timedelta(days=10_000)) == 0
+    settings.AUDIT_DAYS = 364
+    assert prune(now=later) == 2
+    assert not AuditEvent.objects.exists()
+
+
+def test_no_row_may_be_changed_even_by_the_retention(cast: Cast) -> None:
+    record(Verb.EXPORTED, by=cast.owner)
+    with pytest.raises(ProgrammingError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL memoryhub.audit_retention = 'on'")
+        cursor.execute("UPDATE workspaces_auditevent SET verb = 'x'")

@@ -1,0 +1,152 @@
+"""The audit log: who did what when, by public ids and never by text. Rows are added and never changed.
+
+A trigger in the database refuses to change a row and to delete one, except for ``prune``, the only end of a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from django.conf import settings
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+from memoryhub import origin
+from memoryhub.ids import PATTERN
+from workspaces.models import AuditEvent, User, Workspace
+
+Word: TypeAlias = str | int | float | bool | None
+WORD = re.compile(r"[A-Za-z0-9_.:+-]{0,64}")  # an id, a number, a word of ours: no room for a sentence
+MOST_WORDS = 50
+PRUNED_AT_ONCE = 5000
+NAME_LENGTH = 150
+_really_by: ContextVar[User | None] = ContextVar("really_by", default=None)
+
+
+class Verb(models.TextChoices):
+    """What can be done. The value is stored, the label shown."""
+
+    SIGNED_IN = "signed_in", "Signed in"
+    SIGN_IN_FAILED = "sign_in_failed", "Sign-in failed"
+    SIGNED_OUT = "signed_out", "Signed out"
+    SIGNED_UP = "signed_up", "Signed up"
+    REAUTHENTICATED = "reauthenticated", "Confirmed their identity"
+    PASSWORD_CHANGED = "password_changed", "Changed the password"
+    PASSWORD_RESET = "password_reset", "Reset the password"
+    TWO_FACTOR_ON = "two_factor_on", "Turned two-factor sign-in on"
+    TWO_FACTOR_OFF = "two_factor_off", "Turned two-factor sign-in off"
+    RECOVERY_CODES_MADE = "recovery_codes_made", "Made new recovery codes"
+    SESSION_ENDED = "session_ended", "Ended a session"
+    ACCOUNT_CLOSED = "account_closed", "Closed an account"
+    ACCOUNT_REOPENED = "account_reopened", "Reopened an account"
+    ACCOUNT_DELETED = "account_deleted", "Deleted an account"
+    KEY_MADE = "key_made", "Made an API key"
+    KEY_REVOKED = "key_revoked", "Revoked an API key"
+    WORKSPACE_MADE = "workspace_made", "Made the workspace"
+    WORKSPACE_CHANGED = "workspace_changed", "Changed the workspace"
+    WORKSPACE_DELETED = "workspace_deleted", "Deleted a workspace"
+    MEMBER_ADDED = "member_added", "Added a member"
+    ROLE_CHANGED = "role_changed", "Changed a role"
+    MEMBER_REMOVED = "member_removed", "Removed a member"
+    MEMBER_LEFT = "member_left", "Left the workspace"
+    AGENT_CHANGED = "agent_changed", "Changed an assistant"
+    MEMORY_EDITED = "memory_edited", "Edited a memory"
+    MEMORY_DELETED = "memory_deleted", "Deleted a memory"
+    MEMORY_RESTORED = "memory_restored", "Restored a memory"
+    MEMORY_FORGOTTEN = "memory_forgotten", "Forgot a memory for good"
+    MEMORIES_READ = "memories_read", "Read memories in bulk"
+    CHAT_DELETED = "chat_deleted", "Deleted a chat"
+    CHAT_RESTORED = "chat_restored", "Restored a chat"
+    CHAT_FORGOTTEN = "chat_forgotten", "Forgot a chat for good"
+    DOCUMENT_ADDED = "document_added", "Added a document"
+    DOCUMENT_DELETED = "document_deleted", "Deleted a document"
+    EXPORTED = "exported", "Exported"
+    IMPORTED = "imported", "Imported"
+    MODERATED = "moderated", "Moderated"
+    PURGED = "purged", "Purged what was deleted"
+    ADMIN_ADDED = "admin_added", "Added in the admin"
+    ADMIN_CHANGED = "admin_changed", "Changed in the admin"
+    ADMIN_DELETED = "admin_deleted", "Deleted in the admin"
+    ADMIN_ACTION = "admin_action", "Ran an action in the admin"
+
+
+def record(
+    verb: str,
+    *,
+    by: User | None,
+    workspace: Workspace | None = None,
+    target: str = "",
+    details: Mapping[str, Word | list[Word]] | None = None,
+) -> None:
+    """Add one event, in the caller's transaction: what is rolled back was never done. One insert.
+
+    ``target`` is a public id; ``details`` holds numbers, ids and words of our own. Anything that could be a
+    person's text is a ValueError, so that none can come in by mistake. ``by=None``: nobody signed in, or the system.
+    """
+    by = _really_by.get() or by
+    if verb not in Verb.values:
+        raise ValueError(f"{verb!r} is no verb of the audit log")
+    if target and not PATTERN.fullmatch(target):
+        raise ValueError("the target of an audit event is a public id")
+    source = origin.current()
+    AuditEvent.objects.create(
+        at=timezone.now(),
+        verb=verb,
+        by_id=by.public_id if by else "",
+        by_name=by.get_username()[:NAME_LENGTH] if by else "",
+        workspace_id=workspace.public_id if workspace else "",
+        target=target,
+        details=_words(details or {}),
+        network=source.network,
+        request_id=source.request_id,
+    )
+
+
+@contextmanager
+def really_by(person: User) -> Iterator[None]:
+    """Whatever is recorded within was done by this person, whoever the domain was told: staff in the admin act
+    through one of a workspace's owners.
+    """
+    token = _really_by.set(person)
+    try:
+        yield
+    finally:
+        _really_by.reset(token)
+
+
+def prune(*, now: datetime) -> int:
+    """Delete what is older than ``MEMORYHUB_AUDIT_DAYS`` (0 keeps everything); how many rows."""
+    if not settings.AUDIT_DAYS:
+        return 0
+    until, gone = now - timedelta(days=settings.AUDIT_DAYS), 0
+    while True:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL memoryhub.audit_retention = 'on'")
+            cursor.execute(
+                "DELETE FROM workspaces_auditevent WHERE id IN"
+                " (SELECT id FROM workspaces_auditevent WHERE at < %s ORDER BY at LIMIT %s)",
+                [until, PRUNED_AT_ONCE],
+            )
+            number = cursor.rowcount
+        gone += number
+        if number < PRUNED_AT_ONCE:
+            return gone
+
+
+def _words(details: Mapping[str, Word | list[Word]]) -> dict[str, Word | list[Word]]:
+    for name, value in details.items():
+        values = value if isinstance(value, list) else [value]
+        if not WORD.fullmatch(name) or len(values) > MOST_WORDS or not all(map(_is_word, values)):
+            raise ValueError(f"{name!r} of an audit event is not a number, an id or a word of ours")
+    return dict(details)
+
+
+def _is_word(value: object) -> bool:
+    if isinstance(value, str):
+        return WORD.fullmatch(value) is not None
+    return value is None or isinstance(value, bool | int | float)
