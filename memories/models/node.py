@@ -1,0 +1,86 @@
+"""A small graph over a workspace: nodes gather memories and are related. Written by ``memories.nodes``."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from memories.models.memory import Memory
+from memoryhub.ids import PublicIdField
+from workspaces.models import User, Workspace
+
+NODE_NAME_LENGTH = 100
+KIND_LENGTH = 50
+NODE_DESCRIPTION_LENGTH = 1000
+RELATION_LENGTH = 80
+
+
+class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
+    def visible_to(self, user: User) -> MemoryNodeQuerySet:
+        """The nodes of this person's workspaces, each with their ``role`` there."""
+        return self.filter(workspace__memberships__user=user).annotate(
+            role=models.F("workspace__memberships__role")
+        )
+
+
+class MemoryNode(models.Model):
+    """Somebody or something that memories are about. Shared with the workspace; which of its memories a person
+    sees is asked of the memories, never of the links.
+    """
+
+    public_id = PublicIdField(prefix="node")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memory_nodes")
+    name = models.CharField(max_length=NODE_NAME_LENGTH)
+    folded = models.TextField(editable=False)  # the name without case, in any language: by it names are equal
+    kind = models.CharField(max_length=KIND_LENGTH, blank=True, help_text="Such as person or project.")
+    description = models.TextField(max_length=NODE_DESCRIPTION_LENGTH, blank=True)
+    memories = models.ManyToManyField(Memory, through="NodeMemory", related_name="nodes")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    objects = MemoryNodeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["folded", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "folded"], name="one_node_of_a_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NodeMemory(models.Model):
+    """A memory that a node has gathered."""
+
+    node = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, related_name="links")
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="node_links")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name_plural = "node memories"
+        constraints = [models.UniqueConstraint(fields=["node", "memory"], name="one_link_a_memory")]
+
+    def __str__(self) -> str:
+        return f"memory {self.memory_id} of node {self.node_id}"
+
+
+class NodeRelation(models.Model):
+    """ "Maria works on Apollo": from one node of a workspace to another."""
+
+    source = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, db_index=False, related_name="relations")
+    target = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, related_name="relations_to")
+    relation = models.CharField(max_length=RELATION_LENGTH)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["source", "target", "relation"], name="one_relation_of_a_type"),
+            models.CheckConstraint(condition=~Q(source=F("target")), name="related_to_another"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source_id} {self.relation} {self.target_id}"
