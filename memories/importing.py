@@ -15,8 +15,9 @@ from memories import cap, gate
 from memories.drafts import Draft
 from memories.embedding import Embedded, embed_texts, put_vectors, queue_embedding
 from memories.gate import Saved
-from memories.models import Memory, MemoryEmbedding, Revision, Scope
+from memories.models import Memory, MemoryEmbedding, Revision
 from memories.models.memory import RevisionAction
+from memories.portable import Past
 from memories.similar import NEAREST, POSSIBLE_UPDATE, Similar, judge
 from memories.words import SEARCH, index_lexemes
 from memoryhub.llm.base import Vectors
@@ -52,17 +53,20 @@ def save_memories(
     *,
     by: User | None,
     now: datetime,
-    vectors: Sequence[Embedded] | None = None,
+    vectors: Sequence[Embedded | None] | None = None,
     dedupe: str = "key",
     near: bool = True,
+    pasts: Sequence[Past] | None = None,
 ) -> list[Saved]:
     """``gate.save_memory`` for many: the same cleaning, refusals, comparisons, words, vectors, revisions and events.
 
     One result a draft, in order. Raises Invalid or SecretRefused before anything is stored. ``vectors`` are those of
-    the cleaned texts by the active model, made here otherwise. ``near=False`` leaves near-duplicates out: only
-    equal texts are found. Each batch is a transaction of its own: after a crash the same call stores what is missing.
+    the cleaned texts by the active model, made here otherwise; None for one that is to be made in the background.
+    ``near=False`` leaves near-duplicates out: only equal texts are found. ``pasts`` are the ids, dates and revisions
+    that the memories had elsewhere. Each batch is a transaction of its own: after a crash the same call stores what
+    is missing.
     """
-    cleaned = [_at_home(draft.cleaned()) for draft in drafts]
+    cleaned = _at_home([draft.cleaned() for draft in drafts])
     saved: list[Saved] = []
     for start in range(0, len(cleaned), BATCH):
         part = cleaned[start : start + BATCH]
@@ -73,19 +77,52 @@ def save_memories(
             given = embed_texts([(draft.content, draft.source_excerpt) for draft in part]) or [None] * len(
                 part
             )
-        saved += _save_batch(part, given, by=by, now=now, dedupe=dedupe, near=near)
+        past = pasts[start : start + BATCH] if pasts is not None else None
+        saved += _save_batch(part, given, past, by=by, now=now, dedupe=dedupe, near=near)
     return saved
 
 
-def _at_home(draft: Draft) -> Draft:
-    if draft.scope == Scope.USER and draft.author is not None:
-        return replace(draft, workspace=default_workspace(draft.author))
-    return draft
+def foresee(
+    drafts: Sequence[Draft], vectors: Sequence[Embedded | None], *, now: datetime, near: bool = True
+) -> list[Saved]:
+    """What ``save_memories`` would answer for these cleaned drafts, and nothing stored.
+
+    A memory that has no row yet is one of the drafts'. A key that is known would change its memory in place.
+    """
+    drafts = _at_home(drafts)
+    results: dict[int, Saved] = {}
+    for numbers in _by_place(drafts).values():
+        batch = _Batch([(number, drafts[number], vectors[number]) for number in numbers], now)
+        batch.sort_out("key", near=near)
+        results |= batch.saved
+        for number in batch.one_by_one:
+            beside = gate.rows_beside(drafts[number], now)
+            same_key = beside.filter(key=drafts[number].key).order_by("-updated_at").first()
+            of_file = [
+                saved.memory for saved in batch.saved.values() if saved.memory.key == drafts[number].key
+            ]
+            results[number] = Saved(same_key or of_file[0], created=False)
+    return [results[number] for number in range(len(drafts))]
+
+
+def _at_home(drafts: Sequence[Draft]) -> list[Draft]:
+    """Personal ones lie in their owner's default workspace."""
+    owners = {draft.owner.pk: draft.owner for draft in drafts if draft.owner}
+    homes = {pk: default_workspace(owner) for pk, owner in owners.items()}
+    return [replace(draft, workspace=homes[draft.owner.pk]) if draft.owner else draft for draft in drafts]
+
+
+def _by_place(drafts: Sequence[Draft]) -> dict[_Place, list[int]]:
+    places: dict[_Place, list[int]] = {}
+    for number, draft in enumerate(drafts):
+        places.setdefault(_place(draft), []).append(number)
+    return places
 
 
 def _save_batch(
     drafts: Sequence[Draft],
     vectors: Sequence[Embedded | None],
+    pasts: Sequence[Past] | None,
     *,
     by: User | None,
     now: datetime,
@@ -96,11 +133,9 @@ def _save_batch(
     with transaction.atomic():
         for workspace in sorted({draft.workspace for draft in drafts}, key=lambda found: found.pk):
             gate.one_writer_at_a_time(workspace)
-        places: dict[_Place, list[int]] = {}
-        for number, draft in enumerate(drafts):
-            places.setdefault(_place(draft), []).append(number)
-        for numbers in places.values():
-            batch = _Batch([(number, drafts[number], vectors[number]) for number in numbers], now)
+        for numbers in _by_place(drafts).values():
+            rows = [(number, drafts[number], vectors[number]) for number in numbers]
+            batch = _Batch(rows, now, [pasts[number] for number in numbers] if pasts is not None else None)
             batch.sort_out(dedupe, near=near)
             batch.store(by)
             results |= batch.saved
@@ -119,16 +154,27 @@ def _place(draft: Draft) -> _Place:
 class _Batch:
     """The drafts of one place: which are new, which are known, and which the gate is to be asked about singly."""
 
-    def __init__(self, rows: Sequence[tuple[int, Draft, Embedded | None]], now: datetime) -> None:
+    def __init__(
+        self,
+        rows: Sequence[tuple[int, Draft, Embedded | None]],
+        now: datetime,
+        pasts: Sequence[Past] | None = None,
+    ) -> None:
         self.rows, self.now = rows, now
+        self.pasts = [Past()] * len(rows) if pasts is None else pasts
+        self.past_of: dict[int, Past] = {}
         self.saved: dict[int, Saved] = {}
         self.new: list[tuple[Memory, Embedded | None]] = []
         self.one_by_one: list[int] = []
 
     def sort_out(self, dedupe: str, *, near: bool) -> None:
         compare = dedupe != "create"
-        memories = [gate.new_row(draft, None, self.now) for _, draft, _ in self.rows]
+        memories = [
+            _with_past(gate.new_row(draft, None, self.now), past)
+            for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)
+        ]
         _number(memories)
+        self.past_of = {memory.pk: past for memory, past in zip(memories, self.pasts, strict=True)}
         beside = gate.rows_beside(self.rows[0][1], self.now)
         equal: dict[str, Memory] = {}
         keys: set[str | None] = set()
@@ -197,20 +243,44 @@ class _Batch:
         if not self.new:
             return
         memories = [memory for memory, _ in self.new]
+        self._link(memories)
         _insert(memories)
-        index_lexemes([memory.pk for memory in memories])
+        index_lexemes([memory.pk for memory in memories if memory.deleted_at is None])
         Revision.objects.bulk_create(
-            Revision(memory=memory, action=RevisionAction.CREATE, by=by, at=self.now) for memory in memories
+            revision for memory in memories for revision in self._revisions(memory, by)
         )
         self._store_vectors()
         gate.announce(memories[-1], "create")
         if any(memory.is_automatic for memory in memories):
             cap.look_after(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
+    def _link(self, memories: Sequence[Memory]) -> None:
+        """To the older memory that each may replace: one of these, or one of the workspace."""
+        wanted = {link for memory in memories if (link := self.past_of[memory.pk].may_replace)}
+        if not wanted:
+            return
+        older = Memory.objects.filter(workspace=memories[0].workspace_id, owner=memories[0].owner_id)
+        known = {memory.public_id: memory for memory in older.filter(public_id__in=wanted)}
+        known |= {memory.public_id: memory for memory in memories}
+        for memory in memories:
+            link = known.get(self.past_of[memory.pk].may_replace)
+            memory.may_replace = link if link is not None and link.pk < memory.pk else memory.may_replace
+
+    def _revisions(self, memory: Memory, by: User | None) -> Iterable[Revision]:
+        past = self.past_of[memory.pk].revisions
+        if not past:
+            yield Revision(memory=memory, action=RevisionAction.CREATE, by=by, at=self.now)
+        for revision in past:
+            before = dict(revision.before or {})
+            yield Revision(
+                memory=memory, action=revision.action, by=revision.by, at=revision.at, before=before
+            )
+
     def _store_vectors(self) -> None:
-        later = [memory.pk for memory, embedded in self.new if embedded is None]
+        live = [(memory, embedded) for memory, embedded in self.new if memory.deleted_at is None]
+        later = [memory.pk for memory, embedded in live if embedded is None]
         by_model: dict[tuple[str, int, bool], list[tuple[Memory, Embedded]]] = {}
-        for memory, embedded in self.new:
+        for memory, embedded in live:
             if embedded is not None:
                 alone = embedded.search is embedded.statement
                 by_model.setdefault((embedded.model, len(embedded.search), alone), []).append(
@@ -229,6 +299,15 @@ class _Batch:
             )
         if later:
             queue_embedding(later)
+
+
+def _with_past(memory: Memory, past: Past) -> Memory:
+    if past.public_id:
+        memory.public_id = past.public_id
+    memory.created_at = past.created_at or memory.created_at
+    memory.updated_at = past.updated_at or past.created_at or memory.updated_at
+    memory.last_accessed_at, memory.deleted_at = past.last_accessed_at, past.deleted_at
+    return memory
 
 
 def _number(memories: Sequence[Memory]) -> None:
