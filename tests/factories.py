@@ -12,8 +12,9 @@ from chat.models import Chat, Message, MessageRole
 from memories.gate import Draft, save_memory
 from memories.models import Memory
 from workspaces.access import default_workspace
+from workspaces.agents import create_agent
 from workspaces.keys import make_key
-from workspaces.models import KeyScope, Membership, Role, User, Workspace
+from workspaces.models import Agent, KeyScope, Membership, Role, User, Workspace
 
 PASSWORD = "correct horse battery"
 _number = count(1)
@@ -49,6 +50,11 @@ def make_memory(
     """Through the gate. Equal or near texts are stored all the same, since tests mean what they say."""
     draft = Draft(content=content, workspace=workspace or default_workspace(by), author=by, **fields)
     return save_memory(draft, by=by, now=now or timezone.now(), dedupe="create").memory
+
+
+def make_agent(by: User, workspace: Workspace | None = None, *, name: str = "", **fields: Any) -> Agent:
+    place, name = workspace or default_workspace(by), name or f"Assistant {next(_number)}"
+    return create_agent(place, name=name, by=by, now=timezone.now(), **fields)
 
 
 def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = KeyScope.WRITE) -> str:

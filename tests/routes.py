@@ -15,7 +15,7 @@ from chat.models import MessageRole
 from memories.gate import delete_memory
 from memories.models import Receipt, ReceiptItem
 from tests.conftest import Cast
-from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user
+from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
 from workspaces.models import ApiKey, Membership, Role
 
 LOGIN = "login"  # sent to the login page
@@ -65,6 +65,7 @@ class Row:
 
 
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
+AGENT = "chat/api/agents/<agent_id:agent_id>"
 CHAT = "chat/api/<chat_id:chat_id>"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 API_ROWS = [
@@ -77,6 +78,12 @@ API_ROWS = [
     Row("POST", f"{WS}/members", answering(201, OWNERS), {"username": "sam", "role": "editor"}),
     Row("PATCH", f"{WS}/members/<usr_id:user_id>", OWNERS, {"role": "viewer"}),
     Row("DELETE", f"{WS}/members/<usr_id:user_id>", answering(204, OWNERS)),
+    Row("GET", f"{WS}/agents", MEMBERS),
+    Row("POST", f"{WS}/agents", answering(201, EDITORS), {"name": "Planner"}),
+    Row("GET", AGENT, MEMBERS),
+    Row("PATCH", AGENT, EDITORS, {"name": "Planner"}),
+    Row("DELETE", AGENT, answering(204, EDITORS)),
+    Row("POST", f"{AGENT}/restore", EDITORS),
     Row("GET", f"{WS}/memories", MEMBERS, keys=KEYS_READ),
     Row(
         "POST",
@@ -162,6 +169,17 @@ PAGE_ROWS = [
         {"role": "viewer"},
     ),
     Row("POST", "workspaces/<str:ws_id>/members/<str:user_id>/remove/", answering(302, PAGE_OWNERS)),
+    Row("GET", "workspaces/<str:ws_id>/agents/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/agents/", answering(302, PAGE_EDITORS), {"name": "Planner"}),
+    Row("GET", "workspaces/<str:ws_id>/agents/<str:agent_id>/", PAGE_MEMBERS),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/agents/<str:agent_id>/",
+        answering(302, PAGE_EDITORS),
+        {"name": "Planner"},
+    ),
+    Row("POST", "workspaces/<str:ws_id>/agents/<str:agent_id>/archive/", answering(302, PAGE_EDITORS)),
+    Row("POST", "workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", answering(302, PAGE_EDITORS)),
     Row("GET", "workspaces/<str:ws_id>/events/", PAGE_MEMBERS),
     Row("GET", "profile/", PAGE_EVERYBODY),
     Row("GET", "profile/keys/", answering(302, PAGE_EVERYBODY)),
@@ -265,6 +283,7 @@ def make_world(cast: Cast) -> World:
         "memory_id": memory.public_id,
         "mem_id": memory.public_id,
         "item_id": str(item.pk),
+        "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
         "key_id": key.public_id,
     }
     gone = {

@@ -16,7 +16,7 @@ from memories.models import Memory, Receipt
 from memories.recall import Recall, Recalled
 from memories.receipts import store_receipt
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import make_agent, make_chat, make_memory, make_message, make_user, make_workspace
 from workspaces.models import Membership, Role
 
 API = "/chat/api"
@@ -29,6 +29,7 @@ class House:
         self.cast, self.size = cast, 0
         self.chat: Chat = make_chat(cast.owner, cast.workspace)
         self.memory: Memory = make_memory("The house is blue", cast.owner, cast.workspace)
+        self.agent = make_agent(cast.owner, cast.workspace)
         self.answer: Message = make_message(self.chat, "It is blue", role="assistant")
 
     def grow(self, number: int) -> None:
@@ -41,6 +42,7 @@ class House:
             make_message(self.chat, f"Blue question {at}", author=member)
             newer = make_memory(f"House number {at} is blue", member, workspace, now=timezone.now())
             Memory.objects.filter(pk=newer.pk).update(may_replace=self.memory)
+            make_agent(member, workspace, name=f"Blue {at}")
             edit_memory(self.memory, by=member, now=timezone.now(), tags=[f"tag {at}"])
         self.size += number
         found = Recall(
@@ -66,6 +68,8 @@ CALLS = {
     "chat list": get("/workspaces/{ws}/chats/list/"),
     "workspaces": get("/workspaces/"),
     "workspace settings": get("/workspaces/{ws}/settings/"),
+    "assistants": get("/workspaces/{ws}/agents/"),
+    "assistant": get("/workspaces/{ws}/agents/{agent}/"),
     "profile": get("/profile/"),
     "panel": get("/workspaces/{ws}/memories/"),
     "panel, search": get("/workspaces/{ws}/memories/?q=blue&part=list"),
@@ -75,6 +79,7 @@ CALLS = {
     "receipt": get("/receipts/{msg}/"),
     "api workspaces": get(f"{API}/workspaces"),
     "api members": get(f"{API}/workspaces/{{ws}}/members"),
+    "api agents": get(f"{API}/workspaces/{{ws}}/agents"),
     "api chats": get(f"{API}/chats?workspace_id={{ws}}"),
     "api messages": get(f"{API}/{{chat}}/messages"),
     "api memories": get(f"{API}/workspaces/{{ws}}/memories"),
@@ -106,6 +111,7 @@ def test_everything_costs_the_same_for_few_rows_and_for_many(cast: Cast) -> None
             "chat": house.chat.public_id,
             "mem": house.memory.public_id,
             "msg": house.answer.public_id,
+            "agent": house.agent.public_id,
             "memory_pk": house.memory.pk,
             "receipt_pk": house.receipt.pk,
         }

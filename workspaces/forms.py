@@ -8,9 +8,10 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from memoryhub.errors import DomainError
+from workspaces import agents
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.keys import NAME_LENGTH as KEY_NAME_LENGTH
-from workspaces.models import KeyScope, Role, User, Workspace
+from workspaces.models import Agent, KeyScope, Role, User, Workspace
 
 
 def _plain_field() -> forms.TextInput:
@@ -62,6 +63,29 @@ class DeleteForm(DomainForm):
         if typed.strip() != self.name:
             raise forms.ValidationError(_("This is not its name."))
         return typed
+
+
+class AgentForm(DomainForm):
+    name = forms.CharField(label=_("Name"), max_length=agents.NAME_LENGTH, widget=_plain_field())
+    description = forms.CharField(
+        label=_("What it is for"),
+        max_length=agents.DESCRIPTION_LENGTH,
+        required=False,
+        widget=_plain_field(),
+    )
+    instructions = forms.CharField(
+        label=_("Instructions"),
+        max_length=agents.INSTRUCTIONS_LENGTH,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text=_(
+            "The model reads this before every answer in a chat with it, and every member may read it here."
+        ),
+    )
+
+    @classmethod
+    def of(cls, agent: Agent) -> AgentForm:
+        return cls(initial={name: getattr(agent, name) for name in cls.base_fields})
 
 
 class KeyForm(DomainForm):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces import views
+from workspaces import agent_views, views
 
 app_name = "workspaces"
 urlpatterns = [
@@ -12,6 +12,10 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/members/", views.add_member, name="add_member"),
     path("workspaces/<str:ws_id>/members/<str:user_id>/role/", views.change_role, name="change_role"),
     path("workspaces/<str:ws_id>/members/<str:user_id>/remove/", views.remove_member, name="remove_member"),
+    path("workspaces/<str:ws_id>/agents/", agent_views.agent_list, name="agents"),
+    path("workspaces/<str:ws_id>/agents/<str:agent_id>/", agent_views.agent, name="agent"),
+    path("workspaces/<str:ws_id>/agents/<str:agent_id>/archive/", agent_views.archive, name="archive_agent"),
+    path("workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", agent_views.restore, name="restore_agent"),
     path("workspaces/<str:ws_id>/events/", views.events, name="events"),
     path("profile/", views.profile, name="profile"),
     path("profile/keys/", views.keys, name="keys"),

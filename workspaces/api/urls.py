@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from workspaces.api import views
+from workspaces.api import agents, views
 
 app_name = "workspaces_api"
 urlpatterns = [
@@ -17,4 +17,7 @@ urlpatterns = [
         views.MemberDetail.as_view(),
         name="member",
     ),
+    path("workspaces/<ws_id:workspace_id>/agents", agents.AgentList.as_view(), name="agents"),
+    path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
+    path("agents/<agent_id:agent_id>/restore", agents.AgentRestore.as_view(), name="restore_agent"),
 ]
