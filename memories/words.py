@@ -127,10 +127,11 @@ def index_lexemes(memory_ids: Sequence[int]) -> None:
         cursor.execute(_INDEX_WORDS, [list(memory_ids)])
 
 
-def unindex_words(memory_ids: Sequence[int]) -> None:
-    """Take the words of these memories out: before their text changes, and when they are deleted."""
+def unindex_words(memory_ids: Sequence[int]) -> int:
+    """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
     with connection.cursor() as cursor:
         cursor.execute(_UNINDEX_WORDS, [list(memory_ids)])
+        return cursor.rowcount
 
 
 def bm25(query: str, params: dict[str, Any], limit: int) -> dict[int, float]:

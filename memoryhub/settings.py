@@ -35,14 +35,14 @@ for origin in CSRF_TRUSTED_ORIGINS:
         )
 
 
-def _secret_key() -> str:
-    """The environment's key, or one made once and kept beside the data, so that sessions survive a restart."""
-    given = env.optional("SECRET_KEY")
+def _kept_key(given: str | None, file_name: str) -> str:
+    """The environment's key, or one made once and kept beside the data, so that it survives a restart."""
     if given:
         if len(given) < 32:
-            raise ImproperlyConfigured("MEMORYHUB_SECRET_KEY is shorter than 32 characters.")
+            name = file_name.replace("-", "_").upper()
+            raise ImproperlyConfigured(f"MEMORYHUB_{name} is shorter than 32 characters.")
         return given
-    path = DATA_DIR / "secret-key"
+    path = DATA_DIR / file_name
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
@@ -62,7 +62,9 @@ def _secret_key() -> str:
         ) from None
 
 
-SECRET_KEY = _secret_key()
+SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
+# Of the hashes of what was forgotten for good: another key than the one that is changed when sessions are to end.
+FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
 
 # --- Applications ----------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -202,6 +204,7 @@ DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
 RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.57, low=0.0, high=2.0)
 RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
 MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
+PURGE_AFTER_DAYS = env.integer("PURGE_AFTER_DAYS", 30, low=0, high=36_500)
 
 # --- Models ----------------------------------------------------------------------------------------------------------
 LLM_BASE_URL = env.url("LLM_BASE_URL")

@@ -7,6 +7,7 @@ from memories.models.memory import Memory, Revision, Scope, SourceType
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
 from memories.models.receipt import Receipt, ReceiptItem
 from memories.models.source import MemorySource
+from memories.models.tombstone import Tombstone
 from memories.models.word import MemoryWord
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "Revision",
     "Scope",
     "SourceType",
+    "Tombstone",
     "VectorIndex",
 ]

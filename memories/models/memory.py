@@ -173,6 +173,8 @@ class Memory(models.Model):
             models.Index(
                 fields=["-created_at", "-id"], name="memory_forgotten", condition=Q(deleted_at__isnull=False)
             ),
+            # What is to be purged, asked every minute.
+            models.Index(fields=["deleted_at"], name="memory_purge", condition=Q(deleted_at__isnull=False)),
             models.Index(fields=["-created_at", "-id"], name="memory_pinned", condition=Q(pinned=True)),
             models.Index(fields=["expires_at"], name="memory_expiry", condition=Q(expires_at__isnull=False)),
             models.Index(

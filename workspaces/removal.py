@@ -1,0 +1,57 @@
+"""Removing for good: what is counted, and how the rooms above take part when a workspace or a person goes.
+
+Rows that hang on a workspace or a person by a foreign key go with it. What a room keeps beside that (rows that name
+their place by number or id, files) it removes itself: it registers a function here, and the lower room calls it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from django.apps import apps
+from django.db import connection, models
+
+Counts = Counter[str]  # removed rows, by what a person would call them: "memories", "receipt items"
+
+
+class Room(Protocol):
+    def __call__(self, *, workspace_ids: list[int], user_id: int | None) -> Counts: ...
+
+
+_rooms: list[Room] = []
+
+
+def register_room(room: Room) -> None:
+    """Have ``room`` called, in the same transaction, before these workspaces and this person are deleted."""
+    if room not in _rooms:
+        _rooms.append(room)
+
+
+def empty(*, workspace_ids: Iterable[int], user_id: int | None = None) -> Counts:
+    """Remove what the rooms above keep of these workspaces and this person; the uppermost room first."""
+    gone: Counts = Counter()
+    ids = sorted(workspace_ids)
+    for room in reversed(_rooms):
+        gone += room(workspace_ids=ids, user_id=user_id)
+    return gone
+
+
+def counted(by_label: Mapping[str, int]) -> Counts:
+    """What a queryset's ``delete()`` says, in words."""
+    gone: Counts = Counter()
+    for label, number in by_label.items():
+        gone[words_for(apps.get_model(label))] += number
+    return +gone
+
+
+def words_for(model: type[models.Model]) -> str:
+    return str(model._meta.verbose_name_plural)
+
+
+def delete_rows(table: type[models.Model], where: str, params: Mapping[str, Any]) -> Counts:
+    """Delete from one table that nothing points at; ``where`` is SQL of ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table._meta.db_table} WHERE {where}", params)  # noqa: S608  ours
+        return Counter({words_for(table): cursor.rowcount}) if cursor.rowcount else Counter()
