@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
-from pgvector import HalfVector
+from psycopg import sql
 
-from memories import words
+from memories import prepared, words
+from memories.models import EmbeddingModel
 from memoryhub.llm.base import Vectors
 
 # Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
@@ -18,37 +18,40 @@ BITS_OVERSAMPLED = 4  # times as many by the bits alone, ordered by the exact di
 MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above, an index holds one bit a dimension
 
 _LOOK = """
-SELECT EXISTS (SELECT 1 FROM workspaces_membership WHERE workspace_id = %(workspace)s AND user_id = %(user)s),
+SELECT a.label, a.name, a.base_url, a.dimension,
        (SELECT json_agg(json_build_array(place, model, dimension)) FROM memories_vectorindex
-        WHERE place IN (%(workspace)s, %(personal)s))
+        WHERE place = ANY(%(places)s::bigint[]))
+FROM workspaces_membership LEFT JOIN memories_embeddingmodel a ON a.state = 'active'
+WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
-# One place's nearest. Numbers stand in the text and not in parameters: a partial index is used only where the planner
-# can prove its condition. The slim table is scanned alone; without an index, exactly (RECALL.md).
+# One place's nearest, in the slim table alone; without an index, exactly (RECALL.md).
 _EXACT = """
-SELECT memory_id, embedding <=> %(vector)s AS distance
+SELECT memory_id, embedding <=> %(vector)s::halfvec AS distance
 FROM memories_memoryembedding
-WHERE live AND model = %(model)s AND dimension = {dimension} AND place IN ({places})
-ORDER BY distance LIMIT %(limit)s
+WHERE live AND model = %(model)s::text AND dimension = %(dimension)s::int AND place = ANY(%(scanned)s::bigint[])
+ORDER BY distance LIMIT %(limit)s::int
 """
+# Numbers and the model stand in the text and not in parameters: a partial index is used only where the planner can
+# prove its condition.
 _HALFVEC = """
 SELECT memory_id, (embedding::halfvec({dimension})) <=> %(vector)s::halfvec({dimension}) AS distance
 FROM memories_memoryembedding
-WHERE live AND model = %(model)s AND dimension = {dimension} AND place = {places}
-ORDER BY (embedding::halfvec({dimension})) <=> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
+WHERE live AND model = {model} AND dimension = {dimension} AND place = {place}
+ORDER BY (embedding::halfvec({dimension})) <=> %(vector)s::halfvec({dimension}) LIMIT %(limit)s::int
 """
 _BITS = """
-SELECT memory_id, embedding <=> %(vector)s AS distance FROM (
+SELECT memory_id, embedding <=> %(vector)s::halfvec AS distance FROM (
     SELECT memory_id, embedding FROM memories_memoryembedding
-    WHERE live AND model = %(model)s AND dimension = {dimension} AND place = {places}
+    WHERE live AND model = {model} AND dimension = {dimension} AND place = {place}
     ORDER BY (binary_quantize(embedding)::bit({dimension}))
-             <~> binary_quantize(%(vector)s::halfvec({dimension}))::bit({dimension}) LIMIT %(oversampled)s
-) by_bits ORDER BY distance LIMIT %(limit)s
+             <~> binary_quantize(%(vector)s::halfvec({dimension}))::bit({dimension}) LIMIT %(oversampled)s::int
+) by_bits ORDER BY distance LIMIT %(limit)s::int
 """
 _BOTH = f"""
 WITH {words.TERMS}, {words.SCORES}, near AS (
-    SELECT memory_id, distance FROM ({{near}}) near ORDER BY distance LIMIT %(limit)s
+    SELECT memory_id, distance FROM ({{near}}) near ORDER BY distance LIMIT %(limit)s::int
 ), best AS (
-    SELECT memory_id FROM scores ORDER BY score DESC, memory_id DESC LIMIT %(limit)s
+    SELECT memory_id FROM scores ORDER BY score DESC, memory_id DESC LIMIT %(limit)s::int
 ), found AS (
     SELECT memory_id, min(distance) AS distance
     FROM (SELECT memory_id, distance FROM near UNION ALL SELECT memory_id, NULL FROM best) arms GROUP BY memory_id
@@ -58,8 +61,7 @@ FROM found f LEFT JOIN scores s ON s.memory_id = f.memory_id
 """  # noqa: S608  constants only
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """``cosine`` is None for what only its words brought in, ``words`` the share of the question's weight."""
 
     pk: int
@@ -69,11 +71,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Where:
-    """Where a person's recall looks: the workspace and their own place, and which of them have vector indexes."""
+    """Where a person's recall looks: the workspace and their own place, and which of them have vector indexes.
+
+    ``active`` is the model whose vectors are compared (its label, name, address and dimension alone were read); None
+    where nothing was ever embedded.
+    """
 
     workspace: int
     user: int
-    indexed: frozenset[tuple[int, str, int]]
+    indexed: frozenset[tuple[int, str, int]] = frozenset()
+    active: EmbeddingModel | None = None
 
     @property
     def places(self) -> list[int]:
@@ -81,19 +88,18 @@ class Where:
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"workspace": self.workspace, "user": self.user, "places": self.places}
+        return {"workspace": self.workspace, "user": self.user, "places": prepared.bigints(self.places)}
 
 
 def look(workspace_id: int, user_id: int) -> Where | None:
     """None for somebody who is no member. One query."""
-    given = {"workspace": workspace_id, "user": user_id, "personal": -user_id}
-    with connection.cursor() as cursor:
-        cursor.execute(_LOOK, given)
-        is_member, indexed = cursor.fetchone()
-    if not is_member:
+    found = prepared.rows(_LOOK, Where(workspace_id, user_id).params)
+    if not found:
         return None
+    label, name, base_url, dimension, indexed = found[0]
+    active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
     return Where(
-        workspace_id, user_id, frozenset((place, model, size) for place, model, size in indexed or [])
+        workspace_id, user_id, frozenset((place, model, size) for place, model, size in indexed or []), active
     )
 
 
@@ -105,33 +111,30 @@ def find_candidates(
     Part of a transaction where a place has an index. ``exact``, for measuring, uses none and leaves no word out.
     """
     model, vector = embedded
-    near = _nearest(model, len(vector), where.places, frozenset() if exact else where.indexed)
+    with_index = [] if exact else [p for p in where.places if (p, model, len(vector)) in where.indexed]
     given = {
         **where.params,
         "query": query,
         "model": model,
-        "vector": HalfVector(vector).to_text(),
+        "vector": prepared.halfvec(vector),
+        "dimension": len(vector),
+        "scanned": prepared.bigints(place for place in where.places if place not in with_index),
         "limit": limit,
         "oversampled": BITS_OVERSAMPLED * limit,
         "postings": words.UNBOUNDED if exact else words.POSTINGS,
     }
-    with connection.cursor() as cursor:
-        if len(near) > 1:
-            by_bits = len(vector) > MOST_DIMENSIONS_OF_HALFVEC_INDEX
-            wide = min(1000, BITS_OVERSAMPLED * limit) if by_bits else max(EF_SEARCH, min(1000, limit))
+    arms = [_EXACT] + [_by_index(model, len(vector), place) for place in with_index]
+    if with_index:
+        by_bits = len(vector) > MOST_DIMENSIONS_OF_HALFVEC_INDEX
+        wide = min(1000, BITS_OVERSAMPLED * limit) if by_bits else max(EF_SEARCH, min(1000, limit))
+        with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL hnsw.ef_search = {wide}")
-        cursor.execute(_BOTH.format(near=" UNION ALL ".join(f"({arm})" for arm in near)), given)
-        return [Candidate(pk, cosine, min(1.0, share)) for pk, cosine, share in cursor.fetchall()]
+    found = prepared.rows(_BOTH.format(near=" UNION ALL ".join(f"({arm})" for arm in arms)), given)
+    return [Candidate(pk, cosine, min(1.0, share)) for pk, cosine, share in found]
 
 
-def _nearest(
-    model: str, dimension: int, places: Sequence[int], indexed: frozenset[tuple[int, str, int]]
-) -> list[str]:
-    """Statements of the meaning arm: one for the places to scan, one for each place with an index."""
-    with_index = [place for place in places if (place, model, dimension) in indexed]
-    scanned = [place for place in places if place not in with_index] or [0]
-    by_index = _HALFVEC if dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
-    return [
-        _EXACT.format(dimension=dimension, places=", ".join(map(str, scanned))),
-        *(by_index.format(dimension=dimension, places=place) for place in with_index),
-    ]
+def _by_index(model: str, dimension: int, place: int) -> str:
+    """The statement that uses this place's own index."""
+    statement = _HALFVEC if dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
+    quoted = sql.Literal(model).as_string(None).replace("%", "%%")
+    return statement.format(dimension=dimension, place=place, model=quoted)

@@ -75,15 +75,14 @@ def searchable() -> Exists:
     return Exists(MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=Subquery(active)))
 
 
-def embed_query(texts: Sequence[str]) -> tuple[str, Vectors] | None:
-    """The active model's label and its vectors of these texts; None where no embedder is configured.
+def embed_query(texts: Sequence[str], active: EmbeddingModel | None) -> tuple[str, Vectors] | None:
+    """The ``active`` model's label and its vectors of these texts; None where no embedder is configured.
 
     Raises EmbedderError, EarlierModelGone among them. ``str(error)`` says why in a sentence.
     """
     embedder = get_embedder()
     if embedder is None:
         return None
-    active = EmbeddingModel.objects.active()
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
         return embedder.name, embedder.embed(texts)
     return active.label, vectors_of(active, texts)

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from pgvector import HalfVector
 
 from memories import words
+from memories.candidates import Where
 from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
 from memories.importing import save_memories
@@ -225,8 +226,7 @@ def _embed_ahead(text: str, now: datetime) -> None:
 
 def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:
     if line.ranking == "bm25":
-        params = {"workspace": workspace.pk, "user": user.pk, "places": [workspace.pk, -user.pk]}
-        return list(words.bm25(text, params, depth))
+        return list(words.bm25(text, Where(workspace.pk, user.pk).params, depth))
     if line.ranking == "vector":
         return _by_vector(text, workspace, depth)
     # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one

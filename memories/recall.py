@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from heapq import nlargest
 from typing import Any
 
 import numpy as np
 from django.db import DatabaseError, connection, transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
-from pgvector import HalfVector
 
-from memories import embedding, words
+from memories import embedding, prepared, words
 from memories.candidates import Candidate, Where, find_candidates, look
 from memories.models import Memory
 from memories.ranking import (
@@ -35,6 +35,7 @@ from workspaces.models import User, Workspace
 
 logger = logging.getLogger(__name__)
 BUMPED_EVERY = timedelta(minutes=1)
+FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
 CANDIDATES = 200  # from each arm; the fused order is made of their union
 MAX_LIMIT = 50
 QUERY_LENGTH = 4000  # what of a query is embedded and matched
@@ -42,44 +43,60 @@ SEMANTIC_THRESHOLD = 0.30  # cosine below which the semantic ranking drops, unle
 
 # Exact cosine over one workspace and the asker's personal rows, in the slim table alone (RECALL.md).
 _NEAREST = """
-SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s) AS cosine
+SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
 FROM memories_memoryembedding e
-WHERE e.live AND e.model = %(model)s AND e.dimension = %(dimension)s
-  AND e.place = ANY(%(places)s)
-ORDER BY e.embedding <=> %(vector)s
-LIMIT %(limit)s
+WHERE e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+  AND e.place = ANY(%(places)s::bigint[])
+ORDER BY e.embedding <=> %(vector)s::halfvec
+LIMIT %(limit)s::int
 """
 # The long-term score over every vector, not over a pre-cut by cosine: old and important ones would be lost.
 _LONGTERM = """
-SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s) AS cosine
+SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
 FROM memories_memoryembedding e JOIN memories_memory m ON m.id = e.memory_id
-WHERE e.live AND e.model = %(model)s AND e.dimension = %(dimension)s
-  AND e.place = ANY(%(places)s)
-  AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s))
-  + 0.2 * power(0.5::float8, greatest(0, date_part('epoch', %(now)s - greatest(m.created_at, m.last_accessed_at)))
-                             / 2592000.0)
+WHERE e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+  AND e.place = ANY(%(places)s::bigint[])
+  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
+  + 0.2 * power(0.5::float8,
+        greatest(0, date_part('epoch', %(now)s::timestamptz - greatest(m.created_at, m.last_accessed_at))) / 2592000.0)
   + 0.1 * m.importance DESC, m.id DESC
-LIMIT %(limit)s
+LIMIT %(limit)s::int
 """
-# What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found.
+# What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found;
+# of candidates that only their words brought in (``missing``) the cosine as well.
 _FEATURES = """
-SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance{cosine}
+SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
+       1 - (e.embedding <=> %(vector)s::halfvec)
+FROM memories_memory m
+LEFT JOIN workspaces_user u ON u.id = m.author_id
+LEFT JOIN memories_memoryembedding e ON e.memory_id = m.id AND e.memory_id = ANY(%(missing)s::bigint[]) AND e.live
+    AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
+  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s::bigint[])
+"""
+_NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
+# A memory without what is large and nobody asks of a recalled one; who wrote it as a page shows them.
+_NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
+_AUTHOR = ["id", "public_id", "username", "first_name", "last_name"]
+_LOAD = f"""
+SELECT {", ".join(f"m.{name}" for name in _NAMES)}, {", ".join(f"u.{name}" for name in _AUTHOR)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
-WHERE m.id = ANY(%(ids)s) AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-  AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s)
-"""
-# Of candidates that only their words brought in.
-_COSINE = """,
-    (SELECT 1 - (e.embedding <=> %(vector)s) FROM memories_memoryembedding e
-     WHERE e.memory_id = m.id AND m.id = ANY(%(missing)s) AND e.live AND e.model = %(model)s
-       AND e.dimension = %(dimension)s)"""
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
+  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s::bigint[])
+"""  # noqa: S608  column names only
 # Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
+# Nor on the last of them after a crash: outside a transaction the commit does not wait for the disk.
 _BUMP = """
-UPDATE memories_memory SET last_accessed_at = %(now)s WHERE id IN (
-    SELECT id FROM memories_memory WHERE id = ANY(%(ids)s) AND deleted_at IS NULL
-      AND (last_accessed_at IS NULL OR last_accessed_at < %(now)s - interval '1 minute') FOR UPDATE SKIP LOCKED)
+WITH quick AS MATERIALIZED (SELECT {quick})
+UPDATE memories_memory SET last_accessed_at = %(now)s::timestamptz FROM quick WHERE id IN (
+    SELECT id FROM memories_memory WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NULL
+      AND (last_accessed_at IS NULL OR last_accessed_at < %(now)s::timestamptz - interval '1 minute')
+    FOR UPDATE SKIP LOCKED)
 """
+_QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the statement's own transaction
 
 
 @dataclass(frozen=True)
@@ -109,6 +126,7 @@ def recall(
     threshold: float | None = None,
     now: datetime | None = None,
     weights: Weights = WEIGHTS,
+    exact: bool = False,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -116,7 +134,7 @@ def recall(
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
     unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
-    hybrid's; others than the defaults are for measuring.
+    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
@@ -130,7 +148,7 @@ def recall(
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     limit = min(limit, MAX_LIMIT)
-    search = _Search(query, workspace, user, where, now, offset + limit, weights)
+    search = _Search(query, workspace, user, where, now, offset + limit, weights, exact)
     scored, degraded = search.ranked(ranking)
     if threshold is not None and (
         ranking == "hybrid" or not degraded
@@ -160,11 +178,12 @@ class _Search:
         now: datetime,
         wanted: int,
         weights: Weights,
+        exact: bool,
     ) -> None:
         self.query, self.workspace, self.user, self.now = query, workspace, user, now
-        self.where, self.wanted, self.weights = where, wanted, weights
+        self.where, self.wanted, self.weights, self.exact = where, wanted, weights, exact
         self.depth = max(CANDIDATES, wanted)
-        self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places)}
+        self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places), **_NO_VECTOR}
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
         """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
@@ -175,10 +194,11 @@ class _Search:
             embedded = self._embed(question if ranking == "hybrid" else None)
             if embedded is None:
                 return self._without_vectors(ranking, question), "no embedder is configured"
+            self.params |= self._vector(embedded)
             with self._guarded():
                 if ranking == "hybrid":
                     return self._hybrid(question, embedded), ""
-                return (self._longterm if ranking == "longterm" else self._semantic)(embedded), ""
+                return self._longterm() if ranking == "longterm" else self._semantic(), ""
         except EmbedderError as error:
             logger.warning("Recall fell back to words: %s", error.code)
             return self._without_vectors(ranking, question), embedding.why_words(error)
@@ -192,14 +212,10 @@ class _Search:
         return transaction.atomic() if needed else nullcontext()
 
     def load(self, scored: list[Scored]) -> list[Recalled]:
-        """The memories themselves, in this order; once more only rows the asker may see.
-
-        Joins are left out where the answer is at hand: what Django makes of wide rows costs more than finding them.
-        """
-        rows = Memory.objects.live(self.now).select_related("author").defer("search", "source_excerpt")
-        loaded = rows.in_bulk([pk for pk, _ in scored])
+        """The memories themselves, in this order; once more only rows the asker may see."""
+        given = {**self.params, "ids": prepared.bigints(pk for pk, _ in scored)}
+        loaded = {row[0]: _memory(row) for row in prepared.rows(_LOAD, given)} if scored else {}
         items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
-        items = [(memory, parts) for memory, parts in items if memory.place in self.where.places]
         for memory, _ in items:
             if memory.workspace_id == self.workspace.pk:
                 memory.workspace = self.workspace
@@ -214,7 +230,7 @@ class _Search:
         share = self.weights.gist
         alone = question is None or question.gist == question.text or not share
         texts = [self.query] if question is None or alone else [question.text, question.gist]
-        embedded = embedding.embed_query(texts)
+        embedded = embedding.embed_query(texts, self.where.active)
         if embedded is None:
             return None
         model, vectors = embedded
@@ -227,20 +243,25 @@ class _Search:
 
     def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
         model, vector = embedded
-        return {"model": model, "dimension": len(vector), "vector": HalfVector(vector).to_text()}
+        return {"model": model, "dimension": len(vector), "vector": prepared.halfvec(vector)}
 
-    def _rows(self, sql: str, embedded: tuple[str, Vectors]) -> dict[int, float]:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, {**self.params, **self._vector(embedded), "limit": self.depth})
-            return {row[0]: float(row[1]) for row in cursor.fetchall()}
+    def _cosines(self, statement: str) -> dict[int, float]:
+        return {
+            pk: float(cosine) for pk, cosine in prepared.rows(statement, {**self.params, "limit": self.depth})
+        }
 
     def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
-        found = find_candidates(self.query, embedded, self.where, self.depth)
-        contenders = self._contenders(question, found)
-        scored = self._fused(question, contenders, embedded)
-        if len(scored) < self.wanted and len(contenders) < len(found):  # some had expired
-            scored = self._fused(question, found, embedded)
-        return scored
+        """The best by meaning and words are looked at whole, of the others only what may still be among the wanted."""
+        depth = 20 * self.depth if self.exact else self.depth
+        found = find_candidates(self.query, embedded, self.where, depth, exact=self.exact)
+        bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
+        first = max(FIRST, 4 * self.wanted)
+        about, scored = self._fused(question, [candidate for _, candidate in bounded[:first]])
+        floor = -math.inf  # fewer than wanted: some had expired
+        if len(scored) >= self.wanted:
+            floor = sum(scored[self.wanted - 1][1].values()) - self._swing(question, about)
+        rest = [candidate for most, candidate in bounded[first:] if most >= floor]
+        return _best_first(scored + self._fused(question, rest, about)[1]) if rest else scored
 
     def _without_vectors(self, ranking: str, question: Question) -> list[Scored]:
         """Words alone; parts of words where there are none."""
@@ -248,54 +269,50 @@ class _Search:
             return self._lexical()
         covered = words.bm25(self.query, self.params, self.depth)
         found = [Candidate(pk, None, share) for pk, share in covered.items()]
-        return self._fused(question, found, None) if found else self._lexical()
+        return self._fused(question, found)[1] if found else self._lexical()
 
-    def _contenders(self, question: Question, found: list[Candidate]) -> list[Candidate]:
-        """Those that can be among the wanted, whatever the signals beside meaning and words say.
-
-        Whom a question is about depends on whom the candidates are about: with several names all of them count.
-        """
-        if len(found) <= self.wanted or len(question.names) + question.about_self > 1:
-            return found
+    def _swing(self, question: Question, about: str) -> float:
+        """The most that the signals beside meaning and words can add to an answer to this question."""
         weights = self.weights
-        swing = (
-            abs(weights.recency) + abs(weights.importance) + abs(weights.asking)
-            + abs(weights.date) * bool(question.dates)
-            + abs(weights.time) * question.asks_when
-            + abs(weights.number) * question.asks_number
-            + abs(weights.person) * bool(question.names or question.about_self)
+        return (
+            weights.recency + weights.importance
+            + weights.date * bool(question.dates)
+            + weights.time * question.asks_when
+            + weights.number * question.asks_number
+            + weights.person * bool(about)
         )  # fmt: skip
-        # No vector of theirs is nearer than the last that the meaning arm gave; some have none.
+
+    def _at_most(self, found: list[Candidate]) -> list[float]:
+        """By meaning and words alone. Without a cosine: no vector is nearer than the last that the meaning arm gave."""
+        weights = self.weights
         furthest = max(0.0, min((c.cosine for c in found if c.cosine is not None), default=1.0))
-        lower, upper = [], []
-        for candidate in found:
-            by_words = weights.words * candidate.words
-            if candidate.cosine is not None:
-                lower.append(by_words + weights.meaning * max(0.0, candidate.cosine))
-                upper.append(lower[-1])
-            else:
-                lower.append(by_words)
-                upper.append(by_words + weights.meaning * max(furthest, WORDS_AS_MEANING * candidate.words))
-        floor = nlargest(self.wanted, lower)[-1] - swing
-        return [candidate for candidate, most in zip(found, upper, strict=True) if most >= floor]
+        return [
+            weights.words * words_share
+            + weights.meaning
+            * (max(furthest, WORDS_AS_MEANING * words_share) if cosine is None else max(0.0, cosine))
+            for _, cosine, words_share in found
+        ]
 
     def _fused(
-        self, question: Question, found: list[Candidate], embedded: tuple[str, Vectors] | None
-    ) -> list[Scored]:
-        given = {**self.params, "ids": [candidate.pk for candidate in found]}
-        missing = [candidate.pk for candidate in found if candidate.cosine is None] if embedded else []
-        if embedded and missing:
-            given |= self._vector(embedded) | {"missing": missing}
-        with connection.cursor() as cursor:
-            cursor.execute(_FEATURES.format(cosine=_COSINE if missing else ", NULL"), given)
-            rows = cursor.fetchall()
+        self, question: Question, found: list[Candidate], about: str | None = None
+    ) -> tuple[str, list[Scored]]:
+        """Whom the question is about, and these candidates with their scores, best first.
+
+        That is the one name of the question that memories are about: unless it is said, among these.
+        """
+        given = self.params | {
+            "ids": prepared.bigints(each.pk for each in found),
+            "missing": prepared.bigints(each.pk for each in found if each.cosine is None),
+        }
+        rows = prepared.rows(_FEATURES, given)
         known = {candidate.pk: candidate for candidate in found}
-        names = bool(question.names or question.about_self)
+        names = bool(question.names or question.about_self) if about is None else bool(about)
         subjects = {pk: subject(content, author) for pk, content, author, *_ in rows} if names else {}
-        named = question.names & set(subjects.values())
-        about = next(iter(named)) if len(named) == 1 else ""
-        if not named and question.about_self:
-            about = self.user.get_username().lower()
+        if about is None:
+            named = question.names & set(subjects.values())
+            about = next(iter(named)) if len(named) == 1 else ""
+            if not named and question.about_self:
+                about = self.user.get_username().lower()
         scored = []
         for pk, content, _, created_at, importance, cosine in rows:
             parts = hybrid_parts(
@@ -311,14 +328,14 @@ class _Search:
                 weights=self.weights,
             )
             scored.append((pk, parts))
-        return _best_first(scored)
+        return about, _best_first(scored)
 
-    def _semantic(self, embedded: tuple[str, Vectors]) -> list[Scored]:
-        found = self._visible(self._rows(_NEAREST, embedded))
+    def _semantic(self) -> list[Scored]:
+        found = self._visible(self._cosines(_NEAREST))
         return _best_first([(pk, {"meaning": cosine}) for pk, (cosine, _, _, _) in found.items()])
 
-    def _longterm(self, embedded: tuple[str, Vectors]) -> list[Scored]:
-        found = self._visible(self._rows(_LONGTERM, embedded))
+    def _longterm(self) -> list[Scored]:
+        found = self._visible(self._cosines(_LONGTERM))
         return _best_first(
             [
                 (pk, longterm_parts(cosine, recency(created_at, accessed_at, self.now), importance))
@@ -352,7 +369,16 @@ def _best_first(scored: list[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda item: (-sum(item[1].values()), -item[0]))
 
 
+def _memory(row: tuple[Any, ...]) -> Memory:
+    """One row of ``_LOAD``."""
+    memory = Memory.from_db(connection.alias, _NAMES, row[: len(_NAMES)])
+    if isinstance(memory.source_details, str):  # not by a prepared statement
+        memory.source_details = json.loads(memory.source_details)
+    memory.author = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) :]) if memory.author_id else None
+    return memory
+
+
 def _bump(ids: list[int], now: datetime) -> None:
     if ids:
-        with connection.cursor() as cursor:
-            cursor.execute(_BUMP, {"now": now, "ids": ids})
+        quick = "1" if connection.in_atomic_block else _QUICK
+        prepared.rows(_BUMP.format(quick=quick), {"now": now, "ids": prepared.bigints(ids)})

@@ -13,6 +13,8 @@ from typing import Any
 
 from django.db import connection
 
+from memories import prepared
+
 CONFIG = "english"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
 K1, B, TYPICAL_LENGTH = 1.2, 0.3, 60.0
@@ -47,31 +49,31 @@ WHERE m.id = ANY(%s) AND w.place = coalesce(-m.owner_id, m.workspace_id) AND w.m
 TERMS = f"""
 n AS MATERIALIZED (
     SELECT greatest(1, coalesce(
-        (SELECT memory_count FROM memories_placestatistics WHERE place = %(workspace)s),
+        (SELECT memory_count FROM memories_placestatistics WHERE place = %(workspace)s::bigint),
         (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
-            AND workspace_id = %(workspace)s LIMIT {COUNTED_AT_MOST}) counted)
+            AND workspace_id = %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)
     ) + coalesce(
-        (SELECT memory_count FROM memories_placestatistics WHERE place = -%(user)s),
+        (SELECT memory_count FROM memories_placestatistics WHERE place = -(%(user)s::bigint)),
         (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
-            AND owner_id = %(user)s AND workspace_id <> %(workspace)s LIMIT {COUNTED_AT_MOST}) counted)
+            AND owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)
     ))::float8 AS memories
 ), frequencies AS (
     SELECT q.lexeme, sum(coalesce(c.memory_count, (
         SELECT count(*) FROM memories_memoryword w WHERE w.place = p.place AND w.lexeme = q.lexeme
     )))::float8 AS df
-    FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s))) q(lexeme)
+    FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s::text))) q(lexeme)
     CROSS JOIN unnest(%(places)s::bigint[]) p(place)
     LEFT JOIN memories_commonword c ON c.place = p.place AND c.lexeme = q.lexeme
     GROUP BY q.lexeme
 ), terms AS MATERIALIZED (
     SELECT lexeme, ln(1 + (greatest(memories, df) - df + 0.5) / (df + 0.5)) AS idf,
-           sum(df) OVER (ORDER BY df, lexeme) <= %(postings)s AS driving
+           sum(df) OVER (ORDER BY df, lexeme) <= %(postings)s::bigint AS driving
     FROM frequencies, n WHERE df <= greatest(3, memories / 2)
 )"""  # noqa: S608  constants only
 SCORES = """
 scores AS MATERIALIZED (
     SELECT w.memory_id, sum(t.idf * w.weight) AS score
-    FROM terms t JOIN memories_memoryword w ON w.place = ANY(%(places)s) AND w.lexeme = t.lexeme
+    FROM terms t JOIN memories_memoryword w ON w.place = ANY(%(places)s::bigint[]) AND w.lexeme = t.lexeme
     WHERE t.driving GROUP BY w.memory_id
 )"""
 # The score of a row ``f`` with its ``scores`` s, by what the sum would be for a memory that says nothing else: a share
@@ -79,14 +81,14 @@ scores AS MATERIALIZED (
 SHARE = """
 coalesce((coalesce(s.score, 0) + coalesce((
     SELECT sum(t.idf * w.weight)
-    FROM terms t JOIN memories_memoryword w ON w.lexeme = t.lexeme AND w.place = ANY(%(places)s)
+    FROM terms t JOIN memories_memoryword w ON w.lexeme = t.lexeme AND w.place = ANY(%(places)s::bigint[])
     WHERE NOT t.driving AND w.memory_id = f.memory_id
 ), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
 """
 _BM25 = f"""
 WITH {TERMS}, {SCORES}
 SELECT f.memory_id, {SHARE} AS share
-FROM (SELECT memory_id, score FROM scores ORDER BY score DESC, memory_id DESC LIMIT %(limit)s) f
+FROM (SELECT memory_id, score FROM scores ORDER BY score DESC, memory_id DESC LIMIT %(limit)s::int) f
 JOIN scores s ON s.memory_id = f.memory_id
 ORDER BY share DESC, f.memory_id DESC
 """  # noqa: S608
@@ -141,9 +143,7 @@ def bm25(query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
     user and places.
     """
     given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
-    with connection.cursor() as cursor:
-        cursor.execute(_BM25, given)
-        return {row[0]: min(1.0, float(row[1])) for row in cursor.fetchall()}
+    return {pk: min(1.0, float(share)) for pk, share in prepared.rows(_BM25, given)}
 
 
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:

@@ -153,7 +153,7 @@ def test_only_one_run_at_a_time(place: tuple[Workspace, User]) -> None:
 def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -> None:
     workspace, user = place
     fill(workspace, 220)
-    params = {"workspace": workspace.pk, "user": user.pk, "places": [workspace.pk, -user.pk]}
+    params = candidates.Where(workspace.pk, user.pk).params
     before = bm25("note 17 about thing7", params, 50)
     keep_up(now=NOW)
     assert PlaceStatistics.objects.get().memory_count == 220

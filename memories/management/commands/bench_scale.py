@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
 
-from memories import candidates, embedding, indexes, synthetic
+from memories import embedding, indexes, synthetic
 from memories.drafts import Draft
 from memories.embedding import Embedded
 from memories.importing import save_memories
@@ -157,18 +157,7 @@ class Command(BaseCommand):
 
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
         """The same ranking with neither index nor cut: every vector and every word's memories are compared."""
-        usual = candidates.find_candidates
-
-        def every(query: str, embedded: Any, where: Any, limit: int) -> Any:
-            return usual(query, embedded, where, 20 * limit, exact=True)
-
-        import memories.recall as module
-
-        module.find_candidates = every  # type: ignore[assignment]
-        try:
-            found = recall(text, workspace, self.user, limit=10)
-        finally:
-            module.find_candidates = usual
+        found = recall(text, workspace, self.user, limit=10, exact=True)
         return [item.memory.pk for item in found.items]
 
     def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]], at_first: NDArray) -> None:
