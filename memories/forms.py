@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
+from memories.versions import version_of
 
 
 class MemoryForm(forms.Form):
@@ -24,11 +25,6 @@ class MemoryForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "usual-categories", "autocomplete": "off"}),
     )
 
-    @classmethod
-    def of(cls, memory: Memory, **kwargs: Any) -> MemoryForm:
-        initial = {"content": memory.content, "category": memory.category or ""}
-        return cls(initial=initial, prefix=memory.public_id, **kwargs)
-
     def add_domain_errors(self, message: str, fields: dict[str, str]) -> None:
         """What the gate refused, at the field it is about."""
         named = {name: text for name, text in fields.items() if name in self.fields}
@@ -36,3 +32,29 @@ class MemoryForm(forms.Form):
             self.add_error("content", message)
         for name, text in named.items():
             self.add_error(name, message if len(named) == 1 else f"{message} {text}")
+
+
+class EditForm(MemoryForm):
+    """Of a memory that is there: it knows which version its person was shown."""
+
+    version = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, memory: Memory, **kwargs: Any) -> EditForm:
+        initial = {
+            "content": memory.content,
+            "category": memory.category or "",
+            "version": version_of(memory),
+        }
+        return cls(initial=initial, prefix=memory.public_id, **kwargs)
+
+    @property
+    def seen(self) -> set[str] | None:
+        version = self.cleaned_data["version"]
+        return {version} if version else None
+
+    def over(self, newer: Memory) -> EditForm:
+        """What was typed, to be saved over the memory as it is now."""
+        return type(self).of(
+            newer, data={**dict(self.data.items()), self.add_prefix("version"): version_of(newer)}
+        )

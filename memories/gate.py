@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -24,6 +24,7 @@ from memories.embedding import (
 from memories.models import Memory, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
+from memories.versions import next_update, require_version
 from memories.words import index_words, unindex_words
 from memoryhub import events
 from memoryhub.errors import Conflict, NotFound
@@ -92,10 +93,18 @@ def save_embedded(
     return Saved(memory, created=True)
 
 
-def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: Any) -> Memory:
+def edit_memory(
+    memory: Memory,
+    *,
+    by: User | None,
+    now: datetime,
+    seen: Collection[str] | None = None,
+    **changes: Any,
+) -> Memory:
     """Change the given fields (of ``drafts.CLEANERS``). New content is embedded anew and recalled by nothing older.
 
-    Raises Invalid, SecretRefused, or NotFound if it was deleted meanwhile.
+    ``seen`` are the versions its editor may have in mind. Raises Invalid, SecretRefused, Stale if it is in none of
+    those, or NotFound if it was deleted meanwhile.
     """
     unknown = set(changes) - set(CLEANERS)
     if unknown:
@@ -104,6 +113,7 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
     embedded = embed_one(changes["content"]) if "content" in changes else None
     with transaction.atomic():
         locked = _locked(memory, deleted=False)
+        require_version(locked, seen)
         changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
         if not changes:
             return locked
@@ -118,13 +128,22 @@ def edit_memory(memory: Memory, *, by: User | None, now: datetime, **changes: An
 
 
 def delete_memory(
-    memory: Memory, *, by: User | None, now: datetime, action: str = RevisionAction.DELETE
+    memory: Memory,
+    *,
+    by: User | None,
+    now: datetime,
+    action: str = RevisionAction.DELETE,
+    seen: Collection[str] | None = None,
 ) -> Memory:
-    """Soft: gone from every list, count, recall and dedupe at once, and can be restored. Twice does nothing more."""
+    """Soft: gone from every list, count, recall and dedupe at once, and can be restored. Twice does nothing more.
+
+    Raises Stale if it is live in none of the versions ``seen``.
+    """
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).get(pk=memory.pk)
         if locked.deleted_at is None:
-            locked.deleted_at = locked.updated_at = now
+            require_version(locked, seen)
+            locked.deleted_at, locked.updated_at = now, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=False)
             unindex_words([locked.pk])
@@ -138,7 +157,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).get(pk=memory.pk)
         if locked.deleted_at is not None:
-            locked.deleted_at, locked.updated_at = None, now
+            locked.deleted_at, locked.updated_at = None, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=True)
             if not locked.embeddings.filter(model=active_model() or "").exists():
@@ -293,7 +312,7 @@ def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: da
     for name, value in changes.items():
         setattr(memory, name, value)
     memory.content_hash = content_hash(memory.content)
-    memory.updated_at = now
+    memory.updated_at = next_update(memory, now)
     memory.save(update_fields=[*changes, "content_hash", "updated_at"])
     index_words([memory.pk])
     Revision.objects.create(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before)

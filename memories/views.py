@@ -13,12 +13,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memories import gate
 from memories.access import get_memory
-from memories.forms import MemoryForm
+from memories.forms import EditForm, MemoryForm
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SourceType
 from memories.panel import count_live, usage
 from memories.panel_page import PanelFilters, PanelPage, choices, is_shared, search_panel, with_searchable
 from memories.receipts import mark_not_relevant, receipt_for
+from memories.versions import Stale
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
@@ -133,9 +134,9 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     return _refused(render(request, "memories/add_form.html", context | {"form": form}))
 
 
-def _refused(response: HttpResponse) -> HttpResponse:
+def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
     """A form with its errors goes back to where it was, not among the notices like other refusals."""
-    response.status_code = 422
+    response.status_code = status
     response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
     return response
 
@@ -152,14 +153,17 @@ def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id)
     if request.method == "GET":
-        return render(request, "memories/edit_form.html", context | {"form": MemoryForm.of(memory)})
-    form = MemoryForm.of(memory, data=request.POST)
+        return render(request, "memories/edit_form.html", context | {"form": EditForm.of(memory)})
+    form = EditForm.of(memory, data=request.POST)
     if form.is_valid():
         changes = {"content": form.cleaned_data["content"], "category": form.cleaned_data["category"] or None}
         try:
-            edited = gate.edit_memory(memory, by=request.user, now=context["now"], **changes)
+            edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=form.seen, **changes)
         except Invalid as error:
             form.add_domain_errors(error.message, error.fields)
+        except Stale as stale:
+            context |= {"form": form.over(stale.memory), "newer": stale.memory}
+            return _refused(render(request, "memories/edit_form.html", context), status=stale.status)
         else:
             return _show(request, edited, context, changed=True)
     return _refused(render(request, "memories/edit_form.html", context | {"form": form}))

@@ -32,6 +32,10 @@ class DomainError(Exception):
             error["fields"] = self.fields
         return {"error": error}
 
+    def headers(self) -> dict[str, str]:
+        """What an answer over HTTP says beside it."""
+        return {}
+
 
 class Malformed(DomainError):
     status, code = 400, "malformed"
@@ -77,3 +81,6 @@ class Unavailable(DomainError):
     status, code = 503, "unavailable"
     default_message = "A part of the system is not answering. Try again in a moment."
     retry_after = 5
+
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(self.retry_after)}

@@ -78,8 +78,8 @@ class DomainErrorMiddleware:
             response = render(request, "partials/error.html", {"error": exception}, status=exception.status)
         else:
             response = render(request, "error.html", {"error": exception}, status=exception.status)
-        if isinstance(exception, Unavailable):
-            response.headers["Retry-After"] = str(exception.retry_after)
+        for name, value in exception.headers().items():
+            response.headers[name] = value
         return response
 
 

@@ -13,12 +13,13 @@ from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody
 from memories import gate
 from memories.access import get_memory
 from memories.api import examples
-from memories.api.queries import described, memory_json
+from memories.api.queries import described, memory_response
 from memories.api.serializers import MemoryChanges, MemoryJson, SavedMemoryJson
 from memories.api.views import saved_response
 from memories.extraction.run import rerun
 from memories.models import Memory
 from memoryhub.api.docs import answer_example, documented, request_example
+from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from workspaces.models import Role
@@ -30,6 +31,7 @@ class ChatMemoryCreate(ApiView):
         tag="chat memories",
         operation="chat_memories_create",
         answers={201: SavedMemoryJson, 200: SavedMemoryJson},
+        headers=[ETAG],
         body=ChatMemoryBody,
         errors=[404],
         writes=True,
@@ -90,10 +92,11 @@ class ChatMemoryDetail(ChatMemoryView):
         tag="chat memories",
         operation="chat_memories_update",
         answers={200: MemoryJson},
+        headers=[ETAG, IF_MATCH],
         body=MemoryChanges,
         errors=[404, 409],
         writes=True,
-        description="What is left out stays. New content is embedded anew. 409 when the key is taken.",
+        description="What is left out stays. New content is embedded anew. 409 when the key is taken, or code `stale`.",
         examples=[
             request_example("New content", {"content": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
@@ -103,19 +106,24 @@ class ChatMemoryDetail(ChatMemoryView):
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
         memory = self.memory(chat_id, memory_id)
         changes = self.body(MemoryChanges)
-        return Response(memory_json(gate.edit_memory(memory, by=self.person, now=timezone.now(), **changes)))
+        seen = versions_seen(request)
+        return memory_response(
+            gate.edit_memory(memory, by=self.person, now=timezone.now(), seen=seen, **changes)
+        )
 
     @documented(
         "Delete a memory of a chat",
         tag="chat memories",
         operation="chat_memories_delete",
         answers={204: None},
+        headers=[IF_MATCH],
         errors=[404],
         writes=True,
         description="Gone from every list, count and recall at once; the workspace's `restore` undoes it.",
     )
     def delete(self, request: Request, chat_id: str, memory_id: str) -> Response:
-        gate.delete_memory(self.memory(chat_id, memory_id), by=self.person, now=timezone.now())
+        memory = self.memory(chat_id, memory_id)
+        gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -125,6 +133,7 @@ class RerunExtraction(ChatMemoryView):
         tag="chat memories",
         operation="chat_memories_rerun_extraction",
         answers={202: MemoryJson},
+        headers=[ETAG],
         errors=[404, 409],
         writes=True,
         description="Makes the summary, and content that was synthesised, anew from the source message. "
@@ -134,4 +143,4 @@ class RerunExtraction(ChatMemoryView):
     def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
         memory = self.memory(chat_id, memory_id)
         rerun(memory, by=self.person, now=timezone.now())
-        return Response(memory_json(memory), status=status.HTTP_202_ACCEPTED)
+        return memory_response(memory, status=status.HTTP_202_ACCEPTED)

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Value
+from rest_framework.response import Response
 
 from memories.api.serializers import MemoryJson
 from memories.embedding import searchable
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
+from memories.versions import etag
+from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 
 
@@ -20,9 +23,12 @@ def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     return memories.listed().annotate(searchable=by_meaning).defer("search", "source_excerpt")
 
 
-def memory_json(memory: Memory) -> Any:
-    """One memory as it is now."""
-    return MemoryJson(described(Memory.objects.filter(pk=memory.pk)).get()).data
+def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:
+    """One memory as it is now, with its ETag. ``more`` stands beside its fields."""
+    row = described(Memory.objects.filter(pk=memory.pk)).first()
+    if row is None:
+        raise NotFound("This memory was forgotten in the meantime.")
+    return Response({**MemoryJson(row).data, **more}, status=status, headers={"ETag": etag(row)})
 
 
 def memories_json(memories: Iterable[Memory]) -> list[Any]:

@@ -11,7 +11,7 @@ from memories.models import Memory, Receipt, ReceiptItem, Revision, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.ranking import RANKINGS
 from memories.search import LIMIT as SEARCH_LIMIT
-from memories.search import TYPES, Found
+from memories.search import TYPES
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
 from workspaces.api.serializers import PersonJson
 
@@ -110,7 +110,7 @@ class RecallJson(serializers.Serializer[Any]):
     degraded_reason = serializers.CharField(allow_null=True)
 
 
-class FoundJson(serializers.Serializer[Found]):
+class FoundJson(serializers.Serializer[Any]):
     type = serializers.ChoiceField(choices=TYPES)
     id = serializers.CharField()
     text = serializers.CharField()

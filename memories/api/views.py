@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from memories import gate
 from memories.access import get_memory
 from memories.api import examples
-from memories.api.queries import described, memories_json, memory_json
+from memories.api.queries import described, memories_json, memory_response
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
@@ -30,6 +30,7 @@ from memories.panel import live_in
 from memories.recall import recall
 from memories.search import search_workspace
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
 from workspaces.access import get_workspace
@@ -39,7 +40,7 @@ from workspaces.models import Role
 def saved_response(saved: gate.Saved) -> Response:
     """201 for a new memory; 200 when it was updated by its key, or was known already (``duplicate``)."""
     code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
-    return Response({**memory_json(saved.memory), "duplicate": saved.duplicate}, status=code)
+    return memory_response(saved.memory, status=code, duplicate=saved.duplicate)
 
 
 class MemoryList(KeyedView):
@@ -70,6 +71,7 @@ class MemoryList(KeyedView):
         tag="memories",
         operation="memories_create",
         answers={201: SavedMemoryJson, 200: SavedMemoryJson},
+        headers=[ETAG],
         body=MemoryBody,
         errors=[404, 429],
         writes=True,
@@ -113,21 +115,23 @@ class MemoryDetail(WorkspaceMemoryView):
         tag="memories",
         operation="memories_get",
         answers={200: MemoryJson},
+        headers=[ETAG],
         errors=[404, 429],
         examples=[answer_example("A memory", examples.MEMORY)],
     )
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        return Response(memory_json(self.memory(workspace_id, memory_id)))
+        return memory_response(self.memory(workspace_id, memory_id))
 
     @documented(
         "Change a memory",
         tag="memories",
         operation="memories_update",
         answers={200: MemoryJson},
+        headers=[ETAG, IF_MATCH],
         body=MemoryChanges,
         errors=[404, 409, 429],
         writes=True,
-        description="What is left out stays. New content is embedded anew. 409 when the key is taken.",
+        description="What is left out stays. New content is embedded anew. 409 when the key is taken, or code `stale`.",
         examples=[
             request_example("New content", {"content": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
@@ -137,13 +141,17 @@ class MemoryDetail(WorkspaceMemoryView):
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id, Role.EDITOR)
         changes: dict[str, Any] = self.body(MemoryChanges)
-        return Response(memory_json(gate.edit_memory(memory, by=self.person, now=timezone.now(), **changes)))
+        seen = versions_seen(request)
+        return memory_response(
+            gate.edit_memory(memory, by=self.person, now=timezone.now(), seen=seen, **changes)
+        )
 
     @documented(
         "Delete a memory",
         tag="memories",
         operation="memories_delete",
         answers={204: None},
+        headers=[IF_MATCH],
         errors=[404, 429],
         writes=True,
         description="Gone from every list, count and recall at once; `restore` brings it back.",
@@ -151,7 +159,7 @@ class MemoryDetail(WorkspaceMemoryView):
     )
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id, Role.EDITOR)
-        gate.delete_memory(memory, by=self.person, now=timezone.now())
+        gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -161,6 +169,7 @@ class MemoryRestore(WorkspaceMemoryView):
         tag="memories",
         operation="memories_restore",
         answers={200: MemoryJson},
+        headers=[ETAG],
         errors=[404, 429],
         writes=True,
         description="Undo of a delete. Restoring a memory that is not deleted changes nothing.",
@@ -168,7 +177,7 @@ class MemoryRestore(WorkspaceMemoryView):
     )
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
-        return Response(memory_json(gate.restore_memory(memory, by=self.person, now=timezone.now())))
+        return memory_response(gate.restore_memory(memory, by=self.person, now=timezone.now()))
 
 
 class MemoryRevisions(WorkspaceMemoryView):

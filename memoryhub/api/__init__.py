@@ -17,7 +17,7 @@ from rest_framework import authentication, exceptions, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge, Unavailable
+from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge
 
 CODES = {
     400: "malformed",
@@ -80,10 +80,7 @@ def _domain_response(error: DomainError) -> Response:
     body = error.body()
     if error.fields:
         body["error"]["fields"] = {printable(name): printable(text) for name, text in error.fields.items()}
-    response = Response(body, status=error.status)
-    if isinstance(error, Unavailable):
-        response["Retry-After"] = str(error.retry_after)
-    return response
+    return Response(body, status=error.status, headers=error.headers())
 
 
 def _rest_response(exception: Exception, context: dict[str, Any]) -> Response | None:

@@ -90,6 +90,7 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
 READ_ERRORS = (401,)
 WRITE_ERRORS = (401, 403)
 BODY_ERRORS = (400, 413, 415, 422)
+HEADER_ERRORS = {"If-Match": {400, 409}, "Idempotency-Key": {400, 409, 422}}
 
 
 def documented(
@@ -100,6 +101,7 @@ def documented(
     answers: Mapping[Any, Any],
     body: Any = None,
     query: type[serializers.Serializer[Any]] | None = None,
+    headers: Sequence[OpenApiParameter] = (),
     errors: Sequence[int] = (),
     description: str = "",
     examples: Sequence[OpenApiExample] = (),
@@ -109,7 +111,8 @@ def documented(
     """Describe one method of a view. ``session_only``: of one that takes keys elsewhere, but not here.
 
     ``answers`` maps success codes to a serializer, None or an OpenApiResponse. ``errors`` adds to those that
-    follow by themselves: 401 always; 403 for writes; 400, 413, 415, 422 with a body; 400 and 422 for pages.
+    follow by themselves: 401 always; 403 for writes; 400, 413, 415, 422 with a body; 400 and 422 for pages; what the
+    request headers bring.
     """
     codes = {*READ_ERRORS, *errors}
     if writes:
@@ -120,6 +123,8 @@ def documented(
         codes.add(422)
     if query is not None and issubclass(query, PageQuery):
         codes.add(400)
+    for header in headers:
+        codes |= HEADER_ERRORS.get(header.name, set())
     responses: dict[Any, Any] = {
         code: OpenApiResponse(description="Done, nothing to return.") if kind is None else kind
         for code, kind in answers.items()
@@ -131,7 +136,7 @@ def documented(
         operation_id=operation,
         tags=[tag],
         request=body,
-        parameters=[query] if query is not None else [],
+        parameters=[*([query] if query is not None else []), *headers],
         responses=responses,
         examples=list(examples),
         auth=[{SessionScheme.name: []}] if session_only else None,  # type: ignore[list-item]  # its hint is wrong

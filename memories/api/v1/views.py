@@ -34,7 +34,9 @@ from memories.api.v1.serializers import (
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
 from memories.recall import recall
+from memories.versions import etag
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import paged
 from memoryhub.errors import DomainError, Forbidden, NotFound
@@ -86,6 +88,13 @@ class OrganisationView(KeyedView):
             )
 
 
+def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Response:
+    """One memory with its ETag. ``more`` stands beside its fields."""
+    return Response(
+        {**OrganisationMemoryJson(memory).data, **more}, status=code, headers={"ETag": etag(memory)}
+    )
+
+
 @contextmanager
 def told_in_our_names() -> Iterator[None]:
     """What the gate refuses, with the fields as callers of this API know them."""
@@ -133,6 +142,7 @@ class MemoryList(OrganisationView):
         tag=TAG,
         operation="v1_memories_create",
         answers={201: OrganisationSavedJson, 200: OrganisationSavedJson},
+        headers=[ETAG],
         body=OrganisationMemoryBody,
         query=PlaceQuery,
         errors=[404, 429],
@@ -158,8 +168,7 @@ class MemoryList(OrganisationView):
             draft = gate.Draft(workspace=workspace, author=self.person, **values)
             saved = gate.save_memory(draft, by=self.person, now=timezone.now(), dedupe=dedupe)
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
-        memory = OrganisationMemoryJson(saved.memory).data
-        return Response({**memory, "duplicate": saved.duplicate}, status=code)
+        return shown(saved.memory, code=code, duplicate=saved.duplicate)
 
     @documented(
         "Delete several memories",
@@ -198,23 +207,26 @@ class MemoryDetail(OrganisationView):
         tag=TAG,
         operation="v1_memories_get",
         answers={200: OrganisationMemoryJson},
+        headers=[ETAG],
         query=PlaceQuery,
         errors=[404, 429],
         examples=[answer_example("A memory", examples.MEMORY)],
     )
     def get(self, request: Request, memory_id: str) -> Response:
-        return Response(OrganisationMemoryJson(self.memory(memory_id)).data)
+        return shown(self.memory(memory_id))
 
     @documented(
         "Change a memory",
         tag=TAG,
         operation="v1_memories_update",
         answers={200: OrganisationMemoryJson},
+        headers=[ETAG, IF_MATCH],
         body=OrganisationMemoryChanges,
         query=PlaceQuery,
         errors=[404, 409, 429],
         writes=True,
-        description="What is left out stays; a new value takes an old summary with it. 409 when the key is taken.",
+        description="What is left out stays; a new value takes an old summary with it. 409 when the key is taken, "
+        "or with code `stale`.",
         examples=[
             request_example("A new value", {"value": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
@@ -225,14 +237,17 @@ class MemoryDetail(OrganisationView):
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
         with told_in_our_names():
-            memory = gate.edit_memory(memory, by=self.person, now=timezone.now(), **changes)
-        return Response(OrganisationMemoryJson(memory).data)
+            memory = gate.edit_memory(
+                memory, by=self.person, now=timezone.now(), seen=versions_seen(request), **changes
+            )
+        return shown(memory)
 
     @documented(
         "Delete a memory",
         tag=TAG,
         operation="v1_memories_delete",
         answers={204: None},
+        headers=[IF_MATCH],
         query=PlaceQuery,
         errors=[404, 429],
         writes=True,
@@ -241,7 +256,8 @@ class MemoryDetail(OrganisationView):
     )
     def delete(self, request: Request, memory_id: str) -> Response:
         self.require_fresh_password()
-        gate.delete_memory(self.memory(memory_id, Role.EDITOR), by=self.person, now=timezone.now())
+        memory = self.memory(memory_id, Role.EDITOR)
+        gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
