@@ -2,50 +2,71 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
-from pathlib import Path
 
 from django.conf import settings
 
 from chat.models import Message, MessageRole
+from chat.text import cut_to, escape, prompt_text, tokens
 from memories.recall import Recalled
-from memoryhub.llm.base import Capabilities
+from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as Prompt
+from workspaces.models import Agent
 
-PROMPTS = Path(__file__).parent / "prompts"
-CHARACTERS_PER_TOKEN = 3.2  # of English, on the careful side
 MESSAGES_LOOKED_AT = 200
-
-
-@cache
-def prompt_text(name: str) -> str:
-    return (PROMPTS / f"{name}.md").read_text().strip()
-
-
-def tokens(text: str) -> int:
-    """About how many tokens a text costs; no tokenizer is asked, since every model has another."""
-    return int(len(text) / CHARACTERS_PER_TOKEN) + 4
+TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
+LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
 
 
 def build_prompt(
-    question: Message, used: Sequence[Recalled], capabilities: Capabilities, *, now: datetime
+    question: Message,
+    used: Sequence[Recalled],
+    capabilities: Capabilities,
+    *,
+    now: datetime,
+    agent: Agent | None = None,
+    tools: Sequence[Tool] = (),
 ) -> list[Prompt]:
     """System, as much of the latest history as fits, the recalled block right before the question.
 
-    The budget in tokens is what the model's context holds beside its answer. The question is cut only when it alone
-    would not fit.
+    What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
+    the model's context holds beside its answer. The question is cut only when it alone would not fit.
     """
-    system = Prompt("system", prompt_text("system").replace("{date}", f"{now:%A, %d %B %Y}"))
+    system = Prompt("system", system_text(agent, now=now, has_tools=bool(tools)))
     block = recalled_block(used)
-    room = capabilities.context_tokens - settings.LLM_MAX_TOKENS - tokens(system.content) - tokens(block)
-    asked = question.content[: max(200, int((room - 16) * CHARACTERS_PER_TOKEN))]
-    room = min(room - tokens(asked), settings.LLM_HISTORY_TOKENS)
-    prompt = [system, *_history(question, room)]
+    room = room_beside_answer(capabilities) - tokens(system.content) - tokens_of_tools(tools) - tokens(block)
+    asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
+    room -= tokens(asked)
+    if tools:
+        room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
+    prompt = [system, *_history(question, min(room, settings.LLM_HISTORY_TOKENS))]
     if block:
         prompt.append(Prompt("system", block))
     return [*prompt, Prompt("user", asked)]
+
+
+def room_beside_answer(capabilities: Capabilities) -> int:
+    """How many tokens a prompt may have."""
+    return capabilities.context_tokens - settings.LLM_MAX_TOKENS
+
+
+def tokens_of_tools(tools: Sequence[Tool]) -> int:
+    return sum(tokens(tool.name + tool.description + json.dumps(dict(tool.parameters))) for tool in tools)
+
+
+def system_text(agent: Agent | None, *, now: datetime, has_tools: bool) -> str:
+    """The part that every turn of a chat begins with; what changes most, the date, is its end."""
+    parts = [prompt_text("system")]
+    if has_tools:
+        parts.append(prompt_text("tools"))
+    if agent is not None:
+        instructions = "\n".join(escape(line) for line in agent.instructions.splitlines()).strip()
+        parts.append(
+            f"{prompt_text('agent')}\n<assistant>\nName: {escape(agent.name)}\n{instructions}\n</assistant>"
+        )
+    return "\n\n".join([*parts, f"Today is {now:%A, %d %B %Y}."])
 
 
 def recalled_block(used: Sequence[Recalled]) -> str:
@@ -58,22 +79,6 @@ def recalled_block(used: Sequence[Recalled]) -> str:
         label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
         lines.append(f"- [{memory.public_id}] ({escape(label)}) {escape(memory.content)}")
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
-
-
-# Signs that nobody sees, by which text hides from its reader or shows in another order, and doubles of < and >.
-_UNSEEN = [0x200B, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_UNSEEN += range(0xE0000, 0xE0080)
-_ESCAPES: dict[int, str | None] = dict.fromkeys(_UNSEEN)
-_ESCAPES |= (
-    {ord("&"): "&amp;"}
-    | {ord(c): "&lt;" for c in "<\uff1c\ufe64"}
-    | {ord(c): "&gt;" for c in ">\uff1e\ufe65"}
-)
-
-
-def escape(text: str) -> str:
-    """``<``, ``>`` and ``&`` escaped, nothing unseen, on one line: an item can be neither a tag nor a second item."""
-    return " ".join(text.translate(_ESCAPES).split())
 
 
 def _history(question: Message, room: int) -> list[Prompt]:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class LiveAnswer:
@@ -16,6 +17,8 @@ class LiveAnswer:
         self.stop_requested = threading.Event()
         self._lock = threading.Lock()
         self._text = ""
+        self._told: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.changes = 0  # counts up with everything a reader may want to hear of
         self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
     @property
@@ -25,6 +28,19 @@ class LiveAnswer:
     def append(self, text: str) -> None:
         with self._lock:
             self._text += text
+            self.changes += 1
+        self.wake()
+
+    @property
+    def told(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """What happened beside the text, each under its id: the kind of event and how it stands now, in order."""
+        with self._lock:
+            return dict(self._told)
+
+    def tell(self, kind: str, key: str, data: dict[str, Any]) -> None:
+        with self._lock:
+            self._told[key] = (kind, data)
+            self.changes += 1
         self.wake()
 
     def request_stop(self) -> None:

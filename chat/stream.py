@@ -16,6 +16,7 @@ from chat.actions import close_abandoned
 from chat.live import live_answer
 from chat.models import Chat, Message, MessageStatus
 from chat.runner import in_thread
+from chat.tools.shown import event_of
 from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.models import User
@@ -26,7 +27,10 @@ POLL = 1.0  # seconds between looks when nothing is heard: events are a help, th
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """``token`` carries text and has as id the length of the text it reaches; ``restart`` says it begins anew."""
+    """``token`` carries text and has as id the length of the text it reaches; ``restart`` says it begins anew.
+
+    ``tool`` says how a call of the model stands; each is told anew to every reader, and again when it changes.
+    """
 
     kind: str
     data: dict[str, Any] = field(default_factory=dict)
@@ -40,6 +44,8 @@ class _State:
     attempt: int
     error_code: str
     error: str
+    told: dict[str, tuple[str, dict[str, Any]]]
+    changes: int = 0
 
 
 async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
@@ -49,6 +55,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
     (``Last-Event-ID``). An answer that does not exist ends at once with an error.
     """
     reached, attempt = after, None
+    heard_of: dict[str, tuple[str, dict[str, Any]]] = {}
     async with events.subscription(message_channel(answer_id)) as heard:
         while True:
             state = await _state(answer_id)
@@ -57,8 +64,13 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
                 return
             if len(state.text) < reached or attempt not in (None, state.attempt):
                 reached = 0
+                heard_of.clear()
                 yield StreamEvent("restart", {}, 0)
             attempt = state.attempt
+            for key, (kind, data) in state.told.items():
+                if heard_of.get(key) != (kind, data):
+                    heard_of[key] = (kind, data)
+                    yield StreamEvent(kind, data, reached)
             if len(state.text) > reached:
                 text, reached = state.text[reached:], len(state.text)
                 yield StreamEvent("token", {"text": text}, reached)
@@ -68,7 +80,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
             if state.status != MessageStatus.STREAMING:
                 yield StreamEvent("done", {"status": state.status}, reached)
                 return
-            await _more(answer_id, reached, heard)
+            await _more(answer_id, state.changes, heard)
 
 
 async def follow_for(
@@ -105,7 +117,8 @@ def message_channel(answer_id: str) -> str:
 async def _state(answer_id: str) -> _State | None:
     live = live_answer(answer_id)
     if live is not None:
-        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "")
+        changes = live.changes
+        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "", live.told, changes)
     return await in_thread(_stored_state, answer_id)
 
 
@@ -115,17 +128,18 @@ def _stored_state(answer_id: str) -> _State | None:
         return None
     if close_abandoned(answer, now=timezone.now()):
         answer.refresh_from_db()
-    return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error)
+    told = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
+    return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, told)
 
 
-async def _more(answer_id: str, reached: int, heard: events.Subscription) -> None:
-    """Return when there may be more than ``reached`` characters, or after a while."""
+async def _more(answer_id: str, changes: int, heard: events.Subscription) -> None:
+    """Return when more happened than these ``changes``, or after a while."""
     live = live_answer(answer_id)
     if live is None:
         await heard.get(POLL)
         return
     with live.reader() as woken:
-        if len(live.text) > reached or live_answer(answer_id) is not live:
+        if live.changes > changes or live_answer(answer_id) is not live:
             return
         try:
             await asyncio.wait_for(woken.wait(), POLL)

@@ -1,10 +1,10 @@
-"""One turn: recall, prompt, model, answer. What the person sees of it comes from ``chat.stream``."""
+"""One turn: recall, prompt, model and its tools, answer. What the person sees of it comes from ``chat.stream``."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -14,10 +14,11 @@ from django.utils import timezone
 from chat.actions import announce
 from chat.context import build_prompt
 from chat.live import LiveAnswer, all_live, being_written
-from chat.models import Message, MessageStatus
+from chat.models import Message, MessageStatus, ToolCall
 from chat.runner import in_thread
 from chat.stream import message_channel
-from memories.drafts import UNSTORABLE
+from chat.tools import tools_for
+from chat.tools.loop import Plan, write
 from memories.extraction.run import queue_extraction
 from memories.models import SourceType
 from memories.panel import count_live
@@ -25,7 +26,6 @@ from memories.ranking import injection_threshold
 from memories.recall import Recall, Recalled, recall
 from memories.receipts import split_recall, store_receipt
 from memoryhub import events
-from memoryhub.llm.base import Message as Prompt
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_chat_model
 from workspaces.models import User
@@ -63,10 +63,9 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
 
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
-        prompt = await in_thread(_prepare, live.pk, user_pk)
-        model = get_chat_model()
+        plan = await in_thread(_prepare, live.pk, user_pk)
         stopped = asyncio.create_task(_stop_requested(live))
-        answering = asyncio.create_task(_stream(live, prompt))
+        answering = asyncio.create_task(write(live, plan, user_pk))
         try:
             await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
@@ -77,7 +76,9 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
                 task.cancel()
             await asyncio.gather(stopped, answering, return_exceptions=True)
         if not live.text.strip():
-            return _Outcome(MessageStatus.FAILED, "model_bad_reply", f"{model.name} sent an empty answer.")
+            return _Outcome(
+                MessageStatus.FAILED, "model_bad_reply", f"{plan.model.name} sent an empty answer."
+            )
         return _Outcome(MessageStatus.DONE)
     except ModelError as error:
         logger.warning("The model failed: %s %s", error.code, error.detail)
@@ -85,13 +86,6 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     except Exception:
         logger.exception("A turn failed")
         return _Outcome(MessageStatus.FAILED, "internal", "Something went wrong here. Your message is saved.")
-
-
-async def _stream(live: LiveAnswer, prompt: list[Prompt]) -> None:
-    async with aclosing(get_chat_model().stream(prompt, max_tokens=settings.LLM_MAX_TOKENS)) as deltas:
-        async for delta in deltas:
-            if delta.text:
-                live.append(UNSTORABLE.sub("", delta.text))
 
 
 async def _stop_requested(live: LiveAnswer) -> None:
@@ -133,9 +127,9 @@ def _public_id(answer_pk: int) -> str | None:
     return Message.objects.filter(pk=answer_pk).values_list("public_id", flat=True).first()
 
 
-def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
+def _prepare(answer_pk: int, user_pk: int) -> Plan:
     """What the model will see. Recall, and its receipt, when memory is on; trouble there never costs the turn."""
-    answer = Message.objects.select_related("chat__workspace", "reply_to").get(pk=answer_pk)
+    answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=answer_pk)
     user = User.objects.get(pk=user_pk)
     question = answer.reply_to
     assert question is not None
@@ -146,9 +140,20 @@ def _prepare(answer_pk: int, user_pk: int) -> list[Prompt]:
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
+    if answer.attempt > 1:
+        ToolCall.objects.filter(message=answer).delete()  # those of the attempt that this one replaces
     model = get_chat_model()
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200])
-    return build_prompt(question, used, model.capabilities, now=timezone.now())
+    tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
+    prompt = build_prompt(
+        question,
+        used,
+        model.capabilities,
+        now=timezone.now(),
+        agent=answer.chat.agent,
+        tools=[tool.tool for tool in tools],
+    )
+    return Plan(model, prompt, tools)
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chat.context import escape, recalled_block
+from chat.context import recalled_block
+from chat.text import escape
 from memories.models import Memory
 from memories.recall import Recalled
 

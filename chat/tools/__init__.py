@@ -1,0 +1,19 @@
+"""What the model may have done while it answers: the tools of a chat, offered to models that can call tools."""
+
+from __future__ import annotations
+
+from chat.models import Chat
+from chat.tools.agent import LTM_RECALL, LTM_REMEMBER
+from chat.tools.base import ChatTool
+from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from memoryhub.llm.base import Capabilities
+
+OF_EVERY_CHAT = (X_SAVE_MEMORY, X_RECALL_MEMORY, X_WORKSPACE_SEARCH)
+OF_AN_AGENT = (LTM_RECALL, LTM_REMEMBER)
+
+
+def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -> tuple[ChatTool, ...]:
+    """All of them are automatic memory: without the person's consent for this turn none is offered."""
+    if not capabilities.has_tools or not memory_enabled:
+        return ()
+    return OF_EVERY_CHAT + (OF_AN_AGENT if chat.agent_id else ())

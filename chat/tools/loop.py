@@ -1,0 +1,87 @@
+"""The rounds of one answer: the model writes or asks for tools, gets what came of them, and goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from chat.context import room_beside_answer, tokens_of_tools
+from chat.live import LiveAnswer
+from chat.text import cut_to, tokens
+from chat.tools.base import MOST_ARGUMENTS, ChatTool
+from chat.tools.run import run_calls
+from memories.drafts import UNSTORABLE
+from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
+
+ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
+LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is
+NO_MORE = "Error: no more tool calls in this answer. Answer now with what you have."
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that an answer is written with."""
+
+    model: ChatModel
+    prompt: Sequence[Message]
+    tools: Sequence[ChatTool] = ()
+
+
+async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
+    """Grow the answer to its end. Raises a ModelError; what was written and done before it stays."""
+    by_name = {tool.name: tool for tool in plan.tools}
+    offered = [tool.tool for tool in plan.tools]
+    messages = list(plan.prompt)
+    room = room_beside_answer(plan.model.capabilities) - tokens_of_tools(offered)
+    room -= sum(tokens(message.content) for message in messages)
+    rounds = ROUNDS if offered else -1
+    while True:
+        # After the last round tools are still named, as some endpoints want, and then not even that.
+        may_call, named = rounds > 0, rounds >= 0
+        text, calls = await _one_reply(live, plan.model, messages, offered if named else (), may_call)
+        if not calls or not named:
+            return
+        results = await run_calls(live, user_pk, calls, by_name) if may_call else [NO_MORE] * len(calls)
+        asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
+        messages.append(Message("assistant", text, tool_calls=asked))
+        room -= tokens(text) + sum(tokens(call.arguments) for call in asked)
+        for call, result in zip(asked, results, strict=True):
+            shown = cut_to(result, max(LEAST_RESULT, room))
+            room -= tokens(shown)
+            messages.append(Message("tool", shown, tool_call_id=call.id))
+        rounds = min(rounds - 1, 0) if room <= LEAST_RESULT else rounds - 1
+
+
+async def _one_reply(
+    live: LiveAnswer, model: ChatModel, messages: Sequence[Message], tools: Sequence[Tool], may_call: bool
+) -> tuple[str, tuple[ToolCall, ...]]:
+    text, calls = "", tuple[ToolCall, ...]()
+    stream = model.stream(
+        messages,
+        max_tokens=settings.LLM_MAX_TOKENS,
+        tools=tools,
+        tool_choice="auto" if may_call else "none",
+    )
+    async with aclosing(stream) as deltas:
+        async for delta in deltas:
+            piece = UNSTORABLE.sub("", delta.text)
+            if piece:
+                if not text and live.text.strip():
+                    live.append("\n\n")  # what an earlier reply said before it called a tool
+                live.append(piece)
+                text += piece
+            calls = delta.tool_calls or calls
+    return text, calls
+
+
+def _readable(arguments: str) -> str:
+    """Endpoints parse what they are sent back: what was no JSON object, or without end, is shown as an empty one."""
+    try:
+        fits = len(arguments) <= MOST_ARGUMENTS and isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        fits = False
+    return arguments if fits else "{}"

@@ -1,0 +1,129 @@
+"""Doing what the model asked for: the calls of one round side by side, each stored, bounded in time, never fatal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from chat.access import get_chat
+from chat.live import LiveAnswer
+from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
+from chat.runner import in_tool_thread
+from chat.stream import message_channel
+from chat.tools.base import Caller, ChatTool, Result, ToolTrouble, read_arguments
+from chat.tools.shown import event_of
+from memories.drafts import UNSTORABLE
+from memories.secret_filter import find_secret
+from memoryhub import events
+from memoryhub.errors import DomainError
+from memoryhub.llm.base import ToolCall as Asked
+from workspaces.models import User
+
+logger = logging.getLogger(__name__)
+CALL_SECONDS = 15.0
+MOST_AT_ONCE = 8  # calls of one round
+_FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolOutcome.ERROR)
+
+
+async def run_calls(
+    live: LiveAnswer, user_pk: int, asked: Sequence[Asked], tools: Mapping[str, ChatTool]
+) -> list[str]:
+    """What each call came to, in the order they were asked for. A failure is a sentence the model can act on."""
+    made = asked[:MOST_AT_ONCE]
+    try:
+        rows = await in_tool_thread(_begin, live, made, tools)
+    except DatabaseError:
+        logger.exception("Tool calls could not be noted, so they were not made")
+        return ["Error: the call could not be made. Answer without it."] * len(asked)
+    pairs = zip(rows, made, strict=True)
+    done = await asyncio.gather(*(_run(live, user_pk, row, call, tools) for row, call in pairs))
+    too_many = f"Error: at most {MOST_AT_ONCE} calls at once; this one was not made."
+    return [*done, *[too_many] * len(asked[MOST_AT_ONCE:])]
+
+
+async def _run(
+    live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Mapping[str, ChatTool]
+) -> str:
+    try:
+        return await asyncio.wait_for(in_tool_thread(_call, live, user_pk, row, call, tools), CALL_SECONDS)
+    except TimeoutError:
+        logger.warning("A tool call took longer than %s s", CALL_SECONDS)
+        return f"Error: {row.name} took longer than {CALL_SECONDS:.0f} seconds. Answer without it."
+
+
+def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Mapping[str, ChatTool]) -> str:
+    """One call to its stored end. Blocks; runs on to its end even if nobody waits for it any more."""
+    try:
+        tool = tools.get(call.name)
+        if tool is None:
+            raise ToolTrouble(f"there is no tool of this name; there are {', '.join(tools)}")
+        arguments = read_arguments(tool, call.arguments)
+        row.arguments = _kept(tool, arguments)
+        _tell(live, row)
+        result = tool.act(_caller(live.pk, user_pk), arguments)
+    except ToolTrouble as trouble:
+        result = _failure(str(trouble), trouble.outcome)
+    except DomainError as error:
+        result = _failure(error.message, ToolOutcome.DENIED)
+    except Exception:
+        logger.exception("The tool %s failed", call.name[:64])
+        result = _failure("the tool failed. Answer without it", ToolOutcome.ERROR)
+    _end(live, row, result)
+    return result.text
+
+
+def _failure(why: str, outcome: str) -> Result:
+    return Result(why if outcome == ToolOutcome.REFUSED else f"Error: {why.rstrip('.')}.", outcome)
+
+
+def _caller(answer_pk: int, user_pk: int) -> Caller:
+    """Loaded as things stand now. Raises NotFound where the person may no longer see the chat."""
+    answer = Message.objects.select_related("reply_to", "chat").get(pk=answer_pk)
+    user = User.objects.get(pk=user_pk)
+    chat = get_chat(user, answer.chat.public_id)
+    assert answer.reply_to is not None, "an answer replies to a message"
+    answer.chat = answer.reply_to.chat = chat
+    return Caller(user, chat, answer, answer.reply_to, timezone.now())
+
+
+def _kept(tool: ChatTool, arguments: dict[str, object]) -> dict[str, object]:
+    """The arguments that stay with the chat, none of them a credential."""
+    kept = {name: value for name, value in arguments.items() if name in tool.kept}
+    return {
+        name: value for name, value in kept.items() if not (isinstance(value, str) and find_secret(value))
+    }
+
+
+def _begin(live: LiveAnswer, asked: Sequence[Asked], tools: Mapping[str, ChatTool]) -> list[ToolCall]:
+    now = timezone.now()
+    names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in asked]
+    with transaction.atomic():
+        rows = ToolCall.objects.bulk_create(
+            ToolCall(message_id=live.pk, name=name, started_at=now) for name in names
+        )
+        events.publish(message_channel(live.public_id), "grown")
+    for row in rows:
+        _tell(live, row)
+    return rows
+
+
+def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
+    row.outcome, row.count, row.output = result.outcome, result.count, result.output
+    row.memory_ids = list(result.memory_ids)
+    row.status = ToolStatus.FAILED if result.outcome in _FAILURES else ToolStatus.DONE
+    row.finished_at = timezone.now()
+    try:
+        with transaction.atomic():
+            row.save(force_update=True)
+            events.publish(message_channel(live.public_id), "grown")
+    except DatabaseError:  # its chat was deleted meanwhile
+        logger.warning("A finished tool call could not be stored")
+    _tell(live, row)
+
+
+def _tell(live: LiveAnswer, row: ToolCall) -> None:
+    live.tell("tool", row.public_id, event_of(row))
