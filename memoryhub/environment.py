@@ -48,8 +48,12 @@ class Environment:
         return self._raw(name)
 
     def words(self, name: str, default: str = "") -> list[str]:
-        """A comma-separated list."""
-        return [word.strip() for word in self.text(name, default).split(",") if word.strip()]
+        """A comma-separated list. Commas alone are a mistake: an empty list would be as good as none."""
+        text = self.text(name, default)
+        found = [word.strip() for word in text.split(",") if word.strip()]
+        if text and not found:
+            raise self._wrong(name, text, "a list such as one,two, or unset")
+        return found
 
     def path(self, name: str, default: Path) -> Path:
         value = self._raw(name)

@@ -1,12 +1,16 @@
-"""How errors are written to the log: enough to find them, never what people said."""
+"""How log lines are written: enough to find an error, with the id of its request, never what people said."""
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TypeAlias
+
+from memoryhub import origin
 
 MESSAGE_LENGTH = 200
 ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -15,8 +19,32 @@ ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 class Formatter(logging.Formatter):
     """Of an error's message the first line, cut: below it databases quote rows, and endpoints whole requests."""
 
+    def format(self, record: logging.LogRecord) -> str:
+        request_id = origin.current().request_id
+        record.request = f" [{request_id}]" if request_id else ""
+        return super().format(record)
+
     def formatException(self, ei: ExcInfo) -> str:
         return "\n".join(_told(ei[1], set())) if ei[1] else ""
+
+
+class JsonFormatter(Formatter):
+    """One JSON object a line: at, level, logger, message, and where there are any request_id, error and our fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "process": record.process,
+            "message": record.getMessage(),
+        }
+        if request_id := origin.current().request_id:
+            line["request_id"] = request_id
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
 def _told(error: BaseException, seen: set[int]) -> Iterator[str]:

@@ -60,7 +60,7 @@ def client_address(request: HttpRequest) -> str:
     """
     address = str(request.META.get("REMOTE_ADDR", ""))
     if settings.TRUSTED_PROXIES:
-        forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+        forwarded = [each for each in request.headers.get("X-Forwarded-For", "").split(",") if each.strip()]
         if len(forwarded) >= settings.TRUSTED_PROXIES:
             address = forwarded[-settings.TRUSTED_PROXIES]
     return _clean(address)

@@ -27,6 +27,11 @@ WORKERS = env.integer("WORKERS", 2, low=1, high=64)
 DEBUG = env.flag("DEBUG", False)
 HTTPS = env.flag("HTTPS", False)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}")
+for name in ALLOWED_HOSTS:
+    if "/" in name:
+        raise ImproperlyConfigured(
+            f"MEMORYHUB_ALLOWED_HOSTS has {name!r}, but an entry is a name such as hub.example.org, without https://."
+        )
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 for origin in CSRF_TRUSTED_ORIGINS:
     if "://" not in origin:
@@ -89,6 +94,8 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 MIDDLEWARE = [
+    "memoryhub.middleware.OriginMiddleware",  # first: what follows is timed, counted, and logged under its id
+    "memoryhub.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memoryhub.middleware.StorableCookiesMiddleware",
@@ -139,6 +146,11 @@ def _database() -> dict[str, Any]:
             "OPTIONS": {},
         }
     database["ENGINE"] = "django.db.backends.postgresql"
+    # For the cursors that let the server bind (memories.prepared): prepared at once. Django's own never are.
+    database["OPTIONS"].setdefault("prepare_threshold", 0)
+    # By which /readyz sees in pg_stat_activity that a worker is at work.
+    role = "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "web"
+    database["OPTIONS"]["application_name"] = f"memoryhub {role}"
     if RUNNING_WORKER:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
@@ -306,19 +318,31 @@ if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
     raise ImproperlyConfigured(
         f"MEMORYHUB_LOG_LEVEL is {LOG_LEVEL!r}, but must be one of DEBUG, INFO, WARNING, ERROR."
     )
+LOG_FORMAT = env.text("LOG_FORMAT", "plain").lower()
+if LOG_FORMAT not in {"plain", "json"}:
+    raise ImproperlyConfigured(f"MEMORYHUB_LOG_FORMAT is {LOG_FORMAT!r}, but must be plain or json.")
+METRICS_TOKEN = env.text("METRICS_TOKEN")  # empty: /metrics is not there
+if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
+    raise ImproperlyConfigured("MEMORYHUB_METRICS_TOKEN is shorter than 16 characters.")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {
+        "plain": {
             "()": "memoryhub.logs.Formatter",
-            "format": "{asctime} {levelname} {name}: {message}",
+            "format": "{asctime} {levelname} {name}{request}: {message}",
             "style": "{",
-        }
+        },
+        "json": {"()": "memoryhub.logs.JsonFormatter"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
+        # A line for each request, for programs that collect them; a person's console is spared.
+        "memoryhub.requests": {"level": "INFO" if LOG_FORMAT == "json" else "WARNING"},
+        "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
+        # At DEBUG these quote statements with their values, and what is sent to a model.
+        "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         # It says on every job that it was put into the queue, taken and done.

@@ -54,7 +54,7 @@ class Clients:
                 return known[1]
             for closed in [other for other in self._by_loop if other.is_closed()]:
                 del self._by_loop[closed]
-            transport = httpx2.AsyncClient(limits=LIMITS, follow_redirects=True, **_trust(endpoint))
+            transport = httpx2.AsyncClient(limits=LIMITS, follow_redirects=True, **trust(endpoint))
             client = openai.AsyncOpenAI(
                 base_url=endpoint.base_url,
                 api_key=_key(endpoint),
@@ -68,7 +68,7 @@ class Clients:
         with self._lock:
             if self._blocking and self._blocking[0] == endpoint:
                 return self._blocking[1]
-            transport = httpx2.Client(limits=LIMITS, follow_redirects=True, **_trust(endpoint))
+            transport = httpx2.Client(limits=LIMITS, follow_redirects=True, **trust(endpoint))
             client = openai.OpenAI(
                 base_url=endpoint.base_url,
                 api_key=_key(endpoint),
@@ -79,7 +79,7 @@ class Clients:
             return client
 
 
-def _trust(endpoint: Endpoint) -> dict[str, Any]:
+def trust(endpoint: Endpoint) -> dict[str, Any]:
     """Proxies and certificate authorities.
 
     A plain server on this machine needs neither: no proxy reaches it, and loading the authorities takes

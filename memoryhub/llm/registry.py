@@ -125,7 +125,7 @@ def _make_chat_model() -> ChatModel:
         return OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)
     if settings.EMBEDDED_MODEL:
         return OpenAIChatModel(
-            _embedded_endpoint,
+            embedded_endpoint,
             EMBEDDED_CAPABILITIES,
             timeout=settings.LLM_TIMEOUT,
             not_ready=EMBEDDED_NOT_READY,
@@ -133,7 +133,7 @@ def _make_chat_model() -> ChatModel:
     return OpenAIChatModel(lambda: None, EMBEDDED_CAPABILITIES, not_ready=NO_MODEL)
 
 
-def _embedded_endpoint() -> Endpoint | None:
+def embedded_endpoint() -> Endpoint | None:
     """Where the embedded server listens now; read for every call, as a restart may have moved it."""
     found = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
     return Endpoint(found.base_url, found.api_key, found.model) if found else None

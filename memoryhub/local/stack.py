@@ -6,6 +6,7 @@ import errno
 import http.client
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -87,6 +88,7 @@ def run(stack: Stack) -> int:
 def _start_and_run(stack: Stack) -> None:
     endpoint_file = model_server.endpoint_file(stack.data_dir)
     model_server.remove_endpoint(stack.data_dir)
+    _empty_metrics_folder(stack.data_dir)
     with listen(stack.host, stack.port) as listener:
         say(NAME, f"starting, data in {stack.data_dir}")
         with Supervisor(stack.data_dir, remove_when_killed=[endpoint_file]) as supervisor:
@@ -101,6 +103,18 @@ def _start_and_run(stack: Stack) -> None:
                 supervisor.add_and_wait(service)
             _welcome(stack)
             supervisor.run()
+
+
+def metrics_folder(data_dir: Path) -> Path:
+    """Where the web processes and the worker count, each in files of its own; `/metrics` adds them up."""
+    return data_dir / "run" / "metrics"
+
+
+def _empty_metrics_folder(data_dir: Path) -> None:
+    """Counting begins anew with every start: files of processes long gone would pile up, and their ids come again."""
+    folder = metrics_folder(data_dir)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
 
 
 def _welcome(stack: Stack) -> None:
@@ -150,6 +164,7 @@ def _environment(stack: Stack) -> dict[str, str]:
         "MEMORYHUB_DATA_DIR": str(stack.data_dir),
         "MEMORYHUB_HOST": stack.host,
         "MEMORYHUB_PORT": str(stack.port),
+        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder(stack.data_dir)),
     }
     return {**stack.environment, **own, "PYTHONUNBUFFERED": "1"}
 
@@ -215,6 +230,8 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     """One web process. All of them take connections from the same socket."""
     arguments = ["-m", "uvicorn", "memoryhub.asgi:application", "--fd", str(listener.fileno())]
     arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
+    # Whose X-Forwarded-For is believed is MEMORYHUB_TRUSTED_PROXIES's to say; uvicorn would believe this machine's.
+    arguments += ["--no-proxy-headers"]
     arguments += ["--lifespan", "off", "--log-level", "warning"]
     return Service(
         name,

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
+from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 from django.db import IntegrityError, connection
+from django.test import Client
 
-from memoryhub.logs import Formatter
+from memoryhub import origin
+from memoryhub.logs import Formatter, JsonFormatter
 from tests.factories import make_user
 
 
@@ -39,3 +45,70 @@ def test_errors_that_name_each_other_end() -> None:
     one, other = ValueError("one"), ValueError("other")
     one.__cause__, other.__cause__ = other, one
     assert written(one).count("Traceback") == 2
+
+
+@pytest.fixture
+def from_a_request() -> Iterator[None]:
+    before = origin.current()
+    origin.begin(origin.Origin("0123456789abcdef"))
+    yield
+    origin.begin(before)
+
+
+def test_a_line_of_json_says_what_when_and_for_which_request(from_a_request: None) -> None:
+    try:
+        raise ValueError("too\nlong")
+    except ValueError:
+        record = logging.LogRecord(
+            "memoryhub.x", logging.ERROR, "", 0, "It “failed”:\n%s", ("twice",), sys.exc_info()
+        )
+    record.fields = {"route": "chat:send", "status": 500}
+    text = JsonFormatter().format(record)
+    assert "\n" not in text
+    line = json.loads(text)
+    assert datetime.fromisoformat(line["at"]).tzinfo is not None
+    assert line["message"] == "It “failed”:\ntwice"
+    assert (line["level"], line["logger"], line["request_id"]) == ("ERROR", "memoryhub.x", "0123456789abcdef")
+    assert (line["route"], line["status"]) == ("chat:send", 500)
+    assert line["error"].endswith("builtins.ValueError: too")
+
+
+def test_a_plain_line_names_its_request_and_has_no_brackets_without_one(from_a_request: None) -> None:
+    record = logging.LogRecord("x", logging.INFO, "", 0, "Hello", (), None)
+    line = Formatter("{name}{request}: {message}", style="{")
+    assert line.format(record) == "x [0123456789abcdef]: Hello"
+    origin.begin(origin.NOWHERE)
+    assert line.format(record) == "x: Hello"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("0af7651916cd43dd8448eb211c80319c", True),
+        ("a.b-c_d8", True),
+        ("short", False),
+        ("x" * 65, False),
+        ("two words", False),
+        ("new\nline1234", False),
+        ("<script>alert(1)</script>", False),
+        ("", False),
+    ],
+)
+@pytest.mark.django_db
+def test_the_callers_request_id_is_kept_if_well_formed(given: str, kept: bool) -> None:
+    answers = [Client().get("/accounts/login/", headers={"x-request-id": given}) for _ in range(2)]
+    ids = [answer["X-Request-ID"] for answer in answers]
+    assert (ids == [given, given]) if kept else (given not in ids and ids[0] != ids[1])
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{8,64}", each) for each in ids)
+
+
+@pytest.mark.django_db
+def test_a_request_is_logged_by_its_route_without_its_query(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("memoryhub.requests").setLevel(logging.INFO)
+    try:
+        Client().get("/accounts/login/?next=/kumquat/")
+    finally:
+        logging.getLogger("memoryhub.requests").setLevel(logging.WARNING)
+    record = next(record for record in caplog.records if record.name == "memoryhub.requests")
+    assert record.getMessage() == "GET account_login 200"
+    assert "kumquat" not in str(record.__dict__)

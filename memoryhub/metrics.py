@@ -1,0 +1,131 @@
+"""What Prometheus may ask for at ``/metrics``: counters of every process, and the state of the database at that moment.
+
+The counters of web processes and workers lie in files of one folder (prometheus_client's multiprocess mode), which the
+supervisor names in PROMETHEUS_MULTIPROC_DIR and empties at its start. Without the variable a process counts for itself.
+Labels are names of ours, never what somebody typed: each new value would be a new series.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotFound
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from memoryhub.local.worker_health import OLDEST_WAITING
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+KEPT_SECONDS = 5.0  # for which the state of the database is told again
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OTHER = "other"
+_own = CollectorRegistry()
+
+REQUESTS = Counter("memoryhub_requests", "Requests answered.", ["route", "method", "status"], registry=_own)
+SECONDS = Histogram(
+    "memoryhub_request_seconds",
+    "Time until an answer began; streams go on after it.",
+    ["route"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+    registry=_own,
+)
+TURNS = Counter("memoryhub_turns", "Answers finished, by how they ended.", ["status"], registry=_own)
+TOKENS = Counter("memoryhub_tokens", "Tokens, estimated from characters.", ["direction"], registry=_own)
+RECALLS = Counter(
+    "memoryhub_recalls", "Recalls, degraded ones apart.", ["ranking", "degraded"], registry=_own
+)
+RECALL_SECONDS = Histogram(
+    "memoryhub_recall_seconds",
+    "Time of a recall.",
+    buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
+    registry=_own,
+)
+SAVES = Counter(
+    "memoryhub_memories_saved", "Memories stored, by where they came from.", ["source"], registry=_own
+)
+REFUSED = Counter("memoryhub_memories_refused", "Memories refused, by why.", ["kind"], registry=_own)
+THROTTLED = Counter("memoryhub_throttled", "Requests over a limit.", ["limit"], registry=_own)
+
+
+def count_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> str:
+    """Count it under its route's name, and return that: an address has ids in it, and would be a series of its own."""
+    match = request.resolver_match
+    route = (match.view_name or match.route) if match else "none"
+    method = request.method if request.method in METHODS else OTHER
+    REQUESTS.labels(route, method, response.status_code).inc()
+    SECONDS.labels(route).observe(seconds)
+    return route
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For whoever has the token. Without one set, the page is not there; with a wrong one neither says why."""
+    if not settings.METRICS_TOKEN:
+        return HttpResponseNotFound("There is nothing here.\n", content_type="text/plain")
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(
+        given.strip().encode(), settings.METRICS_TOKEN.encode()
+    ):
+        return HttpResponse("A token is needed.\n", status=401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE)
+
+
+def exposition() -> bytes:
+    """Everything, in Prometheus's text format."""
+    registry = CollectorRegistry()
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        multiprocess.MultiProcessCollector(registry)
+        counted = generate_latest(registry)
+    else:
+        counted = generate_latest(_own)
+    state = CollectorRegistry()
+    state.register(_state)
+    return counted + generate_latest(state)
+
+
+class DatabaseState(Collector):
+    """Queue and tables as they are now, whichever process is asked. Nothing when the database is away."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[float, list[Metric]] | None = None
+
+    def describe(self) -> list[Metric]:
+        return []  # else registering would ask the database
+
+    def collect(self) -> Iterator[Metric]:
+        with self._lock:
+            if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
+                self._kept = (time.monotonic(), list(self._look()))
+            yield from self._kept[1]
+
+    def _look(self) -> Iterator[Metric]:
+        from django_q.models import Failure, OrmQ
+
+        from memoryhub.admin import count_or_estimate  # needs the apps to be ready
+
+        with connection.cursor() as cursor:
+            cursor.execute(OLDEST_WAITING)
+            row = cursor.fetchone()
+        age = max(0.0, float(row[0])) if row and row[0] is not None else 0.0
+        yield _gauge("memoryhub_queue_oldest_seconds", "How long the oldest job has waited.", age)
+        yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
+        failed = count_or_estimate(Failure.objects.all())[0]
+        yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
+        live = apps.get_model("memories", "Memory").objects.filter(deleted_at=None)
+        text = "Live memories; above 1,000 the planner's estimate."
+        yield _gauge("memoryhub_memories", text, count_or_estimate(live)[0])
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+_state = DatabaseState()

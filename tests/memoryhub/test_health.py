@@ -1,0 +1,168 @@
+"""Whether it says of itself what is true: alive, ready, or which part is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from memoryhub import health
+from memoryhub.llm import probe
+from tests.fakes.openai_server import ScriptedOpenAI
+
+WELL = {"chat_model_trouble": "", "embedder_trouble": ""}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    health._kept = None
+    yield
+    health._kept = None
+
+
+@pytest.fixture
+def models_are_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in WELL:
+        monkeypatch.setattr(health, name, lambda: "")
+
+
+@pytest.fixture
+def worker() -> Iterator[None]:
+    """What a worker looks like from the database: a connection of its name that did something just now."""
+    import psycopg
+
+    options = health.psycopg_settings() | {"application_name": health.WORKER_NAME}
+    with psycopg.connect(**options) as connection:
+        connection.execute("SELECT 1")
+        yield
+
+
+def ready() -> tuple[int, dict[str, Any]]:
+    health._kept = None
+    response = Client().get("/readyz")
+    return response.status_code, response.json()
+
+
+def test_alive_is_said_without_asking_anybody(db: None, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        response = Client().get("/healthz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert response["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_monitors_come_by_address_and_without_https(models_are_well: None, settings: Any, path: str) -> None:
+    settings.ALLOWED_HOSTS, settings.SECURE_SSL_REDIRECT = ["hub.example.org"], True
+    assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code in {200, 503}
+    assert Client().post(path).status_code == 405
+    assert Client().head(path).content == b""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_is_well(models_are_well: None, worker: None) -> None:
+    status, found = ready()
+    assert (status, found["status"]) == (200, "ok"), found
+    assert set(found["parts"]) == {"database", "migrations", "queue", "worker", "model", "embedder"}
+    assert all(part == {"ok": True, "why": ""} for part in found["parts"].values())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_a_worker_it_is_degraded_and_ready(models_are_well: None) -> None:
+    status, found = ready()
+    assert (status, found["status"]) == (200, "degraded")
+    assert found["parts"]["worker"] == {"ok": False, "why": "none is running"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_waits_long_is_said(models_are_well: None, worker: None) -> None:
+    OrmQ.objects.create(key="memoryhub", payload="x", lock=timezone.now() - timedelta(seconds=500))
+    OrmQ.objects.create(key="memoryhub", payload="x", lock=timezone.now() + timedelta(seconds=500))
+    status, found = ready()
+    assert (status, found["status"]) == (200, "degraded")
+    assert "a job has waited for 50" in found["parts"]["queue"]["why"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_that_is_missing_is_not_ready(models_are_well: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE django_migrations SET app = 'elsewhere' WHERE app = 'chat'")
+    try:
+        status, found = ready()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE django_migrations SET app = 'chat' WHERE app = 'elsewhere'")
+    assert (status, found["status"]) == (503, "not_ready")
+    assert "not applied" in found["parts"]["migrations"]["why"]
+
+
+def test_without_the_database_it_is_not_ready_and_says_nothing_of_where_it_was(
+    models_are_well: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = {"host": "127.0.0.1", "port": "1", "user": "hub", "password": "sesame", "dbname": "hub"}
+    monkeypatch.setattr(health, "psycopg_settings", lambda: where)
+    status, found = ready()
+    assert (status, found["status"]) == (503, "not_ready")
+    assert found["parts"]["database"] == {"ok": False, "why": "cannot be reached"}
+    assert "127.0.0.1" not in str(found) and "sesame" not in str(found)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_missing_model_degrades(monkeypatch: pytest.MonkeyPatch, worker: None) -> None:
+    monkeypatch.setattr(health, "chat_model_trouble", lambda: "cannot be reached")
+
+    def broken() -> str:
+        raise RuntimeError("http://user:sesame@models.example/v1 is broken")
+
+    monkeypatch.setattr(health, "embedder_trouble", broken)
+    status, found = ready()
+    assert (status, found["status"]) == (200, "degraded")
+    assert found["parts"]["model"] == {"ok": False, "why": "cannot be reached"}
+    assert found["parts"]["embedder"] == {"ok": False, "why": "cannot be asked"}
+
+
+def test_asking_often_looks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def look() -> health.Readiness:
+        looks.append(1)
+        return health.Readiness(dict.fromkeys(health.ESSENTIAL, health.GOOD))
+
+    monkeypatch.setattr(health, "look", look)
+    for _ in range(20):
+        assert Client().get("/readyz").status_code == 200
+    assert len(looks) == 1
+
+
+def test_what_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    over = threading.Event()
+    monkeypatch.setattr(health, "LONGEST_SECONDS", 0.05)
+    monkeypatch.setattr(health, "chat_model_trouble", lambda: (over.wait(10) and "") or "")
+    monkeypatch.setattr(health, "embedder_trouble", lambda: "")
+    try:
+        assert health.look().parts["model"].why == "no answer in time"
+    finally:
+        over.set()
+
+
+def test_the_models_list_says_whether_a_model_can_be_asked(
+    scripted_model: ScriptedOpenAI, settings: Any
+) -> None:
+    assert probe.chat_model_trouble() == ""
+    settings.LLM_API_KEY = "wrong"
+    assert probe.chat_model_trouble() in {"refuses the key", ""}
+    settings.LLM_BASE_URL = "http://127.0.0.1:1/v1"
+    assert probe.chat_model_trouble() == "cannot be reached"
+
+
+def test_no_embedder_is_no_trouble_and_the_bundled_one_embeds(settings: Any) -> None:
+    assert probe.embedder_trouble() == ""
+    settings.EMBEDDING_MODEL = "none"
+    assert probe.embedder_trouble() == ""
