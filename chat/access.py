@@ -12,7 +12,7 @@ from workspaces.models import Role, User
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
     """The chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below ``need``."""
-    chats = Chat.objects.visible_to(user).select_related("workspace", "created_by")
+    chats = Chat.objects.visible_to(user).select_related("workspace", "created_by", "agent")
     if not include_deleted:
         chats = chats.live()
     chat = chats.annotate(role=F("workspace__memberships__role")).filter(public_id=public_id).first()

@@ -19,7 +19,7 @@ from memories.gate import Draft, Saved, save_memory
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from workspaces.access import role_in
-from workspaces.models import Role, User, Workspace
+from workspaces.models import Agent, Role, User, Workspace
 
 TITLE_FROM_MESSAGE = 60
 
@@ -36,6 +36,7 @@ def create_chat(
     by: User,
     now: datetime,
     title: str = "",
+    agent: Agent | None = None,
     memory_enabled: bool | None = None,
     is_private: bool = False,
     is_temporary: bool = False,
@@ -44,6 +45,7 @@ def create_chat(
         workspace=workspace,
         created_by=by,
         title=_clean_title(title),
+        agent=agent,
         memory_enabled=memory_enabled,
         is_private=is_private,
         is_temporary=is_temporary,
@@ -70,6 +72,13 @@ def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
     """The Memory chip of this chat; None goes back to the person's default."""
     chat.memory_enabled = enabled
     chat.save(update_fields=["memory_enabled"])
+    return chat
+
+
+def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
+    """Which assistant of its workspace answers from now on; None: none in particular."""
+    chat.agent = agent
+    chat.save(update_fields=["agent"])
     return chat
 
 

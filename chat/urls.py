@@ -15,6 +15,7 @@ urlpatterns = [
     path("chats/<str:chat_id>/rename/", views.rename, name="rename"),
     path("chats/<str:chat_id>/delete/", views.delete, name="delete"),
     path("chats/<str:chat_id>/restore/", views.restore, name="restore"),
+    path("chats/<str:chat_id>/agent/", views.agent, name="agent"),
     path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
     path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),
     path("chats/<str:chat_id>/messages/", views.send, name="send"),

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 from django.contrib import messages as notices
 from django.contrib.auth.decorators import login_required
 from django.db import connection, transaction
+from django.db.models.functions import Lower
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,12 +28,21 @@ from memories.consent import memory_on, must_ask, vetoed
 from memories.panel import count_live
 from memoryhub.llm.registry import get_chat_model
 from workspaces.access import default_workspace, get_workspace
+from workspaces.agents import choose_agent
 from workspaces.models import Role, User, Workspace
 from workspaces.page_request import PageRequest
 
 
 def _can_write(workspace: Workspace) -> bool:
     return Role(workspace.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
+
+
+def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
+    """The assistants to choose from, and the one of this chat; of a new one that which is wanted. One query."""
+    agents = list(workspace.agents.in_use().order_by(Lower("name")).defer("instructions"))
+    if chat is not None:
+        return {"agents": agents, "agent": chat.agent}
+    return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}
 
 
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
@@ -48,6 +58,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "ask_consent": must_ask(user),
         "memory_count": count_live(workspace, user),
         "model_name": get_chat_model().name,
+        **_agent_context(workspace, chat, request.GET.get("agent", "")),
     }
 
 
@@ -145,8 +156,10 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(user, ws_id, need=Role.EDITOR)
     wanted = request.POST.get("memory") == "on"
     chip = None if vetoed() or wanted == memory_on(user, None) else wanted
+    agent_id = request.POST.get("agent", "")
+    agent = choose_agent(found, agent_id) if agent_id else None
     with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
-        made = actions.create_chat(workspace=found, by=user, now=now, memory_enabled=chip)
+        made = actions.create_chat(workspace=found, by=user, now=now, memory_enabled=chip, agent=agent)
         actions.begin_turn(made, content=request.POST.get("content", ""), by=user, now=now)
     url = reverse("chat:chat", args=[made.public_id])
     if not request.htmx:
@@ -260,6 +273,25 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
     actions.restore_chat(found, by=user, now=timezone.now())
     response = HttpResponse()
     response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_POST
+def agent(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Who answers from now on: the chooser, and the line above the conversation that says so."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    agent_id = request.POST.get("agent", "")
+    chosen = choose_agent(found.workspace, agent_id) if agent_id else None
+    actions.set_agent(found, agent=chosen, by=request.user)
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "model_name": get_chat_model().name,
+        **_agent_context(found.workspace, found),
+    }
+    response = render(request, "chat/agent_chooser.html", context)
+    response.write(render(request, "chat/talking_to.html", context | {"oob": True}).content.decode())
     return response
 
 

@@ -194,6 +194,7 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/rename/", PAGE_EDITORS, {"title": "Plans"}),
     Row("POST", "chats/<str:chat_id>/delete/", PAGE_OWNERS),
     Row("POST", "chats/<str:chat_id>/restore/", PAGE_OWNERS, deleted=True),
+    Row("POST", "chats/<str:chat_id>/agent/", PAGE_EDITORS, {"agent": "{agent}"}),
     Row("POST", "chats/<str:chat_id>/memory/", PAGE_EDITORS, {"memory": "on"}),
     Row("GET", "chats/<str:chat_id>/transcript/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
@@ -247,7 +248,9 @@ class World:
                 return [fill(each) for each in text]
             if not isinstance(text, str):
                 return text
-            return text.replace("{ws}", self.ids["ws_id"]).replace("{mem}", self.ids["mem_id"])
+            for name in ("ws", "mem", "agent"):
+                text = text.replace(f"{{{name}}}", self.ids[f"{name}_id"])
+            return text
 
         return {fill(name): fill(value) for name, value in row.data.items()}
 

@@ -35,9 +35,15 @@ def choose_agent(workspace: Workspace, public_id: str) -> Agent:
     """The assistant for a new chat or memory of this workspace. Invalid if it is none of it, or archived."""
     agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
     if agent is None:
-        raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
+        raise Invalid(
+            "There is no such assistant in this workspace.",
+            fields={"agent_id": "is no assistant of this workspace"},
+        )
     if agent.is_archived:
-        raise Invalid(fields={"agent_id": "is archived; restore the assistant first"})
+        raise Invalid(
+            f"“{agent}” is archived. Restore the assistant, or choose another.",
+            fields={"agent_id": "is archived"},
+        )
     return agent
 
 

@@ -10,6 +10,7 @@ CHAT: dict[str, Any] = {
     "id": "chat_6zNx2TzB8mYw1RsX9vLcHn2C",
     "workspace_id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
     "title": "Deadlines",
+    "agent_id": None,
     "memory_enabled": True,
     "is_private": False,
     "is_temporary": False,

@@ -21,6 +21,12 @@ class ChatJson(serializers.ModelSerializer[Chat]):
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
     title = serializers.CharField(help_text="Empty until it is named, by you or by its first message.")
+    agent_id = serializers.CharField(
+        source="agent.public_id",
+        default=None,
+        allow_null=True,
+        help_text="The assistant that answers, or null.",
+    )
     memory_enabled = serializers.BooleanField(
         allow_null=True, help_text="The Memory chip: true, false, or null for each person's own default."
     )
@@ -34,6 +40,7 @@ class ChatJson(serializers.ModelSerializer[Chat]):
             "id",
             "workspace_id",
             "title",
+            "agent_id",
             "memory_enabled",
             "is_private",
             "is_temporary",
@@ -115,6 +122,12 @@ class ChatMemoriesJson(serializers.Serializer[Any]):
 
 class ChatChanges(Body):
     title = Text(max_length=TITLE_LENGTH, required=False)
+    agent_id = Text(
+        max_length=32,
+        allow_null=True,
+        required=False,
+        help_text="The assistant of the workspace that answers; null: none in particular.",
+    )
     memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
     is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")
 

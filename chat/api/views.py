@@ -36,6 +36,7 @@ from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
+from workspaces.agents import choose_agent
 from workspaces.models import Role, User, Workspace
 
 EVENTS = OpenApiResponse(
@@ -75,7 +76,8 @@ class ChatList(ApiView):
     )
     def get(self, request: Request) -> Response:
         query = self.query(ChatQuery)
-        chats = Chat.objects.visible_to(self.person).live().listed().select_related("workspace", "created_by")
+        chats = Chat.objects.visible_to(self.person).live().listed()
+        chats = chats.select_related("workspace", "created_by", "agent")
         if "workspace_id" in query:
             chats = chats.filter(workspace=workspace_or_404(self.person, query["workspace_id"]))
         page = paged(
@@ -108,7 +110,11 @@ class ChatList(ApiView):
             workspace = workspace_or_404(self.person, body.pop("workspace_id"), need=Role.EDITOR)
         else:
             workspace = default_workspace(self.person)
-        chat = actions.create_chat(workspace=workspace, by=self.person, now=timezone.now(), **body)
+        agent_id = body.pop("agent_id", None)
+        agent = choose_agent(workspace, agent_id) if agent_id is not None else None
+        chat = actions.create_chat(
+            workspace=workspace, by=self.person, now=timezone.now(), agent=agent, **body
+        )
         return Response(ChatJson(chat).data, status=status.HTTP_201_CREATED)
 
 
@@ -144,6 +150,10 @@ class ChatDetail(ApiView):
         with transaction.atomic():  # all of it or nothing
             if "title" in changes:
                 actions.rename_chat(chat, title=changes["title"], by=self.person)
+            if "agent_id" in changes:
+                agent_id = changes["agent_id"]
+                agent = choose_agent(chat.workspace, agent_id) if agent_id is not None else None
+                actions.set_agent(chat, agent=agent, by=self.person)
             if "memory_enabled" in changes:
                 actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
             if "is_private" in changes:
