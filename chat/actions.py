@@ -17,7 +17,7 @@ from memories.drafts import UNSTORABLE, cut_at_word
 from memories.extraction.run import rerun
 from memories.gate import Draft, Saved, save_memory
 from memoryhub import events
-from memoryhub.errors import Conflict, Forbidden, Invalid
+from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import role_in
 from workspaces.models import Agent, Role, User, Workspace
 
@@ -95,17 +95,18 @@ def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
 
 def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
-    _require_own(chat, by)
+    require_own(chat, by)
     Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now)
-    chat.refresh_from_db(fields=["deleted_at"])
+    chat.deleted_at = chat.deleted_at or now
     announce(chat)
     return chat
 
 
 def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
-    _require_own(chat, by)
+    require_own(chat, by)
+    if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None):
+        raise NotFound("This chat was forgotten for good in the meantime.")
     chat.deleted_at = None
-    chat.save(update_fields=["deleted_at"])
     announce(chat)
     return chat
 
@@ -139,7 +140,8 @@ def begin_turn(
                 chat.title = cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
                 Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
             chat.active_at = now
-            chat.save(update_fields=["active_at"])
+            if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
+                raise NotFound("This chat was forgotten in the meantime.")
             announce(chat)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
     except IntegrityError:
@@ -248,7 +250,7 @@ def announce(chat: Chat) -> None:
     events.publish(channel, "chat.changed", data)
 
 
-def _require_own(chat: Chat, by: User) -> None:
+def require_own(chat: Chat, by: User) -> None:
     if chat.created_by_id != by.pk and role_in(by, chat.workspace) != Role.OWNER:
         raise Forbidden("Only the person who began a chat or an owner of the workspace can delete it.")
 

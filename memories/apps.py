@@ -38,5 +38,9 @@ class MemoriesConfig(AppConfig):
     name = "memories"
 
     def ready(self) -> None:
+        from memories.forgetting import empty_places
+        from workspaces.removal import register_room
+
+        register_room(empty_places)
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
         post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.indexes")

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from memories import cap
+from memories import cap, tombstones
 from memories.drafts import CLEANERS, Draft, clean_fields, content_hash
 from memories.embedding import (
     Embedded,
@@ -46,19 +46,25 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Saved:
-    """What became of a draft. ``duplicate``: nothing was stored, ``memory`` is the one that said it already."""
+    """What became of a draft. ``duplicate``: nothing was stored, ``memory`` is the one that said it already.
+
+    ``forgotten``: nothing was stored, since it was forgotten for good; ``memory`` has no row. Of many at once only:
+    a single one raises WasForgotten.
+    """
 
     memory: Memory
     created: bool
     duplicate: bool = False
+    forgotten: bool = False
 
 
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
     """Store a draft unless its workspace and scope know it already.
 
     ``dedupe="key"``: a live memory of the same key is updated in place; a text that is equal or a near-duplicate
-    returns the existing one. ``dedupe="create"`` always makes a row. Raises Invalid or SecretRefused. The text is
-    stored even when it cannot be embedded; that follows in the background. Costs one embedding.
+    returns the existing one. ``dedupe="create"`` always makes a row. Raises Invalid, SecretRefused, or WasForgotten
+    where no person says it. The text is stored even when it cannot be embedded; that follows in the background.
+    Costs one embedding.
     """
     draft = draft.cleaned()
     if draft.scope == Scope.USER and draft.author is not None:
@@ -72,6 +78,7 @@ def save_embedded(
     """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction."""
     with transaction.atomic():
         one_writer_at_a_time(draft.workspace)
+        tombstones.check(draft, by=by)
         rows = rows_beside(draft, now)
         may_replace = None
         if dedupe != "create":
@@ -98,13 +105,16 @@ def edit_memory(
     *,
     by: User | None,
     now: datetime,
+    made_from: str = "",
     seen: Collection[str] | None = None,
     **changes: Any,
 ) -> Memory:
     """Change the given fields (of ``drafts.CLEANERS``). New content is embedded anew and recalled by nothing older.
 
-    ``seen`` are the versions its editor may have in mind. Raises Invalid, SecretRefused, Stale if it is in none of
-    those, or NotFound if it was deleted meanwhile.
+    ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
+    source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind. Raises
+    Invalid, SecretRefused, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the source of
+    its new text, was deleted meanwhile.
     """
     unknown = set(changes) - set(CLEANERS)
     if unknown:
@@ -117,6 +127,9 @@ def edit_memory(
         changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
         if not changes:
             return locked
+        if made_from and locked.source_message_id != made_from:
+            raise NotFound("What this memory came from was forgotten in the meantime.")
+        tombstones.check_edit(locked, changes, by=None if made_from else by)
         others = _beside(locked, now).exclude(pk=locked.pk)
         if changes.get("key") and others.filter(key=changes["key"]).exists():
             raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
@@ -140,7 +153,7 @@ def delete_memory(
     Raises Stale if it is live in none of the versions ``seen``.
     """
     with transaction.atomic():
-        locked = Memory.objects.select_for_update(of=("self",)).get(pk=memory.pk)
+        locked = _locked(memory)
         if locked.deleted_at is None:
             require_version(locked, seen)
             locked.deleted_at, locked.updated_at = now, next_update(locked, now)
@@ -155,7 +168,7 @@ def delete_memory(
 def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """Undo a soft delete. Twice does nothing more."""
     with transaction.atomic():
-        locked = Memory.objects.select_for_update(of=("self",)).get(pk=memory.pk)
+        locked = _locked(memory)
         if locked.deleted_at is not None:
             locked.deleted_at, locked.updated_at = None, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
@@ -333,14 +346,12 @@ def _unlink(memory: Memory) -> Memory:
     return memory
 
 
-def _locked(memory: Memory, *, deleted: bool) -> Memory:
-    """The row as it is now, locked until commit. NotFound if it was deleted meanwhile."""
-    locked = (
-        Memory.objects.select_for_update(of=("self",))
-        .select_related("workspace", "author", "may_replace")
-        .filter(pk=memory.pk, deleted_at__isnull=not deleted)
-        .first()
-    )
+def _locked(memory: Memory, *, deleted: bool | None = None) -> Memory:
+    """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
+    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
+    if deleted is not None:
+        rows = rows.filter(deleted_at__isnull=not deleted)
+    locked = rows.filter(pk=memory.pk).first()
     if locked is None:
         raise NotFound("This memory was forgotten in the meantime.")
     return locked

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Field, JSONField
 from psycopg import sql
 
-from memories import cap, gate
+from memories import cap, gate, tombstones
 from memories.drafts import Draft
 from memories.embedding import Embedded, embed_texts, put_vectors, queue_embedding
 from memories.gate import Saved
@@ -60,8 +62,10 @@ def save_memories(
 ) -> list[Saved]:
     """``gate.save_memory`` for many: the same cleaning, refusals, comparisons, words, vectors, revisions and events.
 
-    One result a draft, in order. Raises Invalid or SecretRefused before anything is stored. ``vectors`` are those of
-    the cleaned texts by the active model, made here otherwise; None for one that is to be made in the background.
+    One result a draft, in order; what was forgotten for good is not stored (``forgotten``), since nobody reads a file
+    line by line before bringing it in. Raises Invalid or SecretRefused before anything is stored. ``vectors`` are
+    those of the cleaned texts by the active model, made here otherwise; None for one that is to be made in the
+    background.
     ``near=False`` leaves near-duplicates out: only equal texts are found. ``pasts`` are the ids, dates and revisions
     that the memories had elsewhere. Each batch is a transaction of its own: after a crash the same call stores what
     is missing.
@@ -78,7 +82,7 @@ def save_memories(
                 part
             )
         past = pasts[start : start + BATCH] if pasts is not None else None
-        saved += _save_batch(part, given, past, by=by, now=now, dedupe=dedupe, near=near)
+        saved += save_cleaned(part, given, past, by=by, now=now, dedupe=dedupe, near=near)
     return saved
 
 
@@ -119,16 +123,20 @@ def _by_place(drafts: Sequence[Draft]) -> dict[_Place, list[int]]:
     return places
 
 
-def _save_batch(
+def save_cleaned(
     drafts: Sequence[Draft],
     vectors: Sequence[Embedded | None],
-    pasts: Sequence[Past] | None,
+    pasts: Sequence[Past] | None = None,
     *,
     by: User | None,
     now: datetime,
-    dedupe: str,
-    near: bool,
+    dedupe: str = "key",
+    near: bool = True,
 ) -> list[Saved]:
+    """``save_memories`` for a batch of cleaned drafts at home whose vectors are known.
+
+    Asks no model, so it may be part of a transaction.
+    """
     results: dict[int, Saved] = {}
     with transaction.atomic():
         for workspace in sorted({draft.workspace for draft in drafts}, key=lambda found: found.pk):
@@ -191,7 +199,11 @@ class _Batch:
                 pk__in={pk for found in neighbours.values() for pk, _ in found if pk > 0}
             )
         }
-        for (number, draft, embedded), memory in zip(self.rows, memories, strict=True):
+        forgotten = tombstones.forgotten([draft for _, draft, _ in self.rows])
+        for (number, draft, embedded), memory, gone in zip(self.rows, memories, forgotten, strict=True):
+            if gone:
+                self.saved[number] = Saved(memory, created=False, forgotten=True)
+                continue
             if compare and memory.key and memory.key in keys:
                 self.one_by_one.append(number)
                 continue
@@ -321,18 +333,18 @@ def _number(memories: Sequence[Memory]) -> None:
             memory.pk = pk
 
 
+def _for_copy(column: Field[Any, Any], value: Any) -> Any:
+    """psycopg takes all values of a row as they are, but for JSON."""
+    return column.get_db_prep_save(value, connection) if isinstance(column, JSONField) else value
+
+
 def _insert(memories: Iterable[Memory]) -> None:
     """By COPY and one INSERT that makes ``search`` on the way: ten times as quick as saving one by one."""
     with connection.cursor() as cursor:
         cursor.execute(_STAGE)
         with cursor.copy(sql.SQL("COPY staged_memories ({}) FROM STDIN").format(_NAMES)) as copy:
             for memory in memories:
-                copy.write_row(
-                    [
-                        column.get_db_prep_save(getattr(memory, column.attname), connection)
-                        for column in _COLUMNS
-                    ]
-                )
+                copy.write_row([_for_copy(column, getattr(memory, column.attname)) for column in _COLUMNS])
         cursor.execute(_INSERT)
         cursor.execute("DROP TABLE staged_memories")
     for memory in memories:

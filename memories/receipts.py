@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.apps import apps
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Prefetch
 
 from memories.models import Memory, Receipt, ReceiptItem
@@ -42,8 +42,13 @@ def store_receipt(
     user: User,
     threshold: float,
 ) -> Receipt:
-    """Keep what a turn recalled with its answer; a retried answer gets a new receipt in place of the old."""
+    """Keep what a turn recalled with its answer; a retried answer gets a new receipt in place of the old.
+
+    What was forgotten for good since it was recalled is left out.
+    """
     with transaction.atomic():
+        there = _hold([item.memory.pk for item in found.items])
+        kept = [pair for pair in zip(found.items, verdicts, strict=True) if pair[0].memory.pk in there]
         Receipt.objects.filter(message_id=message_id).delete()
         receipt = Receipt.objects.create(
             message_id=message_id,
@@ -64,11 +69,16 @@ def store_receipt(
                 used=used,
                 reason=reason,
             )
-            for position, (item, (used, reason)) in enumerate(
-                zip(found.items, verdicts, strict=True), start=1
-            )
+            for position, (item, (used, reason)) in enumerate(kept, start=1)
         )
     return receipt
+
+
+def _hold(ids: list[int]) -> set[int]:
+    """Which of these rows are there; they stay until the running transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [ids])
+        return {row[0] for row in cursor.fetchall()}
 
 
 def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories import embedding, eviction, gate, indexes, reembedding
+from memories import embedding, eviction, forgetting, gate, indexes, reembedding
 from memories.extraction import run
 from memories.models import Memory
 from memoryhub.jobs import job
@@ -95,7 +95,8 @@ def sweep() -> str:
         untried_first = rows.order_by(F("embedding_failed_at").asc(nulls_first=True), "-pk")
         missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)
-    return f"{extracted} extractions, {len(missing)} embeddings"
+    purged = forgetting.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
+    return f"{extracted} extractions, {len(missing)} embeddings, {purged} purged"
 
 
 @job

@@ -5,19 +5,23 @@ from __future__ import annotations
 from django.db import IntegrityError, transaction
 
 from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.ids import new_id
 from workspaces.access import get_workspace, require
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace
+from workspaces.removal import Counts, counted, empty
 
 NAME_LENGTH = 120
 DESCRIPTION_LENGTH = 2000
 
 
-def create_workspace(*, name: str, description: str = "", by: User) -> Workspace:
-    """A new workspace, owned by ``by`` and carrying their ``role``."""
+def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
+    """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere."""
     name, description = _clean_name(name), _clean_description(description)
     with transaction.atomic():
-        workspace = Workspace.objects.create(name=name, description=description)
+        workspace = Workspace.objects.create(
+            name=name, description=description, public_id=public_id or new_id("ws")
+        )
         Membership.objects.create(workspace=workspace, user=by, role=Role.OWNER)
         record(Verb.WORKSPACE_MADE, by=by, workspace=workspace)
     return get_workspace(by, workspace.public_id)
@@ -38,15 +42,21 @@ def update_workspace(
     return workspace
 
 
-def delete_workspace(workspace: Workspace, *, by: User) -> None:
-    """Delete a workspace with everything in it, for good. Owners only, and never somebody's default one."""
+def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
+    """Delete a workspace with everything in it, for good; what went. Owners only, and never somebody's default one."""
     with transaction.atomic():
         _lock_as_owner(workspace, by)
         if workspace.is_default:
             raise Conflict("A person's own workspace cannot be deleted.", code="default_workspace")
-        _lock_what_is_in(workspace)
         record(Verb.WORKSPACE_DELETED, by=by, workspace=workspace)
-        workspace.delete()
+        return remove_workspace(workspace)
+
+
+def remove_workspace(workspace: Workspace) -> Counts:
+    """The removing itself, for whoever has made sure that it may go."""
+    _lock_what_is_in(workspace)
+    gone = empty(workspace_ids=[workspace.pk])
+    return gone + counted(workspace.delete()[1])
 
 
 def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:

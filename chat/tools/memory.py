@@ -13,6 +13,7 @@ from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recall import QUERY_LENGTH, Recall, recall
 from memories.search import search_workspace
+from memories.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from workspaces.access import default_workspace, require
 from workspaces.models import Agent, Role
@@ -61,7 +62,7 @@ def store(
     )
     try:
         saved = save_memory(draft, by=user, now=caller.now)
-    except SecretRefused:
+    except (SecretRefused, WasForgotten):
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
     except Invalid as error:
         raise ToolTrouble("; ".join(f"{name} {why}" for name, why in error.fields.items())) from None

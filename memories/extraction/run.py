@@ -20,7 +20,8 @@ from memories.extraction.rules import extract_with_rules
 from memories.extraction.turns import TurnText, load_message, load_turn
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
-from memoryhub.errors import Conflict, Invalid, SecretRefused
+from memories.tombstones import WasForgotten
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_chat_model
@@ -150,13 +151,18 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
             refused += 1
     embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned])
     with transaction.atomic():
-        row = Extraction.objects.select_for_update().get(pk=extraction.pk)
+        row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
+        if row is None:
+            return "its chat was forgotten"
         if row.status != ExtractionStatus.PENDING:
             return "another worker was first"
-        saved = [
-            gate.save_embedded(draft, embedded[number] if embedded else None, by=None, now=now)
-            for number, draft in enumerate(cleaned)
-        ]
+        saved = []
+        for number, draft in enumerate(cleaned):
+            try:
+                vectors = embedded[number] if embedded else None
+                saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
+            except WasForgotten:
+                refused += 1
         stored = [result.memory for result in saved if result.created]
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
         row.stored_count, row.refused_count = len(stored), refused
@@ -212,5 +218,8 @@ def refresh(memory: Memory, *, by: User | None, now: datetime) -> str:
         changes["content"] = cut_at_word(synthesize(complete, turn.messages[0][1]))
     if not changes:
         return f"{name} found nothing to say"
-    gate.edit_memory(memory, by=by, now=now, **changes)
+    try:
+        gate.edit_memory(memory, by=by, now=now, made_from=memory.source_message_id, **changes)
+    except (NotFound, WasForgotten):
+        return "it was forgotten in the meantime"
     return f"{name} refreshed {' and '.join(sorted(changes))}"
