@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole
 from memories.gate import Draft, save_memory
-from memories.models import Memory
+from memories.models import Memory, MemoryNode
+from memories.nodes import create_node
 from workspaces.access import default_workspace
 from workspaces.agents import create_agent
 from workspaces.keys import make_key
@@ -55,6 +56,11 @@ def make_memory(
 def make_agent(by: User, workspace: Workspace | None = None, *, name: str = "", **fields: Any) -> Agent:
     place, name = workspace or default_workspace(by), name or f"Assistant {next(_number)}"
     return create_agent(place, name=name, by=by, now=timezone.now(), **fields)
+
+
+def make_node(by: User, workspace: Workspace | None = None, *, name: str = "", **fields: Any) -> MemoryNode:
+    place, name = workspace or default_workspace(by), name or f"Node {next(_number)}"
+    return create_node(place, name=name, by=by, now=timezone.now(), **fields)
 
 
 def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = KeyScope.WRITE) -> str:

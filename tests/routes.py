@@ -15,7 +15,15 @@ from chat.models import MessageRole
 from memories.gate import delete_memory
 from memories.models import Receipt, ReceiptItem
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
+from tests.factories import (
+    make_agent,
+    make_chat,
+    make_key_text,
+    make_memory,
+    make_message,
+    make_node,
+    make_user,
+)
 from workspaces.models import ApiKey, Membership, Role
 
 LOGIN = "login"  # sent to the login page
@@ -68,6 +76,7 @@ WS = "chat/api/workspaces/<ws_id:workspace_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
 CHAT = "chat/api/<chat_id:chat_id>"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
+NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 API_ROWS = [
     Row("GET", "chat/api/workspaces", EVERYBODY),
     Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
@@ -144,6 +153,46 @@ API_ROWS = [
         query=IN_WS,
         fresh=True,
     ),
+    Row("GET", f"{V1}/memory-nodes", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "POST",
+        f"{V1}/memory-nodes",
+        answering(201, EDITORS),
+        {"name": "Apollo"},
+        keys=answering(201, KEYS_WRITE),
+        query=IN_WS,
+    ),
+    Row("GET", NODE, MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row("PATCH", NODE, EDITORS, {"name": "Apollo"}, keys=KEYS_WRITE, query=IN_WS),
+    Row("DELETE", NODE, answering(204, EDITORS), keys=KEYS_NEVER, query=IN_WS, fresh=True),
+    Row("GET", f"{NODE}/memories", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "POST",
+        f"{NODE}/memories",
+        answering(201, EDITORS),
+        {"memoryId": "{mem}"},
+        keys=answering(201, KEYS_WRITE),
+        query=IN_WS,
+    ),
+    Row("POST", f"{NODE}/memories/unlink", EDITORS, {"memoryId": "{mem}"}, keys=KEYS_WRITE, query=IN_WS),
+    Row("GET", f"{NODE}/relations", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "POST",
+        f"{NODE}/relations",
+        answering(201, EDITORS),
+        {"nodeId": "{other_node}", "relation": "works on"},
+        keys=answering(201, KEYS_WRITE),
+        query=IN_WS,
+    ),
+    Row(
+        "POST",
+        f"{NODE}/relations/unlink",
+        EDITORS,
+        {"nodeId": "{other_node}", "relation": "works on"},
+        keys=KEYS_WRITE,
+        query=IN_WS,
+    ),
+    Row("GET", f"{NODE}/neighbours", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row("GET", f"{V1}/", answering(404, EVERYBODY), keys=(404, 404, 404, 401, 401)),
     Row("GET", "api/schema/", EVERYBODY),
     Row("GET", "api/docs/", EVERYBODY),
@@ -248,7 +297,7 @@ class World:
                 return [fill(each) for each in text]
             if not isinstance(text, str):
                 return text
-            for name in ("ws", "mem", "agent"):
+            for name in ("ws", "mem", "agent", "other_node"):
                 text = text.replace(f"{{{name}}}", self.ids[f"{name}_id"])
             return text
 
@@ -286,6 +335,8 @@ def make_world(cast: Cast) -> World:
         "memory_id": memory.public_id,
         "mem_id": memory.public_id,
         "item_id": str(item.pk),
+        "node_id": make_node(owner, workspace, name="Maria").public_id,
+        "other_node_id": make_node(owner, workspace, name="Launch").public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
         "key_id": key.public_id,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from memories.api.v1 import views
+from memories.api.v1 import nodes, views
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.views import NoSuchRoute
 
@@ -14,6 +14,21 @@ urlpatterns = [
     path("memories", views.MemoryList.as_view(), name="memories"),
     path("memories/recall", views.Recall.as_view(), name="recall"),
     path("memories/<mem_id:memory_id>", views.MemoryDetail.as_view(), name="memory"),
+    path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),
+    path("memory-nodes/<node_id:node_id>", nodes.NodeDetail.as_view(), name="node"),
+    path("memory-nodes/<node_id:node_id>/memories", nodes.NodeMemories.as_view(), name="node_memories"),
+    path(
+        "memory-nodes/<node_id:node_id>/memories/unlink",
+        nodes.NodeMemoryUnlink.as_view(),
+        name="node_memory_unlink",
+    ),
+    path("memory-nodes/<node_id:node_id>/relations", nodes.NodeRelations.as_view(), name="node_relations"),
+    path(
+        "memory-nodes/<node_id:node_id>/relations/unlink",
+        nodes.NodeRelationUnlink.as_view(),
+        name="node_relation_unlink",
+    ),
+    path("memory-nodes/<node_id:node_id>/neighbours", nodes.NodeNeighbours.as_view(), name="node_neighbours"),
     # Whatever none of the routes above took.
     re_path(
         r"",

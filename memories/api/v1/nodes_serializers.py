@@ -1,0 +1,153 @@
+"""The JSON of memory nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
+from memories.models import MemoryNode, NodeRelation
+from memories.models.node import (
+    KIND_LENGTH,
+    NODE_DESCRIPTION_LENGTH,
+    NODE_NAME_LENGTH,
+    RELATION_LENGTH,
+)
+from memories.nodes import DEEPEST, MOST_NEIGHBOURS
+from memoryhub.api.fields import Body, Moment, Text
+from memoryhub.api.paging import PageQuery
+
+ID_LENGTH = 32
+FIRST_MEMORIES, FIRST_RELATIONS = 20, 50
+
+
+class NodeJson(serializers.ModelSerializer[MemoryNode]):
+    id = serializers.CharField(source="public_id")
+    workspaceId = serializers.CharField(source="workspace.public_id")
+    memoryCount = serializers.IntegerField(source="memory_count", help_text="Those that you may see.")
+    relationCount = serializers.IntegerField(source="relation_count", help_text="From it and to it.")
+    createdAt = Moment(source="created_at")
+    updatedAt = Moment(source="updated_at")
+
+    class Meta:
+        model = MemoryNode
+        fields = [
+            "id",
+            "name",
+            "kind",
+            "description",
+            "workspaceId",
+            "memoryCount",
+            "relationCount",
+            "createdAt",
+            "updatedAt",
+        ]
+
+
+class NodeNameJson(serializers.ModelSerializer[MemoryNode]):
+    id = serializers.CharField(source="public_id")
+
+    class Meta:
+        model = MemoryNode
+        fields = ["id", "name"]
+
+
+class RelationJson(serializers.ModelSerializer[NodeRelation]):
+    source = NodeNameJson()  # type: ignore[assignment]  # the name is the API's
+    target = NodeNameJson()
+    createdAt = Moment(source="created_at")
+
+    class Meta:
+        model = NodeRelation
+        fields = ["source", "relation", "target", "createdAt"]
+
+
+class NodeDetailJson(NodeJson):
+    """For the schema: a node with the first of what hangs on it."""
+
+    memories = OrganisationMemoryJson(
+        many=True, help_text=f"The newest {FIRST_MEMORIES} that you may see; `…/memories` has all."
+    )
+    relations = RelationJson(
+        many=True, help_text=f"The first {FIRST_RELATIONS}, from it and to it; `…/relations` has all."
+    )
+
+    class Meta(NodeJson.Meta):
+        fields = [*NodeJson.Meta.fields, "memories", "relations"]
+
+
+class NeighbourJson(NodeJson):
+    depth = serializers.IntegerField(help_text="How many relations away, the shortest way.")
+
+    class Meta(NodeJson.Meta):
+        fields = [*NodeJson.Meta.fields, "depth"]
+
+
+class NeighboursJson(serializers.Serializer[Any]):
+    nodes = NeighbourJson(many=True, help_text="Nearest first.")
+    relations = RelationJson(many=True, help_text="Among these and the node that was asked about.")
+    truncated = serializers.BooleanField(help_text="True: there are more than were given.")
+
+
+class NodeChanges(Body):
+    """What a client may change."""
+
+    name = Text(
+        max_length=NODE_NAME_LENGTH,
+        required=False,
+        help_text="A workspace has one node of a name, whatever its case.",
+    )
+    kind = Text(
+        max_length=KIND_LENGTH, allow_blank=True, required=False, help_text="Such as person or project."
+    )
+    description = Text(max_length=NODE_DESCRIPTION_LENGTH, allow_blank=True, required=False)
+
+
+class NodeBody(NodeChanges):
+    name = Text(max_length=NODE_NAME_LENGTH, help_text="One of a name, whatever its case, is in a workspace.")
+
+
+class MemoryLinkBody(Body):
+    memoryId = Text(max_length=ID_LENGTH, help_text="Of the workspace, or your own global one.")
+
+
+class RelationBody(Body):
+    """From the node in the address to another."""
+
+    nodeId = Text(max_length=ID_LENGTH, help_text="The other node, of the same workspace.")
+    relation = Text(max_length=RELATION_LENGTH, help_text="Such as `works on`.")
+
+
+class NodeQuery(PageQuery, PlaceQuery):
+    name = Text(
+        required=False, max_length=NODE_NAME_LENGTH, help_text="Only the one of this name, whatever its case."
+    )
+    kind = Text(required=False, max_length=KIND_LENGTH, help_text="Only of this kind, whatever its case.")
+
+
+class NodePartsQuery(PageQuery, PlaceQuery):
+    """The pages of what hangs on one node."""
+
+
+class NeighboursQuery(PlaceQuery):
+    depth = serializers.IntegerField(
+        min_value=1,
+        max_value=DEEPEST,
+        default=1,
+        help_text="How many relations away at most.",
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value", "max_string_length"),
+            f"Must be a whole number from 1 to {DEEPEST}.",
+        ),
+    )
+    limit = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_NEIGHBOURS,
+        default=50,
+        help_text="How many nodes at most.",
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value", "max_string_length"),
+            f"Must be a whole number from 1 to {MOST_NEIGHBOURS}.",
+        ),
+    )
