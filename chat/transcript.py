@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils.functional import cached_property
@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.markdown import render_markdown
 from chat.models import Chat, Message, MessageRole, MessageStatus
+from chat.tools.shown import ShownCall, calls_of
 from memories.models import Memory, SourceType
 from memories.receipts import receipts_for
 from workspaces.models import User
@@ -32,6 +33,7 @@ class Entry:
     saved_count: int = 0
     degraded: str = ""
     remembered: str = ""
+    calls: list[ShownCall] = field(default_factory=list)
 
     @cached_property
     def html(self) -> SafeString:
@@ -74,7 +76,7 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """The latest messages, those before one, or everything from a little before ``around``. Five queries at most."""
+    """The latest messages, those before one, or everything from a little before ``around``. Seven queries at most."""
     messages = chat.messages.select_related("author").order_by("-id")
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
@@ -96,8 +98,9 @@ def entries_for(
     messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
 ) -> list[Entry]:
     """``ends``: the last of these is the last of the chat, the one that may be answered again."""
-    answers = [message.public_id for message in messages if message.role == MessageRole.ASSISTANT]
-    receipts = receipts_for(answers, user) if answers else {}
+    answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
+    receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
+    calls = calls_of([answer.pk for answer in answers], user) if answers else {}
     kept, noticed = _memories_of(messages, chat, user)
     entries = []
     question = ""
@@ -112,6 +115,10 @@ def entries_for(
             if receipt is not None:
                 entry.used_count = sum(item.used for item in receipt.items.all())
                 entry.degraded = receipt.degraded
+            entry.calls = [
+                ShownCall(call, memories, is_over=not entry.is_streaming)
+                for call, memories in calls.get(message.pk, ())
+            ]
             entry.saved_count = noticed[message.public_id] + noticed[question]
         entries.append(entry)
     if entries and ends:

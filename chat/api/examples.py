@@ -31,6 +31,18 @@ MESSAGE: dict[str, Any] = {
     "created_at": "2026-03-07T10:31:00.000000Z",
     "finished_at": None,
     "receipt": None,
+    "tool_calls": [],
+}
+TOOL_CALL: dict[str, Any] = {
+    "id": "call_7hQs2TzB8mYw1RsX9vLcHn5E",
+    "name": "x_recall_memory",
+    "arguments": {"query": "project deadline"},
+    "status": "done",
+    "outcome": "found",
+    "count": 1,
+    "memory_ids": ["mem_2pWd2TzB8mYw1RsX9vLcHn4F"],
+    "started_at": "2026-03-07T10:31:01.000000Z",
+    "finished_at": "2026-03-07T10:31:01.030000Z",
 }
 ANSWER: dict[str, Any] = {
     **MESSAGE,
@@ -42,10 +54,13 @@ ANSWER: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",
     "finished_at": "2026-03-07T10:31:02.000000Z",
     "receipt": RECEIPT,
+    "tool_calls": [TOOL_CALL],
 }
 TURN = {"message": MESSAGE, "answer": ANSWER}
 EVENTS = (
     'event: message\ndata: {"message": {"id": "msg_9dLp…", …}, "answer": {"id": "msg_3tYv…", …}}\n\n'
+    'event: tool\ndata: {"id": "call_7hQs…", "name": "x_recall_memory", "status": "running", …}\n\n'
+    'event: tool\ndata: {"id": "call_7hQs…", "name": "x_recall_memory", "status": "done", "count": 1, …}\n\n'
     'event: token\ndata: {"text": "Your project "}\n\n'
     'event: token\ndata: {"text": "deadline is March 15, 2026."}\n\n'
     'event: receipt\ndata: {"message_id": "msg_3tYv…", "items": […], …}\n\n'

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
 from memories.api.serializers import MemoryJson, ReceiptJson
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
@@ -55,8 +55,48 @@ class MessageErrorJson(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
+class ToolCallJson(serializers.ModelSerializer[ToolCall]):
+    """Wants ``memories``, the ids that the reader may see by call, in its context."""
+
+    id = serializers.CharField(source="public_id")
+    arguments = serializers.JSONField(
+        help_text="Those kept with the chat; the text of a memory is never among them."
+    )
+    status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
+    outcome = serializers.SerializerMethodField(
+        help_text="saved, duplicate, found, noted, or why it failed: refused, denied, timeout, error. "
+        "null while it runs."
+    )
+    memory_ids = serializers.SerializerMethodField(
+        help_text="The memories it saved or found, as far as you may see them and they are not forgotten."
+    )
+    started_at = Moment()
+    finished_at = Moment(allow_null=True)
+
+    class Meta:
+        model = ToolCall
+        fields = [
+            "id",
+            "name",
+            "arguments",
+            "status",
+            "outcome",
+            "count",
+            "memory_ids",
+            "started_at",
+            "finished_at",
+        ]
+
+    def get_outcome(self, call: ToolCall) -> str | None:
+        return call.outcome or None
+
+    def get_memory_ids(self, call: ToolCall) -> list[str]:
+        seen: dict[int, list[str]] = self.context["memories"]
+        return seen[call.pk]
+
+
 class MessageJson(serializers.ModelSerializer[Message]):
-    """Wants ``receipts``, by message id, in its context."""
+    """Wants ``receipts``, by message id, and ``calls``, by message key, in its context."""
 
     id = serializers.CharField(source="public_id")
     # A pattern, since the schema names enums after their field, and "role" is a member's already.
@@ -70,6 +110,9 @@ class MessageJson(serializers.ModelSerializer[Message]):
     created_at = Moment()
     finished_at = Moment(allow_null=True)
     receipt = serializers.SerializerMethodField(help_text="What the answer recalled, or null.")
+    tool_calls = serializers.SerializerMethodField(
+        help_text="For answers: what the model had done meanwhile."
+    )
 
     class Meta:
         model = Message
@@ -86,6 +129,7 @@ class MessageJson(serializers.ModelSerializer[Message]):
             "created_at",
             "finished_at",
             "receipt",
+            "tool_calls",
         ]
 
     def get_reply_to(self, message: Message) -> str | None:
@@ -103,6 +147,12 @@ class MessageJson(serializers.ModelSerializer[Message]):
         receipt = receipts.get(message.public_id)
         return ReceiptJson(receipt).data if receipt else None
 
+    @extend_schema_field(ToolCallJson(many=True))
+    def get_tool_calls(self, message: Message) -> Any:
+        calls = self.context["calls"].get(message.pk, [])
+        seen = {call.pk: [memory.public_id for memory in memories] for call, memories in calls}
+        return ToolCallJson([call for call, _ in calls], many=True, context={"memories": seen}).data
+
 
 class TurnJson(serializers.Serializer[Any]):
     message = MessageJson()
@@ -112,7 +162,9 @@ class TurnJson(serializers.Serializer[Any]):
 class EventJson(serializers.Serializer[Any]):
     """For the schema: one server-sent event of a turn."""
 
-    event = serializers.ChoiceField(choices=["message", "token", "restart", "receipt", "done", "error"])
+    event = serializers.ChoiceField(
+        choices=["message", "token", "tool", "restart", "receipt", "done", "error"]
+    )
     data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word
 
 

@@ -69,7 +69,14 @@ function begin(element) {
     live.append(JSON.parse(event.data).text);
     follow();
   });
-  source.addEventListener("restart", () => live.replaceChildren());
+  source.addEventListener("tool", (event) => {
+    showCall(element, JSON.parse(event.data));
+    follow();
+  });
+  source.addEventListener("restart", () => {
+    live.replaceChildren();
+    element.querySelector("[data-calls]")?.replaceChildren();
+  });
   source.addEventListener("done", () => finish(element, texts.answerReady));
   source.addEventListener("error", (event) => {
     if (event.data) {
@@ -81,6 +88,20 @@ function begin(element) {
     }
   });
   showBusy();
+}
+
+// What the model has done meanwhile, a line each; with the answer's end the server's own lines take their place.
+function showCall(element, call) {
+  const list = element.querySelector("[data-calls]");
+  if (!list) return;
+  let line = document.getElementById(call.id);
+  if (!line) {
+    line = Object.assign(document.createElement("li"), { id: call.id, className: "call" });
+    list.append(line);
+  }
+  const text = Object.assign(document.createElement("span"), { className: "call__line", textContent: call.text });
+  text.dataset.status = call.status;
+  line.replaceChildren(text);
 }
 
 async function finish(element, announcement) {

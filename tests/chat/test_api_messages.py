@@ -272,7 +272,9 @@ def test_messages_cost_the_same_for_one_and_for_many(
             receipt=receipt, memory=memory, position=1, score=0.5, content=memory.content, used=True
         )
     api = Api(cast.viewer)
-    with django_assert_num_queries(6):  # session, person, chat, the page, its receipts, their items
+    with django_assert_num_queries(
+        7
+    ):  # session, person, chat, the page, its receipts, their items, its tool calls
         items = api.get(f"{chat.public_id}/messages").json()["items"]
     assert [len(item["receipt"]["items"]) for item in items if item["receipt"]] == [1] * 5
 
