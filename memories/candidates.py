@@ -10,6 +10,7 @@ from psycopg import sql
 
 from memories import prepared, words
 from memories.models import EmbeddingModel
+from memories.models.memory import AGENT_PLACES
 from memoryhub.llm.base import Vectors
 
 # Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
@@ -71,7 +72,8 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Where:
-    """Where a person's recall looks: the workspace and their own place, and which of them have vector indexes.
+    """Where a person's recall looks: the workspace, their own place and in a chat with an assistant that one's, and
+    which of them have vector indexes.
 
     ``active`` is the model whose vectors are compared (its label, name, address and dimension alone were read); None
     where nothing was ever embedded.
@@ -81,25 +83,36 @@ class Where:
     user: int
     indexed: frozenset[tuple[int, str, int]] = frozenset()
     active: EmbeddingModel | None = None
+    agent: int | None = None
 
     @property
     def places(self) -> list[int]:
-        return [self.workspace, -self.user]
+        own = [] if self.agent is None else [AGENT_PLACES + self.agent]
+        return [self.workspace, -self.user, *own]
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"workspace": self.workspace, "user": self.user, "places": prepared.bigints(self.places)}
+        return {
+            "workspace": self.workspace,
+            "user": self.user,
+            "agent": self.agent,
+            "places": prepared.bigints(self.places),
+        }
 
 
-def look(workspace_id: int, user_id: int) -> Where | None:
+def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where | None:
     """None for somebody who is no member. One query."""
-    found = prepared.rows(_LOOK, Where(workspace_id, user_id).params)
+    found = prepared.rows(_LOOK, Where(workspace_id, user_id, agent=agent_id).params)
     if not found:
         return None
     label, name, base_url, dimension, indexed = found[0]
     active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
     return Where(
-        workspace_id, user_id, frozenset((place, model, size) for place, model, size in indexed or []), active
+        workspace_id,
+        user_id,
+        frozenset((place, model, size) for place, model, size in indexed or []),
+        active,
+        agent_id,
     )
 
 

@@ -20,6 +20,7 @@ from psycopg import connect as psycopg_connect
 
 from memories.candidates import MOST_DIMENSIONS_OF_HALFVEC_INDEX
 from memories.models import CommonWord, PlaceStatistics, VectorIndex
+from memories.models.memory import PLACE
 from memoryhub.management.database import psycopg_settings
 
 logger = logging.getLogger(__name__)
@@ -40,10 +41,10 @@ _LIVE_VECTORS = """
 SELECT place, model, dimension, count(*) FROM memories_memoryembedding WHERE live
 GROUP BY place, model, dimension HAVING count(*) >= %s ORDER BY count(*) DESC
 """
-_LIVE_MEMORIES = """
-SELECT coalesce(-owner_id, workspace_id) AS place, count(*) FROM memories_memory WHERE deleted_at IS NULL
+_LIVE_MEMORIES = f"""
+SELECT {PLACE} AS place, count(*) FROM memories_memory WHERE deleted_at IS NULL
 GROUP BY place HAVING count(*) >= %s
-"""
+"""  # noqa: S608  constants only
 _COMMON = """
 INSERT INTO memories_commonword (place, lexeme, memory_count)
 SELECT place, lexeme, count(*) FROM memories_memoryword WHERE place = %s

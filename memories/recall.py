@@ -18,6 +18,7 @@ from django.utils import timezone
 from memories import embedding, prepared, words
 from memories.candidates import Candidate, Where, find_candidates, look
 from memories.models import Memory
+from memories.models.memory import PLACE
 from memories.ranking import (
     RANKINGS,
     WEIGHTS,
@@ -31,7 +32,7 @@ from memories.signals import Question, asks, mentions_number, mentions_time, rea
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)
 BUMPED_EVERY = timedelta(minutes=1)
@@ -65,7 +66,7 @@ LIMIT %(limit)s::int
 """
 # What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found;
 # of candidates that only their words brought in (``missing``) the cosine as well.
-_FEATURES = """
+_FEATURES = f"""
 SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
        1 - (e.embedding <=> %(vector)s::halfvec)
 FROM memories_memory m
@@ -74,8 +75,8 @@ LEFT JOIN memories_memoryembedding e ON e.memory_id = m.id AND e.memory_id = ANY
     AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
-  AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s::bigint[])
-"""
+  AND {PLACE} = ANY(%(places)s::bigint[])
+"""  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
 # A memory without what is large and nobody asks of a recalled one; who wrote it as a page shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
@@ -85,7 +86,7 @@ SELECT {", ".join(f"m.{name}" for name in _NAMES)}, {", ".join(f"u.{name}" for n
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
-  AND coalesce(-m.owner_id, m.workspace_id) = ANY(%(places)s::bigint[])
+  AND {PLACE} = ANY(%(places)s::bigint[])
 """  # noqa: S608  column names only
 # Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
 # Nor on the last of them after a crash: outside a transaction the commit does not wait for the disk.
@@ -127,9 +128,11 @@ def recall(
     now: datetime | None = None,
     weights: Weights = WEIGHTS,
     exact: bool = False,
+    agent: Agent | None = None,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
+    With an ``agent`` of the workspace those of that assistant too, which are recalled in its chats only.
     A blank query or a limit below 1 gives nothing and asks no embedder; ``limit`` is capped at 50. Scores below
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
@@ -138,9 +141,11 @@ def recall(
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
-    where = look(workspace.pk, user.pk)
+    where = look(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
+    if agent is not None and agent.workspace_id != workspace.pk:
+        raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
     query = query.replace("\x00", " ").strip()[:QUERY_LENGTH]
     if not query or limit < 1:
         return Recall(ranking=ranking)
@@ -148,7 +153,7 @@ def recall(
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     limit = min(limit, MAX_LIMIT)
-    search = _Search(query, workspace, user, where, now, offset + limit, weights, exact)
+    search = _Search(query, workspace, user, agent, where, now, offset + limit, weights, exact)
     scored, degraded = search.ranked(ranking)
     if threshold is not None and (
         ranking == "hybrid" or not degraded
@@ -174,13 +179,14 @@ class _Search:
         query: str,
         workspace: Workspace,
         user: User,
+        agent: Agent | None,
         where: Where,
         now: datetime,
         wanted: int,
         weights: Weights,
         exact: bool,
     ) -> None:
-        self.query, self.workspace, self.user, self.now = query, workspace, user, now
+        self.query, self.workspace, self.user, self.agent, self.now = query, workspace, user, agent, now
         self.where, self.wanted, self.weights, self.exact = where, wanted, weights, exact
         self.depth = max(CANDIDATES, wanted)
         self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places), **_NO_VECTOR}
@@ -219,6 +225,8 @@ class _Search:
         for memory, _ in items:
             if memory.workspace_id == self.workspace.pk:
                 memory.workspace = self.workspace
+            if memory.agent_id is not None:  # of this assistant, or it would be in none of the places
+                memory.agent = self.agent
         prefetch_related_objects(
             [memory for memory, _ in items if memory.workspace_id != self.workspace.pk], "workspace"
         )
@@ -348,7 +356,7 @@ class _Search:
     ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
         """What of these is live and the asker's to see, with cosine, both dates and importance."""
         rows = (
-            Memory.objects.recallable_in(self.workspace, self.user)
+            Memory.objects.recallable_in(self.workspace, self.user, self.agent)
             .live(self.now)
             .filter(pk__in=list(cosines))
         )

@@ -161,8 +161,9 @@ WITH made AS (
         created_at, updated_at)
     SELECT 'mem_' || substr(md5(content || gen_random_uuid()), 1, 24), workspace_id, 'workspace', content, tags,
         importance, false, %s, 'import', '', '', '', '{{}}', md5(content), {SEARCH}, at, at
-    FROM (SELECT content, at, importance, place AS workspace_id, null::bigint AS owner_id, null::text AS key,
-                 null::text AS summary, null::text AS category, ARRAY[]::varchar[] AS tags FROM stage) staged
+    FROM (SELECT content, at, importance, place AS workspace_id, null::bigint AS owner_id, null::bigint AS agent_id,
+                 null::text AS key, null::text AS summary, null::text AS category, ARRAY[]::varchar[] AS tags
+          FROM stage) staged
     RETURNING id)
 SELECT array_agg(id ORDER BY id) FROM made
 """  # noqa: S608  constants only

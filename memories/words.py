@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from memories import prepared
+from memories.models.memory import PLACE
 
 CONFIG = "english"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
@@ -25,27 +26,28 @@ UNBOUNDED = 10**9
 # Memory.search as an expression over the row's own columns.
 SEARCH = f"""
     to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
-    || array_to_tsvector(ARRAY['at:' || coalesce(-owner_id, workspace_id)])
+    || array_to_tsvector(ARRAY['at:' || {PLACE}])
 """
 _INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%s)"  # noqa: S608  constants only
 _INDEX_WORDS = f"""
 INSERT INTO memories_memoryword (place, lexeme, memory_id, weight)
-SELECT coalesce(-m.owner_id, m.workspace_id), w.lexeme, m.id,
+SELECT {PLACE}, w.lexeme, m.id,
        w.count * {1 + K1} / (w.count + {K1} * ({1 - B} + {B} * w.length / {TYPICAL_LENGTH}))
 FROM memories_memory m,
      LATERAL (SELECT lexeme, count, sum(count) OVER () AS length FROM memories_counted_words(m)) w
 WHERE m.id = ANY(%s) AND m.deleted_at IS NULL
 ON CONFLICT (place, lexeme, memory_id) DO UPDATE SET weight = excluded.weight
 """  # noqa: S608
-_UNINDEX_WORDS = """
+_UNINDEX_WORDS = f"""
 DELETE FROM memories_memoryword w USING memories_memory m
-WHERE m.id = ANY(%s) AND w.place = coalesce(-m.owner_id, m.workspace_id) AND w.memory_id = m.id
+WHERE m.id = ANY(%s) AND w.place = {PLACE} AND w.memory_id = m.id
   AND w.lexeme IN (SELECT lexeme FROM memories_counted_words(m))
-"""
+"""  # noqa: S608
 
 # The query's lexemes that stand in at most half of the memories, with their idf. Common words of large places are
 # counted beforehand (memories.indexes), the others here. ``driving`` are the rarest, as long as they bring few enough
-# memories with them: those are ranked; the others only add to what they and the vectors found.
+# memories with them: those are ranked; the others only add to what they and the vectors found. The memories of its
+# assistants are counted with a workspace's: to leave them out would cost more than the idf moves.
 TERMS = f"""
 n AS MATERIALIZED (
     SELECT greatest(1, coalesce(
@@ -109,7 +111,8 @@ _CONTAINS = """
 SELECT m.id, 0.0 AS rank
 FROM memories_memory m
 WHERE m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-  AND ((m.workspace_id = %(workspace)s AND m.owner_id IS NULL) OR m.owner_id = %(user)s)
+  AND ((m.workspace_id = %(workspace)s AND m.owner_id IS NULL AND (m.agent_id IS NULL OR m.agent_id = %(agent)s))
+       OR m.owner_id = %(user)s)
   AND concat_ws(' ', m.key, m.summary, m.content, m.category, array_to_string(m.tags, ' ')) ILIKE %(pattern)s
 ORDER BY m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s
