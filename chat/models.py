@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chat.exchange.models import Import, ImportRow  # noqa: F401  tables of this app, kept where they are used
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, User, Workspace
 
@@ -100,6 +101,11 @@ class Message(models.Model):
         default=False, help_text="Whether automatic memory was on in this turn."
     )
     model = models.CharField(max_length=200, blank=True)
+    seen_from = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Key of the first message that the model was shown as it was. Empty: of all of them.",
+    )
     attempt = models.PositiveSmallIntegerField(default=1, help_text="Counts up with every retry.")
     stop_requested = models.BooleanField(default=False)
     beat_at = models.DateTimeField(
@@ -168,3 +174,59 @@ class ToolCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} {self.public_id}: {self.status}"
+
+
+SUMMARY_LENGTH = 1500
+
+
+class ShortTermMemory(models.Model):
+    """What a chat is about just now, for its own next turns and for other chats of those who may see it.
+
+    It is there once a turn was taken with memory on, has a summary once the model or a person wrote one, and is
+    over when it expires. Written by ``chat.short_term``.
+    """
+
+    chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")
+    summary = models.TextField(blank=True, max_length=SUMMARY_LENGTH)
+    summarised_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who wrote the summary. Empty: the model.",
+    )
+    summarised_in = models.CharField(
+        max_length=40, blank=True, help_text="The answer, and which attempt, in which the model wrote it."
+    )
+    summarised_at = models.DateTimeField(null=True, blank=True)
+    touched_at = models.DateTimeField(help_text="The last turn with memory on, or change of the summary.")
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "short-term memories"
+
+    def __str__(self) -> str:
+        return f"Short-term memory of chat {self.chat_id}"
+
+
+class Compaction(models.Model):
+    """A summary in the place of a chat's older messages, for a model that cannot be shown them all."""
+
+    public_id = PublicIdField(prefix="sum")
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="compactions")
+    upto = models.ForeignKey(
+        Message,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The last message that it summarises; it speaks for all before, too.",
+    )
+    summary = models.TextField()
+    model = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-upto_id", "-id"]
+
+    def __str__(self) -> str:
+        return f"Summary of chat {self.chat_id} up to message {self.upto_id}"

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from chat import forgetting
 from chat.actions import close_abandoned
+from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from memoryhub.jobs import job
 
@@ -16,13 +17,20 @@ TEMPORARY_KEPT = timedelta(hours=24)
 
 
 @job
+def run_import(*, import_id: int) -> str:
+    """Look through an import, or store it, for half a job's time; it queues itself again until it is done."""
+    return run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
+
+
+@job
 def sweep() -> str:
-    """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, and
-    purge what was deleted long ago.
+    """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, take up
+    imports that no job is at, and purge what was deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)
     closed = sum(close_abandoned(answer, now=now) for answer in streaming)
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
+    imports = run.sweep(now=now)
     purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
-    return f"{closed} abandoned answers, {dropped} temporary rows, {purged} chats purged"
+    return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

@@ -275,8 +275,9 @@ class _Batch:
         known = {memory.public_id: memory for memory in older.filter(public_id__in=wanted)}
         known |= {memory.public_id: memory for memory in memories}
         for memory in memories:
-            link = known.get(self.past_of[memory.pk].may_replace)
-            memory.may_replace = link if link is not None and link.pk < memory.pk else memory.may_replace
+            older_one = known.get(self.past_of[memory.pk].may_replace)
+            if older_one is not None and older_one.pk < memory.pk:
+                memory.may_replace = older_one
 
     def _revisions(self, memory: Memory, by: User | None) -> Iterable[Revision]:
         past = self.past_of[memory.pk].revisions

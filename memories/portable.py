@@ -70,52 +70,81 @@ def memory_line(memory: Memory) -> dict[str, Any]:
     return line
 
 
-def read_memory(
-    line: Mapping[str, Any], *, workspace: Workspace, importer: User, person: Find, agent: Agent | None
-) -> tuple[Draft, Past]:
-    """The cleaned draft and the past that a line tells of, ids as they stand in the file.
+@dataclass(frozen=True)
+class ReadMemory:
+    """A line that was understood: names and ids as they stand in the file, the draft cleaned but in no place yet."""
 
-    Raises Invalid naming what is wrong, or SecretRefused. A personal memory is always the importer's. An author who
-    is not here is kept in the source details.
-    """
+    draft: Draft
+    past: Past
+    workspace: str
+    author: str
+    agent: str
+    revisers: tuple[str, ...]
+
+
+def read_memory(line: Mapping[str, Any]) -> ReadMemory:
+    """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
     given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
-    if "expires_at" in line:
-        given["expires_at"] = read_moment("expires_at", line["expires_at"])
-    details = _details(line.get("source_details"))
-    name = _name("author", line.get("author"))
+    given["expires_at"] = read_moment("expires_at", line.get("expires_at"))
     scope = line.get("scope", Scope.WORKSPACE)
-    author = importer if scope == Scope.USER or not name else person(name)
-    if name and author is None:
-        details["author"] = name
+    nowhere = Workspace()
     draft = Draft(
-        **({"content": None} | given),  # type: ignore[arg-type]  # cleaned below
-        workspace=workspace,
-        author=author if name or scope == Scope.USER else None,
-        scope=scope,
-        agent=agent,
+        **({"content": None} | given),  # cleaned below
+        workspace=nowhere,
+        author=User() if scope == Scope.USER else None,
+        scope=scope if isinstance(scope, str) else "",
+        agent=Agent(workspace=nowhere) if scope == Scope.AGENT else None,
         source_type=_short("source_type", line.get("source_type", "import"), LABEL_LENGTH),
         source_chat_id=_short("source_chat_id", line.get("source_chat_id", ""), ID_LENGTH),
         source_message_id=_short("source_message_id", line.get("source_message_id", ""), ID_LENGTH),
         source_excerpt=_text("source_excerpt", line.get("source_excerpt", "")),
-        source_details=details,
+        source_details=_details(line.get("source_details")),
     )
-    return draft.cleaned(), _past(line, person)
-
-
-def _past(line: Mapping[str, Any], person: Find) -> Past:
-    dates = {name: read_moment(name, line.get(name)) for name in DATES if name != "expires_at"}
     revisions = line.get("revisions") or []
     if not isinstance(revisions, list) or len(revisions) > REVISIONS:
         raise Invalid(fields={"revisions": f"must be a list of at most {REVISIONS:,}"})
-    return Past(
+    past = Past(
         public_id=_text("id", line.get("id", "")),
         may_replace=_text("may_replace", line.get("may_replace") or ""),
-        revisions=tuple(_revision(revision, person) for revision in revisions),
-        **dates,
+        revisions=tuple(_revision(revision) for revision in revisions),
+        **{name: read_moment(name, line.get(name)) for name in DATES if name != "expires_at"},
+    )
+    return ReadMemory(
+        draft.cleaned(),
+        past,
+        workspace=_text("workspace", line.get("workspace", "")),
+        author=_name("author", line.get("author")),
+        agent=_text("agent", line.get("agent") or ""),
+        revisers=tuple(_name("revisions.by", revision.get("by")) for revision in revisions),
     )
 
 
-def _revision(given: Any, person: Find) -> PastRevision:
+def settle(
+    read: ReadMemory, *, workspace: Workspace, importer: User, person: Find, agent: Agent | None
+) -> tuple[Draft, Past]:
+    """The draft and past in this place. A personal memory is always the importer's; an author who is not here is
+    kept in the source details.
+    """
+    draft = read.draft
+    author = person(read.author) if read.author else None
+    details = dict(draft.source_details)
+    if read.author and author is None:
+        details["author"] = read.author
+    draft = replace(
+        draft,
+        workspace=workspace,
+        author=importer if draft.scope == Scope.USER else author,
+        agent=agent,
+        source_details=details,
+    )
+    revisions = tuple(
+        replace(revision, by=person(name) if name else None)
+        for revision, name in zip(read.past.revisions, read.revisers, strict=True)
+    )
+    return draft, replace(read.past, revisions=revisions)
+
+
+def _revision(given: Any) -> PastRevision:
     if not isinstance(given, dict) or given.get("action") not in RevisionAction.values:
         raise Invalid(fields={"revisions": "each must be an object with one of the known actions"})
     at = read_moment("revisions.at", given.get("at"))
@@ -129,18 +158,7 @@ def _revision(given: Any, person: Find) -> PastRevision:
     )
     clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
-    by = _name("revisions.by", given.get("by"))
-    return PastRevision(given["action"], at, person(by) if by else None, storable("revisions.before", before))
-
-
-def in_place(draft: Draft, past: Past, *, local: Mapping[str, str]) -> tuple[Draft, Past]:
-    """With the ids that they have here in place of those of the file."""
-    draft = replace(
-        draft,
-        source_chat_id=local.get(draft.source_chat_id, draft.source_chat_id),
-        source_message_id=local.get(draft.source_message_id, draft.source_message_id),
-    )
-    return draft, replace(past, may_replace=local.get(past.may_replace, past.may_replace))
+    return PastRevision(given["action"], at, before=storable("revisions.before", before))
 
 
 def read_moment(name: str, value: Any) -> datetime | None:

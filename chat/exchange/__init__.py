@@ -1,1 +1,1 @@
-"""Taking everything out of MemoryHub as one file, and bringing such a file, or another program's, in (docs/exchange.md)."""
+"""Taking everything out of MemoryHub as one file, and bringing one in, of another program too (docs/exchange.md)."""

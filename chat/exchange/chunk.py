@@ -1,0 +1,81 @@
+"""One chunk of lines: what would become of each, or what does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+
+from chat.exchange.conversations import take_chats, take_messages, take_receipts
+from chat.exchange.lines import Record
+from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
+from chat.exchange.places import Places
+from chat.exchange.remembering import Read, read_memories, take_memories
+
+COUNTED = ("workspace", "agent", "chat", "message", "memory", "receipt")
+ROW_FOR_EACH = {"workspace", "agent", "chat", "memory"}  # of the others only those that are refused
+
+Counts = dict[str, dict[str, int]]
+
+
+def read_ahead(imported: Import, records: list[Record]) -> list[Read]:
+    """The part that may wait for a model, so before the transaction: the memories with their vectors."""
+    native = imported.kind == ImportKind.MEMORYHUB
+    compares = not native or imported.checked_at is not None
+    return read_memories(_of(records, "memory"), embed=compares)
+
+
+def take(imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool) -> None:
+    """Settle each record's outcome, and with ``stores`` store what is new. Part of the caller's transaction."""
+    places = Places(imported, now=now, stores=stores)
+    places.add_workspaces(_of(records, "workspace"))
+    places.add_agents(_of(records, "agent"))
+    if imported.takes_chats:
+        take_chats(_of(records, "chat"), places)
+        take_messages(_of(records, "message"), places)
+    if imported.takes_memories:
+        native = imported.kind == ImportKind.MEMORYHUB
+        take_memories(read, places, native=native, newest=imported.newest_memory, rows=imported.rows.all())
+    if imported.takes_chats and imported.takes_memories:
+        take_receipts(_of(records, "receipt"), places)
+    imported.places = places.known
+
+
+def count(counts: Counts, imported: Import, records: list[Record]) -> None:
+    """Add these to {kind: {outcome: number}}. What was not to be taken is not counted."""
+    for record in records:
+        if record.kind != "header" and not _is_left(imported, record):
+            of_kind = counts.setdefault(record.kind or "other", dict.fromkeys(Outcome.values, 0))
+            of_kind[record.outcome] += 1
+
+
+def keep_rows(imported: Import, records: list[Record]) -> None:
+    ImportRow.objects.bulk_create(
+        ImportRow(
+            of=imported,
+            number=record.number,
+            offset=record.offset,
+            kind=record.kind or "other",
+            outcome=record.outcome,
+            reason=record.reason,
+            duplicate_of=record.duplicate_of,
+            same_as=record.same_as,
+            fingerprint=record.fingerprint,
+        )
+        for record in records
+        if record.kind in ROW_FOR_EACH or record.outcome == Outcome.REFUSED
+    )
+
+
+def _of(records: list[Record], kind: str) -> list[Record]:
+    return [record for record in records if record.kind == kind and record.is_new]
+
+
+def _is_left(imported: Import, record: Record) -> bool:
+    kinds: dict[str, bool] = defaultdict(lambda: True)
+    kinds |= {
+        "memory": imported.takes_memories,
+        "chat": imported.takes_chats,
+        "message": imported.takes_chats,
+    }
+    kinds["receipt"] = imported.takes_chats and imported.takes_memories
+    return not kinds[record.kind]

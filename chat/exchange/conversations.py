@@ -1,0 +1,304 @@
+"""Chats, messages and receipts of an import."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.db.models import F
+
+from chat.actions import announce
+from chat.exchange.ids import Id, resolve
+from chat.exchange.lines import Record
+from chat.exchange.places import Places, text_of
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
+from memories.drafts import UNSTORABLE
+from memories.models import Memory, Receipt, ReceiptItem
+from memories.portable import read_moment, refuse_hidden_secrets, storable
+from memoryhub.errors import DomainError, Invalid
+from workspaces.models import Role, User, Workspace
+
+ITEMS = 100  # of a receipt
+SMALL = 32_767
+NO_CHAT = "its chat is not in the file, was refused, or is somebody else's"
+
+Placed = list[tuple[Record, Workspace]]
+
+
+def take_chats(records: list[Record], places: Places) -> None:
+    made: dict[str, Chat] = {}
+    ids = chat_ids(places.sort(records), places, "id")
+    for record, (workspace, found) in ids.items():
+        if found.is_here or found.local in made:
+            record.is_known(found.local)
+            continue
+        try:
+            made[found.local] = _chat(record.line, found.local, workspace, places)
+        except DomainError as error:
+            record.refuse_for(error)
+    if places.stores and made:
+        Chat.objects.bulk_create(made.values())
+        for chat in {chat.workspace_id: chat for chat in made.values()}.values():
+            announce(chat)
+
+
+def take_messages(records: list[Record], places: Places) -> None:
+    chats, wanted = _in_chats(records, places, "id")
+    ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
+    made: dict[str, Message] = {}
+    for record, pair in wanted.items():
+        chat, found = chats.get(pair[1]), ids[pair]
+        if found.is_here or found.local in made:
+            record.is_known(found.local)
+        elif places.stores and (chat is None or not _may_add_to(chat, places)):
+            record.refuse(NO_CHAT)
+        else:
+            try:
+                made[found.local] = _message(record.line, found.local, chat or Chat(), places)
+            except DomainError as error:
+                record.refuse_for(error)
+    if places.stores and made:
+        Message.objects.bulk_create(made.values())
+        _link_answers({record: pair for record, pair in wanted.items() if record.is_new}, made, places)
+
+
+def take_receipts(records: list[Record], places: Places) -> None:
+    """What was recalled for an answer, as far as its memories are here."""
+    _, wanted = _in_chats(records, places, "message")
+    ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
+    there = {found.local for found in ids.values()}
+    taken = set(Receipt.objects.filter(message_id__in=there).values_list("message_id", flat=True))
+    made: list[tuple[Receipt, list[dict[str, Any]]]] = []
+    for record, pair in wanted.items():
+        found = ids[pair]
+        if found.local in taken:
+            record.is_known(found.local)
+        elif places.stores and not found.is_here:
+            record.refuse("its answer is not in the file, or was refused")
+        else:
+            try:
+                made.append((_receipt(record.line, found.local, places), _items(record.line)))
+                taken.add(found.local)
+            except DomainError as error:
+                record.refuse_for(error)
+    if places.stores and made:
+        _store_receipts(made, places)
+
+
+def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
+    """Where the chat that a line speaks of lies here, for each that speaks of one."""
+    wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
+    found = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
+    return {record: (workspace, found[wanted[record]]) for record, workspace in placed}
+
+
+def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
+    """Taken by a chat that the importer sees, in its workspace; or by one they do not see, nowhere."""
+    taken = dict.fromkeys(
+        Chat.objects.filter(public_id__in=public_ids).values_list("public_id", flat=True), ""
+    )
+    seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
+    return taken | dict(seen.values_list("public_id", "workspace__public_id"))
+
+
+def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
+    """The same of messages: in which chat each lies."""
+    taken = dict.fromkeys(
+        Message.objects.filter(public_id__in=public_ids).values_list("public_id", flat=True), ""
+    )
+    seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
+    return taken | dict(seen.values_list("public_id", "chat__public_id"))
+
+
+def _in_chats(
+    records: list[Record], places: Places, name: str
+) -> tuple[dict[str, Chat], dict[Record, tuple[str, str]]]:
+    """The chats that lines belong to, and for each line (its id ``name`` in the file, its chat's id here)."""
+    ids = chat_ids(places.sort(records), places, "chat")
+    wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
+    chats = Chat.objects.visible_to(places.user).filter(public_id__in={chat for _, chat in wanted.values()})
+    loaded = chats.select_related("workspace").annotate(role=F("workspace__memberships__role"))
+    return {chat.public_id: chat for chat in loaded}, wanted
+
+
+def _may_add_to(chat: Chat, places: Places) -> bool:
+    """Nobody's words come to stand in a chat of somebody else's, unless an owner brings them."""
+    return chat.created_by_id == places.user.pk or chat.role == Role.OWNER  # type: ignore[attr-defined]
+
+
+def _chat(line: dict[str, Any], local: str, workspace: Workspace, places: Places) -> Chat:
+    is_private = _flag(line, "is_private", False)
+    by = None if is_private else places.person(workspace)(text_of(line, "created_by", 150))
+    agent = places.agent(text_of(line, "agent", 64), workspace)
+    created_at = _past(line, "created_at", places) or places.now
+    return Chat(
+        public_id=local,
+        workspace=workspace if workspace.pk else None,
+        created_by=by or places.user,
+        agent=agent if agent is not None and agent.pk else None,
+        title=" ".join(text_of(line, "title", TITLE_LENGTH).split()),
+        memory_enabled=line["memory_enabled"] if isinstance(line.get("memory_enabled"), bool) else None,
+        is_private=is_private,
+        created_at=created_at,
+        active_at=_past(line, "active_at", places) or created_at,
+        deleted_at=_past(line, "deleted_at", places),
+    )
+
+
+def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Message:
+    role = text_of(line, "role", 20)
+    if role not in MessageRole.values:
+        raise Invalid(fields={"role": f"must be one of {', '.join(MessageRole.values)}"})
+    status = text_of(line, "status", 20) or MessageStatus.DONE
+    if status not in MessageStatus.values:
+        raise Invalid(fields={"status": f"must be one of {', '.join(MessageStatus.values)}"})
+    content = line.get("content")
+    if not isinstance(content, str) or UNSTORABLE.search(content):
+        raise Invalid(fields={"content": "must be text"})
+    if role == MessageRole.USER and not 0 < len(content) <= MESSAGE_LENGTH:
+        raise Invalid(fields={"content": f"must have 1 to {MESSAGE_LENGTH:,} characters"})
+    created_at = _past(line, "created_at", places) or places.now
+    name = text_of(line, "author", 150)
+    attempt = line.get("attempt", 1)
+    return Message(
+        public_id=local,
+        chat=chat if chat.pk else None,
+        role=role,
+        author=_who(line, name, places) if name else None,
+        content=content,
+        status=MessageStatus.STOPPED if status == MessageStatus.STREAMING else status,
+        error_code=text_of(line, "error_code", 30),
+        error=text_of(line, "error", 500),
+        memory_enabled=_flag(line, "memory_enabled", False),
+        model=text_of(line, "model", 200),
+        attempt=attempt if isinstance(attempt, int) and 0 < attempt <= SMALL else 1,
+        created_at=created_at,
+        finished_at=_past(line, "finished_at", places),
+    )
+
+
+def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:
+    """Each answer to what it answers, which stands before it in the same chat."""
+    asked = {
+        record: (record.line["reply_to"], chat)
+        for record, (_, chat) in wanted.items()
+        if isinstance(record.line.get("reply_to"), str)
+    }
+    ids = resolve("msg", asked.values(), lambda public_ids: messages_at(public_ids, places))
+    questions = {pair: found.local for pair, found in ids.items() if found.is_here}
+    keys = dict(Message.objects.filter(public_id__in=questions.values()).values_list("public_id", "pk"))
+    own = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
+    linked = []
+    for record, pair in asked.items():
+        message = made.get(own[wanted[record]].local)
+        question = keys.get(questions.get(pair, ""))
+        if message is not None and question is not None and question < message.pk:
+            message.reply_to_id = question
+            linked.append(message)
+    Message.objects.bulk_update(linked, ["reply_to"])
+
+
+def _receipt(line: dict[str, Any], local: str, places: Places) -> Receipt:
+    workspace = places.workspace(text_of(line, "workspace", 64))
+    assert workspace is not None, "sorted before"
+    receipt = Receipt(
+        message_id=local,
+        workspace=workspace if workspace.pk else None,
+        user=_who(line, text_of(line, "user", 150), places) or places.user,
+        ranking=text_of(line, "ranking", 20),
+        threshold=_number(line, "threshold"),
+        degraded=text_of(line, "degraded", 200),
+    )
+    receipt.created_at = _past(line, "created_at", places) or places.now
+    return receipt
+
+
+def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
+    items = line.get("items") or []
+    if not isinstance(items, list) or len(items) > ITEMS or not all(isinstance(item, dict) for item in items):
+        raise Invalid(fields={"items": f"must be a list of at most {ITEMS} objects"})
+    read = []
+    for item in items:
+        refuse_hidden_secrets("items", item.get("content"))
+        position, parts = item.get("position"), storable("score_parts", item.get("score_parts") or {})
+        if not isinstance(position, int) or not 0 <= position <= SMALL or not isinstance(parts, dict):
+            raise Invalid(fields={"items": "each needs a position and score_parts"})
+        read.append(
+            {
+                "memory": text_of(item, "memory", 64),
+                "position": position,
+                "score": _number(item, "score"),
+                "score_parts": {str(name): _number(parts, name) for name in parts},
+                "content": text_of(item, "content", 2000),
+                "used": _flag(item, "used", False),
+                "reason": text_of(item, "reason", 100),
+                "not_relevant": _flag(item, "not_relevant", False),
+            }
+        )
+    return read
+
+
+def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Places) -> None:
+    receipts = [receipt for receipt, _ in made]
+    dates = [receipt.created_at for receipt in receipts]
+    Receipt.objects.bulk_create(receipts)
+    for receipt, created_at in zip(receipts, dates, strict=True):
+        receipt.created_at = created_at  # which the table set to now
+    Receipt.objects.bulk_update(receipts, ["created_at"])
+    wanted = {
+        (item["memory"], into)
+        for receipt, items in made
+        for item in items
+        for into in (receipt.workspace.public_id, places.user.public_id)
+    }
+    ids = resolve("mem", wanted, lambda public_ids: memories_at(public_ids, places))
+    here = {found.local for found in ids.values() if found.is_here}
+    keys = dict(Memory.objects.filter(public_id__in=here).values_list("public_id", "pk"))
+    rows: dict[tuple[int, int], ReceiptItem] = {}
+    for receipt, items in made:
+        for item in items:
+            for into in (receipt.workspace.public_id, places.user.public_id):
+                key = keys.get(ids[item["memory"], into].local)
+                if key is not None:
+                    fields = {name: value for name, value in item.items() if name != "memory"}
+                    rows[receipt.pk, key] = ReceiptItem(receipt=receipt, memory_id=key, **fields)
+    ReceiptItem.objects.bulk_create(rows.values())
+
+
+def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
+    """Taken by a memory that the importer sees, in its workspace or (a personal one) with its owner."""
+    taken = dict.fromkeys(
+        Memory.objects.filter(public_id__in=public_ids).values_list("public_id", flat=True), ""
+    )
+    seen = Memory.objects.visible_to(places.user).filter(public_id__in=taken)
+    for public_id, workspace, owner in seen.values_list(
+        "public_id", "workspace__public_id", "owner__public_id"
+    ):
+        taken[public_id] = owner or workspace
+    return taken
+
+
+def _who(line: dict[str, Any], name: str, places: Places) -> User | None:
+    workspace = places.workspace(text_of(line, "workspace", 64))
+    assert workspace is not None, "sorted before"
+    return places.person(workspace)(name)
+
+
+def _past(line: dict[str, Any], name: str, places: Places) -> Any:
+    """A moment that was; what lies in the future was now."""
+    moment = read_moment(name, line.get(name))
+    return min(moment, places.now) if moment else None
+
+
+def _flag(line: dict[str, Any], name: str, default: bool) -> bool:
+    value = line.get(name, default)
+    if not isinstance(value, bool):
+        raise Invalid(fields={name: "must be true or false"})
+    return value
+
+
+def _number(line: dict[str, Any], name: str) -> float:
+    value = line.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Invalid(fields={name: "must be a number"})
+    return float(value)

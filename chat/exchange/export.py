@@ -1,0 +1,215 @@
+"""Everything a person may see of a workspace, or of all theirs, as JSON lines (docs/exchange.md).
+
+Made a few hundred rows at a time: no query, and nothing in memory, grows with what is exported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import connection
+from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.http import StreamingHttpResponse
+from django.utils.text import slugify
+
+from chat.models import Chat, Message
+from memories.models import Memory, Receipt, ReceiptItem, Revision
+from memories.portable import memory_line
+from workspaces.models import Agent, Role, User, Workspace
+
+FORMAT, VERSION = "memoryhub", 1
+ROWS = 500  # of one query and one piece of the answer
+MEDIA_TYPE = "application/x-ndjson"
+
+Line = dict[str, Any]
+Row = TypeVar("Row", bound=Model)
+
+
+def export_response(
+    user: User, *, workspace: Workspace | None = None, now: datetime
+) -> StreamingHttpResponse:
+    """The file as a download: of one workspace, or of all that this person is a member of."""
+    name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
+    response = StreamingHttpResponse(
+        _pieces(export(user, workspace=workspace, now=now)), content_type=MEDIA_TYPE
+    )
+    filename = f"memoryhub-{name or 'export'}-{now:%Y-%m-%d}.jsonl"
+    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    response["Cache-Control"] = "no-store"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+async def _pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while piece := await sync_to_async(_next)(made):
+        yield piece
+
+
+def _next(made: Iterator[bytes]) -> bytes:
+    try:
+        return next(made, b"")
+    finally:
+        if not connection.in_atomic_block:  # a slow reader must not hold a connection of the pool
+            connection.close()
+
+
+def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> Iterator[bytes]:
+    """Pieces of the file, each of some whole lines. What the person may no longer see is not in the next piece."""
+    workspaces = Workspace.objects.visible_to(user).order_by("created_at", "pk")
+    if workspace is not None:
+        workspaces = workspaces.filter(pk=workspace.pk)
+    header = {"type": FORMAT, "version": VERSION, "exported_at": _at(now), "by": user.get_username()}
+    yield _joined([header | {"of": "workspace" if workspace else "person"}])
+    for each in workspaces.iterator():
+        for lines in _of_workspace(user, each, now):
+            yield _joined(lines)
+
+
+def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:
+    """In an order in which each line speaks only of what came before it."""
+    role = Role(workspace.role)  # type: ignore[attr-defined]  # annotated by visible_to
+    yield [_workspace_line(workspace)]
+    agents = Agent.objects.visible_to(user).filter(workspace=workspace).select_related("created_by")
+    chats = Chat.objects.visible_to(user).filter(workspace=workspace, is_temporary=False)
+    if role != Role.OWNER:  # what this person could restore, and nothing else that was deleted
+        own = Q(created_by=user) if role == Role.EDITOR else Q(pk=None)
+        chats = chats.filter(Q(deleted_at=None) | own)
+    memories = Memory.objects.visible_to(user).filter(workspace=workspace)
+    memories = memories.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+    if not role.allows(Role.EDITOR):
+        memories = memories.filter(deleted_at=None)
+    messages = Message.objects.filter(chat__in=chats).select_related("chat__workspace", "author", "reply_to")
+    yield from _in_pieces(agents, _agent_line)
+    yield from _in_pieces(chats.select_related("workspace", "created_by", "agent"), _chat_line)
+    yield from _in_pieces(messages, _message_line)
+    loaded = memories.select_related("workspace", "owner", "author", "agent", "may_replace")
+    revisions = Prefetch("revisions", Revision.objects.select_related("by"))
+    yield from _in_pieces(loaded.prefetch_related(revisions), memory_line)
+    answer = Message.objects.filter(public_id=OuterRef("message_id"), chat__in=chats)
+    receipts = Receipt.objects.filter(workspace=workspace)
+    receipts = receipts.annotate(chat=Subquery(answer.values("chat__public_id"))).exclude(chat=None)
+    items = ReceiptItem.objects.filter(memory__in=_visible(user, role)).select_related("memory")
+    receipts = receipts.select_related("user", "workspace").prefetch_related(Prefetch("items", items))
+    yield from _in_pieces(receipts, _receipt_line)
+
+
+def _visible(user: User, role: Role) -> QuerySet[Memory]:
+    memories = Memory.objects.visible_to(user)
+    return memories if role.allows(Role.EDITOR) else memories.filter(deleted_at=None)
+
+
+def _in_pieces(rows: QuerySet[Row], line: Any) -> Iterator[list[Line]]:
+    """By key, oldest first: each query begins behind the last row, however many there are."""
+    last = 0
+    while found := list(rows.filter(pk__gt=last).order_by("pk")[:ROWS]):
+        yield [line(row) for row in found]
+        last = found[-1].pk
+
+
+def _workspace_line(workspace: Workspace) -> Line:
+    members = workspace.memberships.select_related("user").order_by("pk")
+    return {
+        "type": "workspace",
+        "id": workspace.public_id,
+        "name": workspace.name,
+        "description": workspace.description,
+        "is_default": workspace.is_default,
+        "created_at": _at(workspace.created_at),
+        "members": [{"username": each.user.get_username(), "role": each.role} for each in members],
+    }
+
+
+def _agent_line(agent: Agent) -> Line:
+    return {
+        "type": "agent",
+        "id": agent.public_id,
+        "workspace": agent.workspace.public_id,
+        "name": agent.name,
+        "description": agent.description,
+        "instructions": agent.instructions,
+        "created_by": _who(agent.created_by),
+        "created_at": _at(agent.created_at),
+        "updated_at": _at(agent.updated_at),
+        "archived_at": _at(agent.archived_at),
+    }
+
+
+def _chat_line(chat: Chat) -> Line:
+    return {
+        "type": "chat",
+        "id": chat.public_id,
+        "workspace": chat.workspace.public_id,
+        "created_by": _who(chat.created_by),
+        "agent": chat.agent.public_id if chat.agent else None,
+        "title": chat.title,
+        "memory_enabled": chat.memory_enabled,
+        "is_private": chat.is_private,
+        "created_at": _at(chat.created_at),
+        "active_at": _at(chat.active_at),
+        "deleted_at": _at(chat.deleted_at),
+    }
+
+
+def _message_line(message: Message) -> Line:
+    return {
+        "type": "message",
+        "id": message.public_id,
+        "workspace": message.chat.workspace.public_id,
+        "chat": message.chat.public_id,
+        "role": message.role,
+        "author": _who(message.author),
+        "content": message.content,
+        "status": message.status,
+        "error_code": message.error_code,
+        "error": message.error,
+        "reply_to": message.reply_to.public_id if message.reply_to else None,
+        "memory_enabled": message.memory_enabled,
+        "model": message.model,
+        "attempt": message.attempt,
+        "created_at": _at(message.created_at),
+        "finished_at": _at(message.finished_at),
+    }
+
+
+def _receipt_line(receipt: Any) -> Line:
+    return {
+        "type": "receipt",
+        "workspace": receipt.workspace.public_id,
+        "chat": receipt.chat,
+        "message": receipt.message_id,
+        "user": _who(receipt.user),
+        "ranking": receipt.ranking,
+        "threshold": receipt.threshold,
+        "degraded": receipt.degraded,
+        "created_at": _at(receipt.created_at),
+        "items": [
+            {
+                "memory": item.memory.public_id,
+                "position": item.position,
+                "score": item.score,
+                "score_parts": item.score_parts,
+                "content": item.content,
+                "used": item.used,
+                "reason": item.reason,
+                "not_relevant": item.not_relevant,
+            }
+            for item in receipt.items.all()
+        ],
+    }
+
+
+def _who(person: User | None) -> str | None:
+    return person.get_username() if person else None
+
+
+def _at(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat() if moment else None
+
+
+def _joined(lines: list[Line]) -> bytes:
+    text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return text.encode("utf-8", "replace")

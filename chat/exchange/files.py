@@ -1,0 +1,71 @@
+"""Where uploads lie until their import is finished: in the data folder, for this user only."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+
+from memoryhub.errors import TooLarge
+
+NAME = re.compile(r"imp_[A-Za-z0-9]{24}")
+
+
+def folder_of(public_id: str) -> Path:
+    assert NAME.fullmatch(public_id), "a public id of an import"
+    return settings.DATA_DIR / "imports" / public_id
+
+
+def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
+    """Write an upload, readable by this user only. Raises TooLarge above the limit, and then keeps nothing."""
+    folder = folder_of(public_id)
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700)
+    path, size = folder / "upload", 0
+    try:
+        path.touch(mode=0o600)
+        with path.open("r+b") as file:
+            for piece in pieces:
+                size += len(piece)
+                if size > settings.IMPORT_MAX_BYTES:
+                    raise too_large()
+                file.write(piece)
+    except BaseException:
+        remove(public_id)
+        raise
+    return path
+
+
+def too_large() -> TooLarge:
+    return TooLarge(f"A file to import may have at most {settings.IMPORT_MAX_BYTES // 2**20:,} MB.")
+
+
+def upload_of(public_id: str) -> Path:
+    return folder_of(public_id) / "upload"
+
+
+def lines_of(public_id: str) -> Path:
+    """The file of lines made from another program's export."""
+    return folder_of(public_id) / "lines"
+
+
+def remove(public_id: str) -> None:
+    shutil.rmtree(folder_of(public_id), ignore_errors=True)
+
+
+def all_kept() -> Iterator[str]:
+    """The imports whose files lie here."""
+    folder = settings.DATA_DIR / "imports"
+    if folder.is_dir():
+        yield from sorted(each.name for each in folder.iterdir() if NAME.fullmatch(each.name))
+
+
+def is_older(public_id: str, *, than: datetime) -> bool:
+    try:
+        return folder_of(public_id).stat().st_mtime < than.timestamp()
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,112 @@
+"""The file of lines, read a few at a time: JSON objects, one a line, each with a type."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NoReturn
+
+from chat.exchange.models import Outcome
+from memoryhub.errors import DomainError, Invalid, SecretRefused
+
+MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history
+ROWS = 500
+ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
+KINDS = {"workspace", "agent", "chat", "message", "memory", "receipt"}
+
+
+@dataclass(eq=False)
+class Record:
+    """One line, and what becomes of it."""
+
+    number: int
+    offset: int
+    kind: str = ""
+    line: dict[str, Any] = field(default_factory=dict)
+    outcome: str = Outcome.NEW
+    reason: str = ""
+    duplicate_of: str = ""
+    same_as: int | None = None
+    fingerprint: int | None = None
+
+    @property
+    def is_new(self) -> bool:
+        return self.outcome in (Outcome.NEW, Outcome.UPDATE)
+
+    def refuse(self, reason: str) -> None:
+        self.outcome, self.reason = Outcome.REFUSED, reason[:200]
+
+    def refuse_for(self, error: DomainError) -> None:
+        """The reason as a word for a secret, else the wrong fields and what is allowed: never what stood there."""
+        if isinstance(error, SecretRefused):
+            self.refuse(f"secret: {', '.join(error.fields)}")
+        else:
+            self.refuse(error.message)
+
+    def is_known(self, of: str, reason: str = "") -> None:
+        self.outcome, self.duplicate_of, self.reason = Outcome.DUPLICATE, of, reason
+
+
+@dataclass(frozen=True)
+class Chunk:
+    records: list[Record]
+    offset: int  # where the next one begins
+    number: int  # lines up to there
+    ends: bool
+    read_bytes: int = 0  # of the upload, where the lines are made from it
+    read_count: int = 0
+
+
+def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:
+    """The next lines from ``offset``, the ``number``-th being the last one before it."""
+    file.seek(offset)
+    records: list[Record] = []
+    begin = offset
+    while len(records) < ROWS and offset - begin < ROWS_BYTES:
+        raw = file.readline(MAX_LINE + 1)
+        if not raw:
+            return Chunk(records, offset, number, ends=True)
+        number += 1
+        record = Record(number, offset)
+        offset += len(raw)
+        if len(raw) > MAX_LINE:
+            while not raw.endswith(b"\n") and (raw := file.readline(MAX_LINE)):
+                offset += len(raw)
+            record.refuse("the line is too long")
+        elif raw.isspace():
+            continue
+        else:
+            _understand(record, raw)
+        records.append(record)
+    return Chunk(records, offset, number, ends=False)
+
+
+def parse_line(raw: bytes) -> dict[str, Any]:
+    """The object of one line. Raises Invalid."""
+    try:
+        value = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Invalid("This line is no JSON object.")
+    return value
+
+
+def _understand(record: Record, raw: bytes) -> None:
+    try:
+        line = parse_line(raw)
+    except Invalid as error:
+        record.refuse(error.message)
+        return
+    kind = line.get("type")
+    record.line = line
+    if kind in KINDS:
+        record.kind = str(kind)
+    elif record.offset == 0 and kind == "memoryhub":
+        record.kind = "header"
+    else:
+        record.refuse("the type of this line is not known")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,160 @@
+"""An import: one uploaded file, what would become of it, and how far it has come."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+from workspaces.models import User, Workspace
+
+KEPT = timedelta(days=7)  # after its last step an upload that nobody finished goes, and so do the rows of any
+MAX_ATTEMPTS = 5
+
+
+class ImportKind(models.TextChoices):
+    MEMORYHUB = "memoryhub", "MemoryHub export"
+    CHATGPT = "chatgpt", "ChatGPT export"
+    CLAUDE = "claude", "Claude export"
+    STATEMENTS = "statements", "List of statements"
+
+
+class ImportStatus(models.TextChoices):
+    PREVIEW = "preview", "Preview"
+    RUNNING = "running", "Running"
+    STOPPED = "stopped", "Stopped"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+class ImportQuerySet(models.QuerySet["Import"]):
+    def of(self, user: User) -> ImportQuerySet:
+        return self.filter(user=user)
+
+    def at_work(self) -> ImportQuerySet:
+        """Those that a background job is at, or should be."""
+        return self.filter(Q(status=ImportStatus.RUNNING) | Q(status=ImportStatus.PREVIEW, checked_at=None))
+
+    def expired(self, now: datetime) -> ImportQuerySet:
+        return self.filter(progressed_at__lt=now - KEPT).exclude(status=ImportStatus.RUNNING)
+
+
+class Import(models.Model):
+    """Written by ``chat.exchange.run``. It is its uploader's alone, whoever else is in the workspace.
+
+    First every line is looked at ("preview": until ``checked_at`` that goes on), then, once the person says so,
+    stored. Both go line by line through the file of lines, which for another program's export is made while looking.
+    """
+
+    public_id = PublicIdField(prefix="imp")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="imports")
+    workspace = models.ForeignKey(
+        Workspace,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="imports",
+        help_text="Where everything goes. Empty: each workspace of the file to its own.",
+    )
+    filename = models.CharField(max_length=150, blank=True)
+    kind = models.CharField(max_length=20, choices=ImportKind.choices)
+    size = models.BigIntegerField(help_text="Bytes.")
+    status = models.CharField(max_length=10, choices=ImportStatus.choices, default=ImportStatus.PREVIEW)
+    takes_chats = models.BooleanField(default=True)
+    takes_memories = models.BooleanField(default=True)
+    error = models.CharField(max_length=300, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="Since the last step forward.")
+
+    read_bytes = models.BigIntegerField(default=0, help_text="Of the upload; shows how far the look is.")
+    read_count = models.BigIntegerField(
+        default=0, help_text="Conversations or entries taken from the upload."
+    )
+    looked_bytes = models.BigIntegerField(default=0, help_text="Of the file of lines.")
+    looked_lines = models.PositiveIntegerField(default=0)
+    stored_bytes = models.BigIntegerField(default=0)
+    stored_lines = models.PositiveIntegerField(default=0)
+    foreseen = models.JSONField(default=dict, help_text="{kind: {outcome: number}}, of the look.")
+    outcomes = models.JSONField(default=dict, help_text="The same, of the storing.")
+    places = models.JSONField(
+        default=dict, help_text="Which workspace or assistant of the file is which here."
+    )
+    newest_memory = models.BigIntegerField(
+        null=True,
+        help_text="The last memory's key when the storing began: with older ones texts are compared.",
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    checked_at = models.DateTimeField(null=True, blank=True)
+    progressed_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ImportQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["user", "-created_at", "-id"], name="import_list"),
+            models.Index(
+                fields=["progressed_at"],
+                name="import_at_work",
+                condition=Q(status="running") | Q(status="preview", checked_at=None),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.public_id}: {self.status}"
+
+    @property
+    def is_checking(self) -> bool:
+        return self.status == ImportStatus.PREVIEW and self.checked_at is None
+
+    @property
+    def progress(self) -> float:
+        """How far the look, or afterwards the storing, has come: 0 to 1."""
+        if self.status == ImportStatus.DONE:
+            return 1.0
+        if self.checked_at is None:
+            return min(1.0, self.read_bytes / max(1, self.size))
+        return min(1.0, self.stored_bytes / max(1, self.looked_bytes))
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.progressed_at + KEPT
+
+
+class Outcome(models.TextChoices):
+    NEW = "new", "Would be stored"
+    UPDATE = "update", "Would change a memory"
+    DUPLICATE = "duplicate", "Known already"
+    REFUSED = "refused", "Refused"
+
+
+class ImportRow(models.Model):
+    """What would become of one line. Its text stays in the file, so that none is left here."""
+
+    of = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows")
+    number = models.PositiveIntegerField(help_text="Of the line.")
+    offset = models.BigIntegerField(help_text="Where the line begins, in bytes.")
+    kind = models.CharField(max_length=10)
+    outcome = models.CharField(max_length=10, choices=Outcome.choices)
+    reason = models.CharField(max_length=200, blank=True)
+    duplicate_of = models.CharField(max_length=32, blank=True, help_text="The id of what says it already.")
+    same_as = models.PositiveIntegerField(null=True, help_text="The line that says it already.")
+    fingerprint = models.BigIntegerField(null=True, help_text="Of a statement's text: equal ones meet here.")
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["of", "number"], name="one_row_a_line")]
+        indexes = [
+            models.Index(fields=["of", "outcome", "number"], name="import_rows"),
+            models.Index(
+                fields=["of", "fingerprint"],
+                name="import_equal",
+                condition=Q(fingerprint__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.outcome}"

@@ -1,0 +1,219 @@
+"""Where the lines of an import go: which workspace, assistant and person of the file is which here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from chat.exchange.ids import resolve
+from chat.exchange.lines import Record
+from chat.exchange.models import Import
+from memories.drafts import UNSTORABLE
+from memories.portable import read_moment
+from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
+from workspaces.access import default_workspace, get_workspace
+from workspaces.actions import create_workspace
+from workspaces.agents import create_agent
+from workspaces.models import Agent, Membership, Role, User, Workspace
+
+MOST_PLACES = 500  # workspaces and assistants of one file
+NO_PLACE = "its workspace is not in the file, or was refused"
+
+
+class Places:
+    """``stores``: make what is not here yet. While looking only the ids that it would have are noted.
+
+    Every chunk asks anew what the importer may do: memberships end while an import runs.
+    """
+
+    def __init__(self, imported: Import, *, now: datetime, stores: bool) -> None:
+        self.user, self.now, self.stores = imported.user, now, stores
+        self.target = imported.workspace
+        self.known: dict[str, str] = imported.places
+        self.people: dict[str, User | None] = {}
+        self._workspaces: dict[str, Workspace | None] = {}
+        self._agents: dict[str, Agent | None] = {}
+
+    def workspace(self, given: str) -> Workspace | None:
+        """The workspace for a line of the file's workspace ``given``, with the importer's ``role``.
+
+        One that would be made has no key yet. None: the file never spoke of it. Raises Forbidden where the importer
+        may not write any more.
+        """
+        if given not in self._workspaces:
+            self._workspaces[given] = self._find(given)
+        return self._workspaces[given]
+
+    def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
+        """Those whose workspace is known, with it; the others are refused."""
+        names = ("author", "created_by", "user")
+        self.meet(str(record.line.get(name) or "") for record in records for name in names)
+        placed = []
+        for record in records:
+            try:
+                workspace = self.workspace(text_of(record.line, "workspace", 64))
+            except Invalid as error:
+                record.refuse_for(error)
+                continue
+            if workspace is None:
+                record.refuse(NO_PLACE)
+            else:
+                placed.append((record, workspace))
+        return placed
+
+    def home(self) -> Workspace:
+        """Where the importer's personal memories lie."""
+        return default_workspace(self.user)
+
+    def agent(self, given: str, workspace: Workspace) -> Agent | None:
+        """The assistant of the file's ``given``; one that would be made has no key yet."""
+        if not given or workspace.pk is None:
+            return Agent(workspace=workspace) if given in self.known else None
+        if given not in self._agents:
+            local = self.known.get(given)
+            found = Agent.objects.filter(workspace=workspace, public_id=local).first() if local else None
+            self._agents[given] = found or (None if self.stores or not local else Agent(workspace=workspace))
+        return self._agents[given]
+
+    def meet(self, names: Iterable[str]) -> None:
+        """Look these people up at once."""
+        new = {name for name in names if name and not UNSTORABLE.search(name)} - set(self.people)
+        found = {
+            person.get_username(): person for person in User.objects.filter(username__in=new, is_active=True)
+        }
+        self.people |= {name: found.get(name) for name in new}
+
+    def person(self, workspace: Workspace) -> Callable[[str], User | None]:
+        """Who is who there. Only an owner's import may speak for others: an editor's knows its importer alone."""
+        if workspace.pk is not None and workspace.role != Role.OWNER:  # type: ignore[attr-defined]
+            return lambda name: self.user if name == self.user.get_username() else None
+        return self.people.get
+
+    def add_workspaces(self, records: list[Record]) -> None:
+        for record in records:
+            try:
+                self._add_workspace(record)
+            except DomainError as error:
+                record.refuse_for(error)
+
+    def add_agents(self, records: list[Record]) -> None:
+        for record in records:
+            try:
+                self._add_agent(record)
+            except DomainError as error:
+                record.refuse_for(error)
+
+    def _find(self, given: str) -> Workspace | None:
+        if self.target is not None:
+            return get_workspace(self.user, self.target.public_id, need=Role.EDITOR)
+        if not given:  # of a file that knows no workspaces
+            return self.home()
+        local = self.known.get(given)
+        if local is None:
+            return None
+        try:
+            return get_workspace(self.user, local, need=Role.EDITOR)
+        except NotFound:
+            if self.stores:
+                raise Forbidden("You are no longer a member of a workspace of this import.") from None
+            return Workspace(public_id=local)
+
+    def _add_workspace(self, record: Record) -> None:
+        line = record.line
+        given = text_of(line, "id", 64, least=1)
+        if self.target is not None:
+            record.is_known(self.target.public_id, "everything goes to the chosen workspace")
+            return
+        if line.get("is_default") is True:
+            local = self.home().public_id
+            record.is_known(local, "your own workspace")
+        else:
+            found = resolve("ws", [(given, self.user.public_id)], self._writable)[given, self.user.public_id]
+            local = found.local
+            if found.is_here:
+                record.is_known(local)
+            elif self.stores:
+                self._make_workspace(line, local)
+        self._note(given, local)
+
+    def _writable(self, ids: set[str]) -> dict[str, str]:
+        """Taken by a workspace in which the importer may write, or by another."""
+        taken = dict.fromkeys(
+            Workspace.objects.filter(public_id__in=ids).values_list("public_id", flat=True), ""
+        )
+        memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
+        writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)
+        return taken | dict.fromkeys(writable, self.user.public_id)
+
+    def _make_workspace(self, line: dict[str, Any], local: str) -> None:
+        name, description = text_of(line, "name", 120, least=1), text_of(line, "description", 2000)
+        made = create_workspace(name=name, description=description, by=self.user, public_id=local)
+        created_at = min(read_moment("created_at", line.get("created_at")) or self.now, self.now)
+        Workspace.objects.filter(pk=made.pk).update(created_at=created_at)
+
+    def _add_agent(self, record: Record) -> None:
+        line = record.line
+        workspace = self.workspace(text_of(line, "workspace", 64))
+        given, name = text_of(line, "id", 64, least=1), text_of(line, "name", 80, least=1)
+        if workspace is None:
+            raise Invalid(NO_PLACE)
+        found = resolve("agent", [(given, workspace.public_id)], _agents_at)[given, workspace.public_id]
+        same_name = workspace.pk and workspace.agents.in_use().filter(name__iexact=name).first()
+        if found.is_here:
+            record.is_known(found.local)
+        elif same_name and line.get("archived_at") is None:
+            record.is_known(same_name.public_id, "an assistant of this name is here")
+            self._note(given, same_name.public_id)
+            return
+        elif self.stores:
+            self._make_agent(line, workspace, name, found.local)
+        self._note(given, found.local)
+
+    def _make_agent(self, line: dict[str, Any], workspace: Workspace, name: str, local: str) -> None:
+        description, instructions = text_of(line, "description", 300), text_of(line, "instructions", 4000)
+        dates = {
+            each: read_moment(each, line.get(each)) for each in ("created_at", "updated_at", "archived_at")
+        }
+        archived_at = dates.pop("archived_at")
+        try:
+            agent = create_agent(
+                workspace,
+                name=name,
+                description=description,
+                instructions=instructions,
+                by=self.user,
+                now=self.now,
+            )
+        except Conflict as error:
+            raise Invalid(error.message) from None
+        self.meet([text_of(line, "created_by", 150)])
+        Agent.objects.filter(pk=agent.pk).update(
+            public_id=local,
+            created_by=self.person(workspace)(text_of(line, "created_by", 150)),
+            archived_at=archived_at,
+            **{each: min(moment, self.now) for each, moment in dates.items() if moment},
+        )
+
+    def _note(self, given: str, local: str) -> None:
+        if given not in self.known and len(self.known) >= MOST_PLACES:
+            raise Invalid(f"a file may have at most {MOST_PLACES} workspaces and assistants")
+        self.known[given] = local
+        self._workspaces.pop(given, None)
+        self._agents.pop(given, None)
+
+
+def _agents_at(ids: set[str]) -> dict[str, str]:
+    found = Agent.objects.filter(public_id__in=ids).annotate(at=F("workspace__public_id"))
+    return dict(found.values_list("public_id", "at"))
+
+
+def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:
+    """A text of a line; one that is missing or null is empty. Raises Invalid."""
+    value = line.get(name)
+    value = "" if value is None else value
+    if not isinstance(value, str) or not least <= len(value) <= limit or UNSTORABLE.search(value):
+        raise Invalid(fields={name: f"must be text of {least} to {limit:,} characters"})
+    return value

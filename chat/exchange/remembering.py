@@ -1,0 +1,235 @@
+"""Memories of an import: through the gate's own rules, by its writer for many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from django.db.models import QuerySet
+
+from chat.exchange.conversations import chats_at, memories_at, messages_at
+from chat.exchange.ids import resolve
+from chat.exchange.lines import Record
+from chat.exchange.models import ImportRow, Outcome
+from chat.exchange.places import NO_PLACE, Places
+from memories import tombstones
+from memories.drafts import Draft, content_hash
+from memories.embedding import Embedded, embed_texts
+from memories.gate import Saved, one_writer_at_a_time, rows_beside
+from memories.importing import foresee, save_cleaned
+from memories.models import Scope
+from memories.portable import Past, ReadMemory, read_memory, settle
+from memoryhub.errors import DomainError
+from memoryhub.ids import PATTERN
+from memoryhub.llm.registry import get_embedder
+
+FORGOTTEN = "it was forgotten for good here"
+KEY_TAKEN = "another memory has this key"
+
+
+class NoVectors(Exception):
+    """There is an embedder, and it does not answer: what is compared by meaning has to wait for it."""
+
+
+@dataclass(eq=False)
+class Read:
+    record: Record
+    memory: ReadMemory
+    embedded: Embedded | None = None
+    draft: Draft | None = None
+    past: Past = field(default_factory=Past)
+
+
+def read_memories(records: Sequence[Record], *, embed: bool) -> list[Read]:
+    """Those that are sound, the others refused. ``embed``: with vectors, so this may wait for a model."""
+    read: list[Read] = []
+    for record in records:
+        try:
+            read.append(Read(record, read_memory(record.line)))
+        except DomainError as error:
+            record.refuse_for(error)
+    if embed and read and get_embedder() is not None:
+        made = embed_texts([(each.memory.draft.content, each.memory.draft.source_excerpt) for each in read])
+        if made is None:
+            raise NoVectors
+        for each, embedded in zip(read, made, strict=True):
+            each.embedded = embedded
+    return read
+
+
+def take_memories(
+    read: list[Read], places: Places, *, native: bool, newest: int | None, rows: QuerySet[ImportRow]
+) -> None:
+    """Decide about each, and store if that is what ``places`` is for.
+
+    ``native``: as they were, near-duplicates and all; only what was here under the same id, with the same text before
+    (up to the key ``newest``) or under the same key is left. Otherwise the gate compares. ``rows``: of the lines
+    that were looked at before.
+    """
+    _settle(read, places)
+    _find_by_id([each for each in read if each.draft is not None], places)
+    left = [each for each in read if each.draft is not None and each.record.is_new]
+    if not left:
+        return
+    if places.stores:
+        for workspace in sorted(
+            {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
+        ):
+            one_writer_at_a_time(workspace)
+    if native:
+        _take_as_they_were(left, places, newest)
+    else:
+        _take_by_the_gate(left, places, rows)
+
+
+def _settle(read: list[Read], places: Places) -> None:
+    places.meet(name for each in read for name in (each.memory.author, *each.memory.revisers))
+    chats: dict[Read, tuple[str, str]] = {}
+    for each in read:
+        personal = each.memory.draft.scope == Scope.USER
+        workspace = places.workspace(each.memory.workspace)
+        if workspace is None:
+            each.record.refuse(NO_PLACE)
+            continue
+        agent = places.agent(each.memory.agent, workspace) if each.memory.draft.scope == Scope.AGENT else None
+        if each.memory.draft.scope == Scope.AGENT and agent is None:
+            each.record.refuse("its assistant is not in the file, or was refused")
+            continue
+        each.draft, each.past = settle(
+            each.memory,
+            workspace=places.home() if personal else workspace,
+            importer=places.user,
+            person=places.person(workspace),
+            agent=agent,
+        )
+        if PATTERN.fullmatch(each.draft.source_chat_id):
+            chats[each] = (each.draft.source_chat_id, workspace.public_id)
+    _point_at_sources(chats, places)
+
+
+def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
+    """To the chat and message as they are called here. What is not here, or not the importer's to see, stays
+    a name that leads nowhere.
+    """
+    at_chats = resolve("chat", chats.values(), lambda ids: chats_at(ids, places))
+    messages = {
+        each: (each.draft.source_message_id, at_chats[pair].local)
+        for each, pair in chats.items()
+        if each.draft is not None and PATTERN.fullmatch(each.draft.source_message_id)
+    }
+    at_messages = resolve("msg", messages.values(), lambda ids: messages_at(ids, places))
+    for each, pair in chats.items():
+        assert each.draft is not None
+        message_id = at_messages[messages[each]].local if each in messages else each.draft.source_message_id
+        each.draft = replace(each.draft, source_chat_id=at_chats[pair].local, source_message_id=message_id)
+
+
+def _into(draft: Draft) -> str:
+    return draft.owner.public_id if draft.owner else draft.workspace.public_id
+
+
+def _find_by_id(read: list[Read], places: Places) -> None:
+    """Which are here already; the others get the id they will have, and their links lead to the ids of here."""
+    wanted = {
+        each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
+    }
+    links = {
+        each: (each.past.may_replace, _into(each.draft))
+        for each in read
+        if each.draft and each.past.may_replace
+    }
+    ids = resolve("mem", {*wanted.values(), *links.values()}, lambda found: memories_at(found, places))
+    seen: set[str] = set()
+    for each, pair in wanted.items():
+        found = ids[pair]
+        if found.is_here or found.local in seen:
+            each.record.is_known(found.local)
+        seen.add(found.local)
+        link = ids[links[each]].local if each in links else ""
+        each.past = replace(each.past, public_id=found.local, may_replace=link)
+
+
+def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
+    by_place: dict[tuple[int | None, int], list[Read]] = {}
+    drafts = {each: each.draft for each in read if each.draft is not None}
+    for each, draft in drafts.items():
+        if (
+            each.past.deleted_at is None
+            and draft.workspace.pk is not None
+            and (draft.agent is None or draft.agent.pk)
+        ):
+            by_place.setdefault((draft.workspace.pk, draft.place), []).append(each)
+    for group in by_place.values():
+        beside = rows_beside(drafts[group[0]], places.now)
+        older = beside if newest is None else beside.filter(pk__lte=newest)
+        hashes = {each: content_hash(drafts[each].content) for each in group}
+        equal = dict(older.filter(content_hash__in=hashes.values()).values_list("content_hash", "public_id"))
+        wanted = {key for each in group if (key := drafts[each].key)}
+        keys = dict(beside.filter(key__in=wanted).values_list("key", "public_id"))
+        for each in group:
+            key = drafts[each].key
+            if hashes[each] in equal:
+                each.record.is_known(equal[hashes[each]])
+            elif key and key in keys:
+                each.record.is_known(keys[key], KEY_TAKEN)
+    left = [each for each in read if each.record.is_new]
+    if places.stores:
+        saved = save_cleaned(
+            [drafts[each] for each in left],
+            [each.embedded for each in left],
+            [each.past for each in left],
+            by=places.user,
+            now=places.now,
+            dedupe="create",
+        )
+        _tell(left, saved)
+        return
+    there = [each for each in left if drafts[each].workspace.pk is not None]
+    for each, is_gone in zip(there, tombstones.forgotten([drafts[each] for each in there]), strict=True):
+        if is_gone:
+            each.record.refuse(FORGOTTEN)
+
+
+def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
+    drafts = [each.draft for each in read if each.draft is not None]
+    vectors, pasts = [each.embedded for each in read], [each.past for each in read]
+    if places.stores:
+        _tell(read, save_cleaned(drafts, vectors, pasts, by=places.user, now=places.now))
+        return
+    _tell(read, foresee(drafts, vectors, now=places.now))
+    first: dict[int, int] = {}
+    prints = [fingerprint(draft) for draft in drafts]
+    for each, made in zip(read, prints, strict=True):
+        each.record.fingerprint = made
+        first.setdefault(made, each.record.number)
+    earlier = rows.filter(fingerprint__in=first, outcome=Outcome.NEW)
+    for found in earlier.values_list("fingerprint", "number"):
+        first[found[0]] = found[1]
+    for each, made in zip(read, prints, strict=True):
+        number = first[made]
+        if each.record.is_new and number < each.record.number:
+            each.record.outcome, each.record.same_as = Outcome.DUPLICATE, number
+
+
+def _tell(read: Sequence[Read], saved: Sequence[Saved]) -> None:
+    line_of = {
+        result.memory.pk: each.record.number
+        for each, result in zip(read, saved, strict=True)
+        if result.created
+    }
+    for each, result in zip(read, saved, strict=True):
+        if result.forgotten:
+            each.record.refuse(FORGOTTEN)
+        elif result.duplicate and result.memory.pk in line_of:
+            each.record.outcome, each.record.same_as = Outcome.DUPLICATE, line_of[result.memory.pk]
+        elif result.duplicate:
+            each.record.is_known(result.memory.public_id)
+        elif not result.created:
+            each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
+
+
+def fingerprint(draft: Draft) -> int:
+    """Of the text and where it goes: two lines of one are the same statement."""
+    made = f"{content_hash(draft.content)} {draft.place}"
+    return int.from_bytes(sha256(made.encode()).digest()[:8], "big", signed=True)
