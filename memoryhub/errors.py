@@ -77,6 +77,20 @@ class SecretRefused(Invalid):
     default_message = "This looks like a password or key, so it was not stored. Remove it and try again."
 
 
+class TooManyRequests(DomainError):
+    """Over a limit. ``retry_after``: seconds until the next one may pass."""
+
+    status, code = 429, "too_many_requests"
+
+    def __init__(self, *, retry_after: int) -> None:
+        self.retry_after = retry_after
+        when = "a minute" if retry_after > 45 else f"{retry_after} s" if retry_after > 1 else "a second"
+        super().__init__(f"That was a lot at once. Try again in {when}; what you typed is still there.")
+
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(self.retry_after)}
+
+
 class Unavailable(DomainError):
     status, code = 503, "unavailable"
     default_message = "A part of the system is not answering. Try again in a moment."

@@ -86,6 +86,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
     "django_htmx",
     "template_partials",
     "django_q",
@@ -104,6 +105,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "workspaces.sessions.LastSeenMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -161,12 +163,19 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-# Holds the counts of failed sign-ins, each web process its own; room enough that nobody pushes theirs out.
 CACHES = {
+    # Holds the counts of sign-ins and used one-time codes, for all web processes; room enough that nobody pushes theirs
+    # out. Its table is made by a migration of workspaces.
     "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "workspaces_cache",
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    },
+    # What a process may note for itself: that it wrote "last seen" a moment ago, the queue's statistics.
+    "process": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},
-    }
+    },
 }
 
 # --- Accounts --------------------------------------------------------------------------------------------------------
@@ -193,9 +202,27 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "MemoryHub"
+MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is ever verified here (ACCOUNT_EMAIL_VERIFICATION)
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, low=0, high=10)  # whose X-Forwarded-For is believed
 ALLAUTH_TRUSTED_PROXY_COUNT = TRUSTED_PROXIES
 AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0: the audit log is kept for good
+# For allauth: how often, in what time, and per address, person or account ("key": the name that was typed).
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,100/h/ip,5/5m/key",
+    "signup": "20/m/ip,100/h/ip",
+    "reset_password": "10/m/ip,3/m/key",
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+}
+# Requests a minute that one person may make, as many of them at once (workspaces.throttles).
+THROTTLES = {
+    "turns": env.integer("TURN_RATE", 60, low=1, high=1_000_000),
+    "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
+}
 KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")
@@ -218,6 +245,8 @@ RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
 MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
 IMPORT_MAX_BYTES = env.integer("IMPORT_MAX_MB", 512, low=1, high=100_000) * 2**20
 PURGE_AFTER_DAYS = env.integer("PURGE_AFTER_DAYS", 30, low=0, high=36_500)
+SHORT_TERM_MIN_MESSAGES = env.integer("SHORT_TERM_MIN_MESSAGES", 6, low=1, high=1000)
+SHORT_TERM_OTHER_CHATS = env.integer("SHORT_TERM_OTHER_CHATS", 3, low=0, high=20)
 
 # --- Models ----------------------------------------------------------------------------------------------------------
 LLM_BASE_URL = env.url("LLM_BASE_URL")
@@ -259,6 +288,7 @@ JOB_TIMEOUT = env.integer("JOB_TIMEOUT", 90, low=1, high=3600)
 Q_CLUSTER = {
     "name": "memoryhub",
     "orm": "default",
+    "cache": "process",  # twice a second its statistics, which nobody reads from elsewhere
     "workers": WORKERS,
     "timeout": JOB_TIMEOUT,
     "retry": JOB_TIMEOUT + max(2, JOB_TIMEOUT // 3),  # a killed worker's job is taken up again after this

@@ -1,5 +1,24 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
+    """The hour's sweep is data of the queue: made (or mended) whenever the database is migrated."""
+    from django_q.models import Schedule
+
+    Schedule.objects.update_or_create(
+        name="workspaces: sweep",
+        defaults={"func": "workspaces.tasks.sweep", "schedule_type": Schedule.HOURLY, "repeats": -1},
+    )
 
 
 class WorkspacesConfig(AppConfig):
     name = "workspaces"
+
+    def ready(self) -> None:
+        from workspaces import accounts
+
+        accounts.connect()
+        post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="workspaces.sweep")

@@ -23,6 +23,11 @@ class User(AbstractUser):
         blank=True,
         help_text="Automatic memory in this person's chats. Empty: not asked yet.",
     )
+    short_term_everywhere = models.BooleanField(
+        "short-term memory across workspaces",
+        default=False,
+        help_text="Their chats are told of their recent chats in other workspaces, too.",
+    )
 
     class Meta(AbstractUser.Meta):
         pass
@@ -60,6 +65,11 @@ class Workspace(models.Model):
         blank=True,
         related_name="default_workspace",
         help_text="The person whose default workspace this is, if it is one.",
+    )
+    private_short_term = models.BooleanField(
+        "private chats in short-term memory",
+        default=False,
+        help_text="A person's private chats here are told of, in short, in that person's other chats.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -184,6 +194,43 @@ class ApiKey(models.Model):
         return self.expires_at is not None and self.expires_at <= now
 
 
+class SignIn(models.Model):
+    """A browser in which a person is signed in. Written by ``workspaces.sessions``; Django's session is beside it.
+
+    Django keeps no list of a person's sessions: without this, nobody could see or end the one on a lost telephone.
+    """
+
+    public_id = PublicIdField(prefix="ses")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
+    session_key = models.CharField(max_length=40, unique=True, editable=False)
+    device = models.CharField(
+        max_length=60, blank=True
+    )  # such as "Firefox on Linux", of the browser's own words
+    network = models.CharField(max_length=50, blank=True)  # the address without its last part
+    created_at = models.DateTimeField(default=timezone.now)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-last_seen_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.user} with {self.device or 'an unknown browser'}"
+
+
+class Spent(models.Model):
+    """How much of a limit a person has used up. Read and written by ``workspaces.throttles`` alone."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    limit = models.CharField(max_length=20)
+    paid_until = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "limit"], name="one_count_a_limit")]
+
+    def __str__(self) -> str:
+        return f"{self.limit} of {self.user_id}"
+
+
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
     def of_workspace(self, workspace: Workspace) -> AuditEventQuerySet:
         return self.filter(workspace_id=workspace.public_id)
@@ -232,3 +279,16 @@ class AuditEvent(models.Model):
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         raise TypeError("audit events are never deleted, but by workspaces.audit.prune")
+
+
+class DoneRequest(models.Model):
+    """A request that was sent with an ``Idempotency-Key``. Kept for a day by ``workspaces.once``, without its text."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=64, unique=True)  # keyed hash of who sent it and of the key
+    fingerprint = models.CharField(max_length=64)  # keyed hash of all that it said
+    note: models.JSONField[Any, Any] = models.JSONField()  # ids, numbers and flags of what was done
+    done_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.name[:8]} {self.done_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,122 @@
+"""Where a person is signed in: listing those browsers and ending their sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.core.cache import caches
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from memoryhub import origin
+from memoryhub.errors import NotFound
+from workspaces.audit import Verb, record
+from workspaces.models import SignIn, User
+
+SEEN_EVERY = 60  # seconds: how exact "last seen" is, and how seldom it is written
+# In this order: each of the later ones also calls itself by the names of those after it.
+BROWSERS = (
+    ("Edge", r"\bEdg(?:e|A|iOS)?/"),
+    ("Opera", r"\bOPR/"),
+    ("Samsung Internet", r"\bSamsungBrowser/"),
+    ("Firefox", r"\b(?:Firefox|FxiOS)/"),
+    ("Chrome", r"\b(?:Chrome|Chromium|CriOS|HeadlessChrome)/"),
+    ("Safari", r"\bSafari/"),
+    ("curl", r"^curl/"),
+)
+SYSTEMS = (
+    ("iPhone", r"\biPhone\b"),
+    ("iPad", r"\biPad\b"),
+    ("Android", r"\bAndroid\b"),
+    ("Windows", r"\bWindows\b"),
+    ("Mac", r"\bMac OS X\b|\bMacintosh\b"),
+    ("ChromeOS", r"\bCrOS\b"),
+    ("Linux", r"\bLinux\b"),
+)
+
+
+class LastSeenMiddleware:
+    """Notes once a minute that a session was used, before the view: a stream must not come back to the database."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        key = request.session.session_key
+        if key and f"seen:{key}" not in caches["process"] and isinstance(request.user, User):
+            note(request, request.user, now=timezone.now())
+        return self.get_response(request)
+
+
+def note(request: HttpRequest, user: User, *, now: datetime) -> None:
+    """This session was used now: its row is brought up to date, or made."""
+    key = request.session.session_key
+    if not key:
+        return
+    caches["process"].set(f"seen:{key}", 1, SEEN_EVERY)
+    network = origin.network_of(origin.client_address(request))
+    device = device_of(request.headers.get("User-Agent", ""))
+    seen = {"user": user, "device": device, "network": network, "last_seen_at": now}
+    if not SignIn.objects.filter(session_key=key).update(**seen):
+        SignIn.objects.get_or_create(session_key=key, defaults={**seen, "created_at": now})
+
+
+def live_sign_ins(user: User) -> list[SignIn]:
+    """The person's sign-ins that still open something, the latest used first. Two queries, however many there are."""
+    sign_ins = list(SignIn.objects.filter(user=user))
+    keys = [sign_in.session_key for sign_in in sign_ins]
+    sessions = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
+    live = {session.session_key for session in sessions if _opens(session, user)}
+    return [sign_in for sign_in in sign_ins if sign_in.session_key in live]
+
+
+def end_session(session_id: str, *, by: User) -> SignIn:
+    """End one of your own sessions at once; also pages that are open in it. NotFound for those of others."""
+    sign_in = SignIn.objects.filter(user=by, public_id=session_id).first()
+    if sign_in is None:
+        raise NotFound("There is no such session, or it is not yours.")
+    _end([sign_in], by=by)
+    return sign_in
+
+
+def end_other_sessions(user: User, *, keep: str | None, by: User) -> int:
+    """End every session of a person but the one with the key ``keep``; how many."""
+    others = list(SignIn.objects.filter(user=user).exclude(session_key=keep or ""))
+    _end(others, by=by)
+    return len(others)
+
+
+def sweep(*, now: datetime) -> int:
+    """Delete expired sessions and the sign-ins whose session is gone; how many sign-ins."""
+    Session.objects.filter(expire_date__lt=now).delete()
+    live = Session.objects.values("session_key")
+    return SignIn.objects.exclude(session_key__in=live).delete()[0]
+
+
+def device_of(user_agent: str) -> str:
+    """ "Firefox on Linux", from what a browser says of itself; empty if it says nothing we know."""
+    browser = next((name for name, shape in BROWSERS if re.search(shape, user_agent[:500])), "")
+    system = next((name for name, shape in SYSTEMS if re.search(shape, user_agent[:500])), "")
+    return f"{browser} on {system}" if browser and system else browser or system
+
+
+def _end(sign_ins: list[SignIn], *, by: User) -> None:
+    with transaction.atomic():
+        Session.objects.filter(session_key__in=[sign_in.session_key for sign_in in sign_ins]).delete()
+        SignIn.objects.filter(pk__in=[sign_in.pk for sign_in in sign_ins]).delete()
+        for sign_in in sign_ins:
+            record(Verb.SESSION_ENDED, by=by, target=sign_in.public_id)
+
+
+def _opens(session: Session, user: User) -> bool:
+    """Not a session of before a change of password, which opens nothing any more."""
+    data = session.get_decoded()
+    return data.get(SESSION_KEY) == str(user.pk) and constant_time_compare(
+        data.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()
+    )
