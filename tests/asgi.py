@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ CSRF_TOKEN = "a" * 32
 class Exchange:
     """One POST of JSON. ``events`` are read one by one; ``hang_up`` closes the connection from the client's side."""
 
-    def __init__(self, path: str, body: Any, cookies: str) -> None:
+    def __init__(self, path: str, body: Any, cookies: str, headers: Mapping[str, str]) -> None:
         self.scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -32,6 +32,8 @@ class Exchange:
             ],
             "server": ("localhost", 80),
         }
+        more = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self.scope["headers"].extend(more)  # type: ignore[attr-defined]
         payload = json.dumps(body).encode()
         self.scope["headers"].append((b"content-length", str(len(payload)).encode()))  # type: ignore[attr-defined]
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -73,8 +75,10 @@ class Exchange:
 
 
 @asynccontextmanager
-async def posted(path: str, body: Any, cookies: str) -> AsyncIterator[Exchange]:
-    exchange = Exchange(path, body, cookies)
+async def posted(
+    path: str, body: Any, cookies: str, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[Exchange]:
+    exchange = Exchange(path, body, cookies, headers or {})
     try:
         yield exchange
     finally:

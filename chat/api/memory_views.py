@@ -14,12 +14,14 @@ from memories import gate
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memory_response
+from memories.api.saving import save_once
 from memories.api.serializers import MemoryChanges, MemoryJson, SavedMemoryJson
 from memories.api.views import saved_response
 from memories.extraction.run import rerun
 from memories.models import Memory
 from memoryhub.api.docs import answer_example, documented, request_example
 from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from workspaces.models import Role
@@ -31,7 +33,7 @@ class ChatMemoryCreate(ApiView):
         tag="chat memories",
         operation="chat_memories_create",
         answers={201: SavedMemoryJson, 200: SavedMemoryJson},
-        headers=[ETAG],
+        headers=[*ONCE, ETAG],
         body=ChatMemoryBody,
         errors=[404],
         writes=True,
@@ -51,12 +53,14 @@ class ChatMemoryCreate(ApiView):
         now = timezone.now()
         if "messageId" in body:
             _, message = get_message(self.person, chat_id, body.pop("messageId"), need=Role.EDITOR)
-            return saved_response(remember_message(message, by=self.person, now=now, **body))
+            return saved_response(
+                save_once(self, lambda: remember_message(message, by=self.person, now=now, **body))
+            )
         body.pop("synthesize")  # rewrites a message; there is none
         draft = gate.Draft(
             workspace=chat.workspace, author=self.person, source_chat_id=chat.public_id, **body
         )
-        return saved_response(gate.save_memory(draft, by=self.person, now=now))
+        return saved_response(save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now)))
 
 
 class ChatMemoryList(ApiView):

@@ -26,11 +26,12 @@ from chat.api.serializers import (
     TurnJson,
 )
 from chat.api.turns import load, messages_json, turn_response
-from chat.models import Chat, Message
+from chat.models import Chat, Message, MessageStatus
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
 from memories.receipts import receipt_for
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
@@ -38,11 +39,13 @@ from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents import choose_agent
 from workspaces.models import Role, User, Workspace
+from workspaces.once import StillRunning
 
 EVENTS = OpenApiResponse(
     response=EventJson,
     description="`stream: true` (the default): server-sent events (`text/event-stream`). `message` has the "
-    "stored message and the empty answer; `token` a piece of `text`; `restart`: the text begins anew; "
+    "stored message and the empty answer; `token` a piece of `text`; `tool` how a call of the model stands, again "
+    "when it changes, with a `text` for people; `restart`: text and calls begin anew; "
     "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",
     examples=[OpenApiExample("Events", value=examples.EVENTS, media_type="text/event-stream")],
 )
@@ -95,6 +98,7 @@ class ChatList(ApiView):
         tag="chats",
         operation="chats_create",
         answers={201: ChatJson},
+        headers=ONCE,
         body=ChatBody,
         errors=[404],
         writes=True,
@@ -112,8 +116,11 @@ class ChatList(ApiView):
             workspace = default_workspace(self.person)
         agent_id = body.pop("agent_id", None)
         agent = choose_agent(workspace, agent_id) if agent_id is not None else None
-        chat = actions.create_chat(
-            workspace=workspace, by=self.person, now=timezone.now(), agent=agent, **body
+        now = timezone.now()
+        chat = self.once(
+            lambda: actions.create_chat(workspace=workspace, by=self.person, now=now, agent=agent, **body),
+            keep=lambda made: {"chat": made.public_id},
+            again=lambda note: get_chat(self.person, note["chat"]),
         )
         return Response(ChatJson(chat).data, status=status.HTTP_201_CREATED)
 
@@ -226,6 +233,7 @@ class MessageList(ApiView):
         tag="messages",
         operation="messages_create",
         answers=TURN_ANSWERS,
+        headers=ONCE,
         body=MessageBody,
         errors=[404, 409],
         writes=True,
@@ -239,14 +247,21 @@ class MessageList(ApiView):
     def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
-        turn = actions.begin_turn(
-            chat,
-            content=body["content"],
-            memory_enabled=body.get("memory_enabled"),
-            by=self.person,
-            now=timezone.now(),
+        said = {name: body[name] for name in ("content", "memory_enabled") if name in body}
+        turn = self.once(
+            lambda: actions.begin_turn(chat, **said, by=self.person, now=timezone.now()),
+            keep=lambda begun: {"answer": begun.answer.public_id},
+            again=lambda note: self._turn_of(chat, note["answer"], wait=not body["stream"]),
         )
         return turn_response(turn.message, turn.answer, self.person, stream=body["stream"])
+
+    def _turn_of(self, chat: Chat, answer_id: str, *, wait: bool) -> actions.Turn:
+        """One begun before. Its events can be followed again; who wants the whole comes back when it is done."""
+        answer = get_message(self.person, chat.public_id, answer_id)[1]
+        assert answer.reply_to is not None, "an answer replies to a message"
+        if wait and answer.status == MessageStatus.STREAMING:
+            raise StillRunning
+        return actions.Turn(answer.reply_to, answer)
 
 
 class MessageView(ApiView):

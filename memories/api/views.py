@@ -13,6 +13,7 @@ from memories import gate
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memories_json, memory_response
+from memories.api.saving import save_once
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
@@ -31,6 +32,7 @@ from memories.recall import recall
 from memories.search import search_workspace
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
 from workspaces.access import get_workspace
@@ -71,7 +73,7 @@ class MemoryList(KeyedView):
         tag="memories",
         operation="memories_create",
         answers={201: SavedMemoryJson, 200: SavedMemoryJson},
-        headers=[ETAG],
+        headers=[*ONCE, ETAG],
         body=MemoryBody,
         errors=[404, 429],
         writes=True,
@@ -91,7 +93,9 @@ class MemoryList(KeyedView):
         body = self.body(MemoryBody)
         dedupe = body.pop("dedupe")
         draft = gate.Draft(workspace=workspace, author=self.person, **body)
-        return saved_response(gate.save_memory(draft, by=self.person, now=timezone.now(), dedupe=dedupe))
+        now = timezone.now()
+        saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
+        return saved_response(saved)
 
 
 class WorkspaceMemoryView(KeyedView):

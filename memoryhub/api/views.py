@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
+from django.utils import timezone
 from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
@@ -11,8 +13,12 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
+from memoryhub.api.idempotency import asked_under_key
 from memoryhub.errors import NotFound
 from workspaces.models import User
+from workspaces.once import Note, do_once
+
+T = TypeVar("T")
 
 
 class AlwaysJson(DefaultContentNegotiation):
@@ -50,6 +56,20 @@ class ApiView(APIView):
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
         """The checked query parameters."""
         return self._checked(kind, self.request.query_params.dict())
+
+    def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], again: Callable[[Note], T]) -> T:
+        """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``again`` loads instead.
+
+        ``keep`` says in ids and flags what was done, and ``again`` finds it, as far as the person may still see it.
+        """
+        asked = asked_under_key(self.request, self.person)
+        if asked is None:
+            return act()
+        done = do_once(asked, act, keep=keep, now=timezone.now())
+        if done.result is not None:
+            return done.result
+        self.headers["Idempotent-Replayed"] = "true"
+        return again(done.note)
 
     def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
         serializer = kind(data=data)

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.fields import Body, Choice, Moment, Text
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from memoryhub.api.views import ApiView
 from workspaces import agents
@@ -100,6 +101,7 @@ class AgentList(ApiView):
         tag=TAG,
         operation="agents_create",
         answers={201: AgentJson},
+        headers=ONCE,
         body=AgentBody,
         errors=[404, 409],
         writes=True,
@@ -112,7 +114,12 @@ class AgentList(ApiView):
     )
     def post(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
-        made = agents.create_agent(workspace, **self.body(AgentBody), by=self.person, now=timezone.now())
+        body, now = self.body(AgentBody), timezone.now()
+        made = self.once(
+            lambda: agents.create_agent(workspace, **body, by=self.person, now=now),
+            keep=lambda agent: {"agent": agent.public_id},
+            again=lambda note: agents.get_agent(self.person, note["agent"]),
+        )
         return Response(AgentJson(made).data, status=status.HTTP_201_CREATED)
 
 

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
@@ -93,6 +94,7 @@ class WorkspaceList(ApiView):
         tag="workspaces",
         operation="workspaces_create",
         answers={201: WorkspaceJson},
+        headers=ONCE,
         body=WorkspaceBody,
         writes=True,
         description="You become its owner.",
@@ -102,7 +104,12 @@ class WorkspaceList(ApiView):
         ],
     )
     def post(self, request: Request) -> Response:
-        workspace = actions.create_workspace(**self.body(WorkspaceBody), by=self.person)
+        body = self.body(WorkspaceBody)
+        workspace = self.once(
+            lambda: actions.create_workspace(**body, by=self.person),
+            keep=lambda made: {"workspace": made.public_id},
+            again=lambda note: access.get_workspace(self.person, note["workspace"]),
+        )
         return Response(workspace_json(workspace, self.person), status=status.HTTP_201_CREATED)
 
 
@@ -180,6 +187,7 @@ class MemberList(ApiView):
         tag="members",
         operation="members_add",
         answers={201: MemberJson},
+        headers=ONCE,
         body=MemberBody,
         errors=[404, 409],
         writes=True,
@@ -192,7 +200,11 @@ class MemberList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         body = self.body(MemberBody)
-        member = actions.add_member(workspace, user=body["username"], role=body["role"], by=self.person)
+        member = self.once(
+            lambda: actions.add_member(workspace, user=body["username"], role=body["role"], by=self.person),
+            keep=lambda made: {"member": made.user.public_id},
+            again=lambda note: _membership(workspace, note["member"]),
+        )
         return Response(MemberJson(member).data, status=status.HTTP_201_CREATED)
 
 
@@ -211,7 +223,10 @@ class MemberDetail(ApiView):
     def patch(self, request: Request, workspace_id: str, user_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         member = actions.change_role(
-            workspace, user=_member(workspace, user_id), role=self.body(RoleBody)["role"], by=self.person
+            workspace,
+            user=_membership(workspace, user_id).user,
+            role=self.body(RoleBody)["role"],
+            by=self.person,
         )
         return Response(MemberJson(member).data)
 
@@ -229,12 +244,13 @@ class MemberDetail(ApiView):
         workspace = access.get_workspace(
             self.person, workspace_id, need=Role.VIEWER if leaving else Role.OWNER
         )
-        actions.remove_member(workspace, user=_member(workspace, user_id), by=self.person)
+        actions.remove_member(workspace, user=_membership(workspace, user_id).user, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _member(workspace: Workspace, user_id: str) -> User:
-    person = User.objects.filter(public_id=user_id, memberships__workspace=workspace).first()
-    if person is None:
+def _membership(workspace: Workspace, user_id: str) -> Membership:
+    members = Membership.objects.filter(workspace=workspace).select_related("user")
+    member = members.filter(user__public_id=user_id).first()
+    if member is None:
         raise NotFound("There is no such member, or it is not yours to see.")
-    return person
+    return member

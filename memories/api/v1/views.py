@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from memories import gate
 from memories.access import get_memory
 from memories.api.examples import SECRET
+from memories.api.saving import save_once
 from memories.api.v1 import examples
 from memories.api.v1.serializers import (
     NAMES,
@@ -37,6 +38,7 @@ from memories.recall import recall
 from memories.versions import etag
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import paged
 from memoryhub.errors import DomainError, Forbidden, NotFound
@@ -142,7 +144,7 @@ class MemoryList(OrganisationView):
         tag=TAG,
         operation="v1_memories_create",
         answers={201: OrganisationSavedJson, 200: OrganisationSavedJson},
-        headers=[ETAG],
+        headers=[*ONCE, ETAG],
         body=OrganisationMemoryBody,
         query=PlaceQuery,
         errors=[404, 429],
@@ -166,7 +168,8 @@ class MemoryList(OrganisationView):
         dedupe = values.pop("dedupe")
         with told_in_our_names():
             draft = gate.Draft(workspace=workspace, author=self.person, **values)
-            saved = gate.save_memory(draft, by=self.person, now=timezone.now(), dedupe=dedupe)
+            now = timezone.now()
+            saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
         return shown(saved.memory, code=code, duplicate=saved.duplicate)
 
