@@ -2,23 +2,165 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from chat.exchange.lines import MAX_LINE, Chunk, parse_line
+from chat.exchange import chatgpt, claude, statements
+from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
+from chat.exchange.export import FORMAT, VERSION
+from chat.exchange.files import lines_of, upload_of
+from chat.exchange.json_stream import items
+from chat.exchange.lines import MAX_LINE, ROWS, Chunk, Record, parse_line
 from chat.exchange.models import Import, ImportKind
+from chat.exchange.transcripts import Line
+from chat.exchange.transcripts import lines_of as lines_of_transcript
 from memoryhub.errors import Invalid
+from workspaces.models import User
+
+PEEK = 4096
+UNKNOWN = "This is no export of MemoryHub, ChatGPT or Claude, and no list of statements."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One conversation or statement of an upload, as lines."""
+
+    lines: list[Line]
+    read_bytes: int
 
 
 def recognise(path: Path) -> str:
     """Raises Invalid for a file that is none of those we read."""
+    if is_archive(path):
+        with parts_of(path) as parts:
+            return _kind_of(next(items(next(parts)), None))
     with path.open("rb") as file:
-        first = file.readline(MAX_LINE)
-    line = parse_line(first)
-    if line.get("type") != "memoryhub":
-        raise Invalid("unknown")
-    return ImportKind.MEMORYHUB
+        beginning = file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not beginning:
+            raise Invalid("This file is empty.")
+        if beginning.startswith(b"{") and _is_ours(beginning, file.seek(0) or file.readline(MAX_LINE)):
+            return ImportKind.MEMORYHUB
+    if beginning[:1] in b"[{":
+        with parts_of(path) as parts:
+            return _kind_of(next(items(next(parts)), None))
+    if b"\0" in beginning or not _is_utf8(beginning):
+        raise Invalid(UNKNOWN)
+    return ImportKind.STATEMENTS
 
 
 def prepare(imported: Import) -> Iterator[Chunk]:
-    raise NotImplementedError
+    """Write the file of lines, a chunk of whole entries at a time, behind those of earlier jobs.
+
+    What a killed worker wrote and no transaction knows of is cut off and written again.
+    """
+    offset, number, count = imported.looked_bytes, imported.looked_lines, imported.read_count
+    path = lines_of(imported.public_id)
+    path.touch(mode=0o600)
+    with path.open("r+b") as out:
+        out.truncate(offset)
+        out.seek(offset)
+        records: list[Record] = []
+        for entry in _entries(imported, skip=count):
+            count += 1
+            for line in entry.lines:
+                raw = json.dumps(line).encode() + b"\n"
+                number += 1
+                record = Record(number, offset, kind=line["type"], line=line)
+                if len(raw) > MAX_LINE:
+                    raise Invalid("One entry of this file is too large.")
+                out.write(raw)
+                offset += len(raw)
+                records.append(record)
+            if len(records) >= ROWS or count % ROWS == 0:
+                _flush(out)
+                yield Chunk(
+                    records, offset, number, ends=False, read_bytes=entry.read_bytes, read_count=count
+                )
+                records = []
+        _flush(out)
+        yield Chunk(records, offset, number, ends=True, read_bytes=imported.size, read_count=count)
+
+
+def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
+    path = upload_of(imported.public_id)
+    try:
+        total = max(1, unpacked_size(path))
+        with parts_of(path) as parts:
+            before = 0
+            for part in parts:
+                for value in _values(imported.kind, part, path):
+                    if skip:
+                        skip -= 1
+                        continue
+                    share = min(1.0, (before + part.read_count) / total)
+                    yield Entry(_lines(imported.kind, value, imported.user), int(imported.size * share))
+                before += part.read_count
+    except FileNotFoundError:
+        raise Invalid("The uploaded file is gone. Upload it again.") from None
+
+
+def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
+    if kind == ImportKind.STATEMENTS and not _begins_as_json(path):
+        return statements.lines_in(part)
+    return items(part)
+
+
+def _lines(kind: str, value: Any, importer: User) -> list[Line]:
+    if kind == ImportKind.STATEMENTS:
+        return [statements.line_of(value, importer=importer.get_username())]
+    if not isinstance(value, dict):
+        return []
+    if kind == ImportKind.CLAUDE and "chat_messages" not in value:
+        return list(claude.statements_of(value))
+    transcript = (chatgpt if kind == ImportKind.CHATGPT else claude).transcript_of(value)
+    return list(lines_of_transcript(transcript, source=kind, importer=importer)) if transcript else []
+
+
+def _kind_of(first: Any) -> str:
+    if first is None:
+        raise Invalid("This file is empty.")
+    if isinstance(first, str):
+        return ImportKind.STATEMENTS
+    if isinstance(first, dict):
+        if "mapping" in first:
+            return ImportKind.CHATGPT
+        if "chat_messages" in first or "conversations_memory" in first:
+            return ImportKind.CLAUDE
+        if "content" in first:
+            return ImportKind.STATEMENTS
+    raise Invalid(UNKNOWN)
+
+
+def _is_ours(beginning: bytes, first_line: bytes) -> bool:
+    try:
+        line = parse_line(first_line)
+    except Invalid:
+        return False
+    if line.get("type") != FORMAT:
+        return False
+    version = line.get("version")
+    if version != VERSION:
+        raise Invalid("This export was made by a newer MemoryHub. Update this one first.")
+    return True
+
+
+def _begins_as_json(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{")
+
+
+def _is_utf8(beginning: bytes) -> bool:
+    try:
+        beginning.decode()
+    except UnicodeDecodeError as error:
+        return error.end >= len(beginning) - 3 and error.reason == "unexpected end of data"
+    return True
+
+
+def _flush(out: Any) -> None:
+    out.flush()
+    os.fsync(out.fileno())

@@ -1,0 +1,126 @@
+"""The parts of an upload that are read: the file itself, or those of a .zip that we know by name.
+
+Nothing is unpacked to disk, so no name in an archive can lead anywhere; what comes out is counted while it is read,
+whatever the archive says of its size.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from django.conf import settings
+
+from memoryhub.errors import Invalid, TooLarge
+
+KNOWN = re.compile(r"conversations(-\d{1,5})?\.json|memories\.json")
+UNPACKED = 4  # times the largest upload
+DIRECTORY = 32 * 2**20  # bytes of an archive's list of files, which is read whole
+END, LOCATOR64 = b"PK\x05\x06", b"PK\x06\x07"
+NO_ARCHIVE = "This .zip cannot be read. Download it again."
+
+
+@dataclass
+class Part:
+    name: str
+    file: IO[bytes]
+    size: int  # as it says
+    read_count: int = 0  # bytes
+    room: int = 0
+
+    def read(self, size: int = -1) -> bytes:
+        return self._counted(self.file.read, size)
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._counted(self.file.readline, size)
+
+    def _counted(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            data = read(size)
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, OSError):
+            raise Invalid(NO_ARCHIVE) from None
+        self.read_count += len(data)
+        if self.read_count > self.room:
+            raise TooLarge("This .zip unpacks to more than may be imported.")
+        return data
+
+
+def is_archive(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) in (b"PK\x03\x04", END)
+
+
+@contextmanager
+def parts_of(path: Path) -> Iterator[Iterator[Part]]:
+    """The parts one after the other, each open until the next one is asked for. Raises Invalid or TooLarge."""
+    if is_archive(path):
+        _refuse_long_directory(path)
+        try:
+            archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+            raise Invalid(NO_ARCHIVE) from None
+        with archive:
+            yield _of_archive(archive)
+    else:
+        with path.open("rb") as file:
+            if file.read(3) != b"\xef\xbb\xbf":
+                file.seek(0)
+            yield iter([Part(path.name, file, path.stat().st_size, room=path.stat().st_size)])
+
+
+def unpacked_size(path: Path) -> int:
+    """What the parts say they are together, for showing how far one is."""
+    if not is_archive(path):
+        return path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        return sum(info.file_size for info in _known(archive))
+
+
+def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
+    room = UNPACKED * settings.IMPORT_MAX_BYTES
+    for info in _known(archive):
+        try:
+            file = archive.open(info)
+        except (
+            zipfile.BadZipFile,
+            RuntimeError,
+            NotImplementedError,
+        ):  # broken, with a password, or packed oddly
+            raise Invalid(NO_ARCHIVE) from None
+        with file:
+            part = Part(PurePosixPath(info.filename).name, file, info.file_size, room=room)
+            yield part
+            room -= part.read_count
+
+
+def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """In the order of their names, each name once; wherever in the archive they lie."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        name = PurePosixPath(info.filename).name
+        if KNOWN.fullmatch(name) and name not in found:
+            found[name] = info
+    if not found:
+        raise Invalid("There is no conversations.json or memories.json in this .zip.")
+    return [found[name] for name in sorted(found)]
+
+
+def _refuse_long_directory(path: Path) -> None:
+    """Before Python's zipfile reads the list of files, whose length the archive's maker chose."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 65_557))
+        tail = file.read()
+    at = tail.rfind(END)
+    if at < 0 or len(tail) - at < 22:
+        raise Invalid(NO_ARCHIVE)
+    length = struct.unpack_from("<L", tail, at + 12)[0]
+    if length > DIRECTORY or LOCATOR64 in tail[max(0, at - 20) : at]:
+        raise Invalid("This .zip has too many files. Import the conversations.json in it.")

@@ -1,0 +1,66 @@
+"""ChatGPT's ``conversations.json``: an array of conversations, each a tree of messages under ``mapping``.
+
+Read is the branch that ends in ``current_node``, as the page shows it: what the person and the assistant said to each
+other, not system messages, tool calls or hidden thoughts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat.exchange.transcripts import Said, Transcript, moment_of, path_to, text_of
+
+READ = {"text", "multimodal_text", "code", None}
+
+
+def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
+    mapping = conversation.get("mapping")
+    if not isinstance(mapping, dict):
+        return None
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
+    parents = {name: str(node.get("parent") or "") for name, node in nodes.items()}
+    leaf = conversation.get("current_node")
+    if not isinstance(leaf, str) or leaf not in nodes:
+        leaf = max(nodes, key=lambda name: _at(nodes[name]), default="")
+    said = [_said(name, nodes[name].get("message")) for name in path_to(leaf, parents)]
+    return Transcript(
+        id=str(conversation.get("conversation_id") or conversation.get("id") or leaf),
+        title=text_of(conversation.get("title")),
+        said=[each for each in said if each is not None],
+        began_at=moment_of(conversation.get("create_time")),
+        active_at=moment_of(conversation.get("update_time")),
+    )
+
+
+def _said(name: str, message: Any) -> Said | None:
+    if not isinstance(message, dict):
+        return None
+    author, content, metadata = (_dict(message.get(key)) for key in ("author", "content", "metadata"))
+    if author.get("role") not in ("user", "assistant") or message.get("recipient") not in ("all", None):
+        return None
+    if content.get("content_type") not in READ or metadata.get("is_visually_hidden_from_conversation"):
+        return None
+    return Said(
+        id=name,
+        is_user=author["role"] == "user",
+        text=_text(content),
+        at=moment_of(message.get("create_time")),
+        model=text_of(metadata.get("model_slug")),
+    )
+
+
+def _text(content: dict[str, Any]) -> str:
+    parts = content.get("parts")
+    texts = []
+    for part in parts if isinstance(parts, list) else [content.get("text")]:
+        texts.append(text_of(part.get("text")) if isinstance(part, dict) else text_of(part))
+    return "\n\n".join(text for text in texts if text)
+
+
+def _at(node: dict[str, Any]) -> float:
+    at = moment_of(_dict(node.get("message")).get("create_time"))
+    return at.timestamp() if at else 0.0
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,76 @@
+"""Claude's export: ``conversations.json``, an array of conversations with ``chat_messages``, and ``memories.json``.
+
+Of a message its ``content`` blocks of text are read, else its ``text``; of messages that name their parent, the
+branch that was last. What Claude remembered is prose: every sentence of it becomes a statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from chat.exchange.statements import without_bullet
+from chat.exchange.transcripts import Line, Said, Transcript, moment_of, path_to, text_of
+from memories.drafts import cut_at_word
+
+HEADING = re.compile(r"\s*(#|\*\*[^*]+\*\*:?\s*$)")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+def transcript_of(conversation: dict[str, Any]) -> Transcript | None:
+    given = conversation.get("chat_messages")
+    if not isinstance(given, list):
+        return None
+    messages = {
+        str(message.get("uuid") or number): message
+        for number, message in enumerate(given)
+        if isinstance(message, dict)
+    }
+    said = [_said(name, messages[name]) for name in _branch(conversation, messages)]
+    return Transcript(
+        id=str(conversation.get("uuid") or ""),
+        title=text_of(conversation.get("name")),
+        said=[each for each in said if each is not None],
+        began_at=moment_of(conversation.get("created_at")),
+        active_at=moment_of(conversation.get("updated_at")),
+    )
+
+
+def statements_of(memory: dict[str, Any]) -> Iterator[Line]:
+    """Of one entry of ``memories.json``."""
+    projects = memory.get("project_memories")
+    texts = [memory.get("conversations_memory"), *(projects.values() if isinstance(projects, dict) else ())]
+    for text in texts:
+        for line in text_of(text).splitlines():
+            for sentence in () if HEADING.match(line) else SENTENCE_END.split(without_bullet(line)):
+                if sentence.strip():
+                    yield {
+                        "type": "memory",
+                        "scope": "user",
+                        "content": cut_at_word(sentence),
+                        "source_type": "import",
+                        "source_details": {"from": "claude"},
+                    }
+
+
+def _branch(conversation: dict[str, Any], messages: dict[str, Any]) -> list[str]:
+    parents = {name: str(message.get("parent_message_uuid") or "") for name, message in messages.items()}
+    if not any(parent in messages for parent in parents.values()):
+        return list(messages)
+    leaf = conversation.get("current_leaf_message_uuid")
+    return path_to(leaf if isinstance(leaf, str) and leaf in messages else list(messages)[-1], parents)
+
+
+def _said(name: str, message: dict[str, Any]) -> Said | None:
+    if message.get("sender") not in ("human", "assistant"):
+        return None
+    content = message.get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
+    return Said(
+        id=name,
+        is_user=message["sender"] == "human",
+        text="\n\n".join(text for text in texts if text) or text_of(message.get("text")),
+        at=moment_of(message.get("created_at")),
+    )

@@ -1,0 +1,126 @@
+"""What the conversations of other programs become: private chats of the importer, and what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from chat.exchange.ids import derived_id
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
+from memories.drafts import UNSTORABLE, cut_at_word
+from memories.extraction.rules import extract_with_rules
+from workspaces.models import User
+
+Line = dict[str, Any]
+
+
+@dataclass
+class Said:
+    """One message of another program's conversation."""
+
+    id: str
+    is_user: bool
+    text: str
+    at: datetime | None = None
+    model: str = ""
+
+
+@dataclass
+class Transcript:
+    id: str
+    title: str
+    said: list[Said]
+    began_at: datetime | None = None
+    active_at: datetime | None = None
+
+
+def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator[Line]:
+    """The chat, its messages, and the statements that the rules of extraction find in the person's own words."""
+    said = [each for each in transcript.said if each.text]
+    if not said:
+        return
+    mine, name = importer.public_id, importer.get_username()
+    chat = derived_id("chat", mine, source, transcript.id)
+    began_at = transcript.began_at or next((each.at for each in said if each.at), None)
+    last = next((each.at for each in reversed(said) if each.at), None)
+    yield {
+        "type": "chat",
+        "id": chat,
+        "created_by": name,
+        "title": cut_at_word(" ".join(transcript.title.split()), TITLE_LENGTH),
+        "is_private": True,
+        "created_at": _iso(began_at),
+        "active_at": _iso(last or transcript.active_at or began_at),
+    }
+    at, question = began_at, None
+    for each in said:
+        at = each.at or at
+        message = derived_id("msg", mine, source, transcript.id, each.id)
+        yield {
+            "type": "message",
+            "id": message,
+            "chat": chat,
+            "role": "user" if each.is_user else "assistant",
+            "author": name if each.is_user else None,
+            "content": cut_at_word(each.text, MESSAGE_LENGTH) if each.is_user else each.text,
+            "reply_to": None if each.is_user else question,
+            "model": each.model[:200],
+            "created_at": _iso(at),
+            "finished_at": _iso(at),
+        }
+        if each.is_user:
+            question = message
+            yield from _statements(each.text, chat, message, at, source)
+
+
+def _statements(text: str, chat: str, message: str, at: datetime | None, source: str) -> Iterator[Line]:
+    """Personal memories, as everything is that is noticed in a private chat."""
+    for number, candidate in enumerate(extract_with_rules([("user", text)])):
+        yield {
+            "type": "memory",
+            "id": derived_id("mem", message, str(number)),
+            "scope": "user",
+            "content": cut_at_word(candidate.text),
+            "category": candidate.kind,
+            "importance": candidate.importance,
+            "source_type": "import",
+            "source_chat_id": chat,
+            "source_message_id": message,
+            "source_details": {"from": source, "extractor": "rules", **candidate.details},
+            "created_at": _iso(at),
+        }
+
+
+def text_of(value: Any) -> str:
+    return UNSTORABLE.sub("", value).replace("\r\n", "\n").strip() if isinstance(value, str) else ""
+
+
+def moment_of(value: Any) -> datetime | None:
+    """Seconds since 1970, or ISO 8601; None for what is neither."""
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value.strip())
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def path_to(leaf: str, parents: dict[str, str]) -> list[str]:
+    """From the first to ``leaf``: one branch of a tree of messages, whatever loops it may have."""
+    path: list[str] = []
+    seen: set[str] = set()
+    at = leaf
+    while at in parents and at not in seen:
+        seen.add(at)
+        path.append(at)
+        at = parents[at]
+    return path[::-1]
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
