@@ -83,6 +83,8 @@ class SecurityHeadersMiddleware:
         response = self.get_response(request)
         policy = RELAXED if request.path.startswith(RELAXED_PATHS) else STRICT
         response.headers.setdefault("Content-Security-Policy", policy)
+        if response.status_code == 429:
+            response.headers.setdefault("Retry-After", "60")  # allauth's limits do not say how long
         response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
         # Nearly every page holds somebody's words: the back button must not show them after signing out.
         response.headers.setdefault("Cache-Control", "no-store")

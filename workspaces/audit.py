@@ -9,20 +9,24 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from django.conf import settings
+from django.core import signing
 from django.db import connection, models, transaction
 from django.utils import timezone
 
 from memoryhub import origin
+from memoryhub.errors import Malformed
 from memoryhub.ids import PATTERN
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None
 WORD = re.compile(r"[A-Za-z0-9_.:+-]{0,64}")  # an id, a number, a word of ours: no room for a sentence
 MOST_WORDS = 50
+PAGE_SIZE = 50
 PRUNED_AT_ONCE = 5000
 NAME_LENGTH = 150
 _really_by: ContextVar[User | None] = ContextVar("really_by", default=None)
@@ -105,6 +109,53 @@ def record(
         network=source.network,
         request_id=source.request_id,
     )
+
+
+@dataclass(frozen=True)
+class Page:
+    """Events, newest first; ``next`` asks for those before them, empty at the end."""
+
+    events: list[AuditEvent]
+    next: str = ""
+
+
+def page_of(workspace: Workspace, *, before: str = "") -> Page:
+    """What was done in a workspace. Each event carries ``sentence``, ``about`` and ``words``. Two queries.
+
+    Raises Malformed for a ``before`` that is not of this list.
+    """
+    salt = f"audit of {workspace.public_id}"
+    found = AuditEvent.objects.of_workspace(workspace).order_by("-id")
+    if before:
+        try:
+            found = found.filter(id__lt=int(signing.loads(before, salt=salt)))
+        except (signing.BadSignature, ValueError, TypeError):
+            raise Malformed("This page does not exist. Go back to the newest.") from None
+    events = list(found[: PAGE_SIZE + 1])
+    more = signing.dumps(events[PAGE_SIZE - 1].pk, salt=salt) if len(events) > PAGE_SIZE else ""
+    events = events[:PAGE_SIZE]
+    people = [event.target for event in events if event.target.startswith("usr_")]
+    names = dict(User.objects.filter(public_id__in=people).values_list("public_id", "username"))
+    for event in events:
+        event.sentence = sentence(event.verb)  # type: ignore[attr-defined]
+        event.about = names.get(event.target, event.target)  # type: ignore[attr-defined]
+        event.words = in_words(event.details)  # type: ignore[attr-defined]
+    return Page(events, more)
+
+
+def sentence(verb: str) -> str:
+    """What was done, to stand after a name; the word itself for one of an older version."""
+    label = str(Verb(verb).label) if verb in Verb.values else verb
+    return label[:1].lower() + label[1:]
+
+
+def in_words(details: Mapping[str, Any]) -> str:
+    """ "role editor, before viewer" """
+    shown = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in details.items()
+    }
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
 
 
 @contextmanager

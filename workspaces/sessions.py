@@ -87,9 +87,7 @@ def end_session(session_id: str, *, by: User) -> SignIn:
 
 def end_other_sessions(user: User, *, keep: str | None, by: User) -> int:
     """End every session of a person but the one with the key ``keep``; how many."""
-    others = list(SignIn.objects.filter(user=user).exclude(session_key=keep or ""))
-    _end(others, by=by)
-    return len(others)
+    return _end(list(SignIn.objects.filter(user=user).exclude(session_key=keep or "")), by=by)
 
 
 def sweep(*, now: datetime) -> int:
@@ -106,12 +104,17 @@ def device_of(user_agent: str) -> str:
     return f"{browser} on {system}" if browser and system else browser or system
 
 
-def _end(sign_ins: list[SignIn], *, by: User) -> None:
+def _end(sign_ins: list[SignIn], *, by: User) -> int:
+    """How many of them still were sessions; the others were over already, and only their rows go."""
     with transaction.atomic():
-        Session.objects.filter(session_key__in=[sign_in.session_key for sign_in in sign_ins]).delete()
+        open_ones = Session.objects.filter(session_key__in=[sign_in.session_key for sign_in in sign_ins])
+        keys = set(open_ones.values_list("session_key", flat=True))
+        open_ones.delete()
         SignIn.objects.filter(pk__in=[sign_in.pk for sign_in in sign_ins]).delete()
         for sign_in in sign_ins:
-            record(Verb.SESSION_ENDED, by=by, target=sign_in.public_id)
+            if sign_in.session_key in keys:
+                record(Verb.SESSION_ENDED, by=by, target=sign_in.public_id)
+    return len(keys)
 
 
 def _opens(session: Session, user: User) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import ProgrammingError, connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memoryhub import origin
 from tests.conftest import Cast
-from workspaces.audit import Verb, prune, record
-from workspaces.models import AuditEvent
+from tests.factories import make_user
+from workspaces import actions
+from workspaces.audit import Verb, page_of, prune, record
+from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db
 
@@ -109,3 +114,69 @@ def test_no_row_may_be_changed_even_by_the_retention(cast: Cast) -> None:
     with pytest.raises(ProgrammingError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL memoryhub.audit_retention = 'on'")
         cursor.execute("UPDATE workspaces_auditevent SET verb = 'x'")
+
+
+# The page of a workspace's owners
+
+
+def page(user: User, cast: Cast, query: str = "") -> Any:
+    client = Client()
+    client.force_login(user)
+    return client.get(f"/workspaces/{cast.workspace.public_id}/activity/{query}")
+
+
+def test_owners_see_what_was_done_in_their_workspace_and_nothing_else(cast: Cast) -> None:
+    elsewhere = actions.create_workspace(name="Elsewhere", by=cast.owner)
+    actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+    actions.change_role(cast.workspace, user=cast.stranger, role="editor", by=cast.owner)
+    actions.remove_member(cast.workspace, user=cast.stranger, by=cast.stranger)
+    html = page(cast.owner, cast).content.decode()
+    for words in ("added a member", "role editor, before viewer", "left the workspace", "<code>sam</code>"):
+        assert words in html, words
+    assert "made the workspace" not in html and elsewhere.public_id not in html.split("<main")[1]
+    for user, status in ((cast.editor, 403), (cast.viewer, 403), (cast.stranger, 404)):
+        assert page(user, cast).status_code == status
+
+
+def test_long_logs_come_in_pages_that_hold_each_event_once(cast: Cast) -> None:
+    for number in range(120):
+        record(Verb.MEMORY_EDITED, by=cast.owner, workspace=cast.workspace, details={"number": number})
+    seen: list[str] = []
+    query = ""
+    for _ in range(3):
+        html = page(cast.owner, cast, query).content.decode()
+        seen += re.findall(r"number (\d+)", html)
+        found = re.search(r'href="(\?before=[^"]+)"', html)
+        query = found[1] if found else ""
+    assert [int(number) for number in seen] == list(range(119, -1, -1))
+    assert not query
+
+
+def test_a_cursor_of_another_list_is_refused(cast: Cast) -> None:
+    other = actions.create_workspace(name="Elsewhere", by=cast.owner)
+    for _ in range(60):
+        record(Verb.EXPORTED, by=cast.owner, workspace=other)
+    stolen = page_of(other).next
+    assert stolen
+    for before in (stolen, "1", "x" * 5000, "%00"):
+        assert page(cast.owner, cast, f"?before={before}").status_code in {400, 404}
+
+
+def test_many_events_cost_no_more_queries(cast: Cast) -> None:
+    def queries() -> int:
+        client = Client()
+        client.force_login(cast.owner)
+        with CaptureQueriesContext(connection) as captured:
+            client.get(f"/workspaces/{cast.workspace.public_id}/activity/")
+        return len(captured)
+
+    actions.add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+    few = queries()
+    for _ in range(40):
+        actions.add_member(cast.workspace, user=make_user(), role="viewer", by=cast.owner)
+    assert queries() == few
+
+
+def test_a_word_of_an_older_version_is_shown_as_it_is(cast: Cast) -> None:
+    AuditEvent.objects.create(verb="sang", by_name="olive", workspace_id=cast.workspace.public_id)
+    assert "sang" in page(cast.owner, cast).content.decode()

@@ -1,0 +1,137 @@
+"""Limits hold over every process: they are counted in the database."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from memoryhub.errors import TooManyRequests
+from tests.conftest import Cast
+from tests.factories import PASSWORD, make_user
+from workspaces.models import Spent
+from workspaces.throttles import spend
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def three_turns(settings: Any) -> datetime:
+    settings.THROTTLES = {"turns": 3, "uploads": 3}
+    return timezone.now()
+
+
+def test_as_many_as_the_rate_at_once_then_as_time_pays_for(cast: Cast, three_turns: datetime) -> None:
+    now = three_turns
+    for _ in range(3):
+        spend("turns", cast.owner, now=now)
+    with pytest.raises(TooManyRequests) as refusal:
+        spend("turns", cast.owner, now=now)
+    assert refusal.value.retry_after == 20
+    assert refusal.value.headers() == {"Retry-After": "20"}
+    with pytest.raises(TooManyRequests):
+        spend("turns", cast.owner, now=now + timedelta(seconds=19))
+    spend("turns", cast.owner, now=now + timedelta(seconds=20))
+    with pytest.raises(TooManyRequests):
+        spend("turns", cast.owner, now=now + timedelta(seconds=20))
+    for _ in range(3):
+        spend("turns", cast.owner, now=now + timedelta(minutes=5))
+
+
+def test_each_person_and_each_limit_has_its_own(cast: Cast, three_turns: datetime) -> None:
+    for _ in range(3):
+        spend("turns", cast.owner, now=three_turns)
+    spend("uploads", cast.owner, now=three_turns)
+    spend("turns", cast.editor, now=three_turns)
+
+
+def test_one_question_to_the_database(cast: Cast, django_assert_num_queries: Any) -> None:
+    for _ in range(2):
+        with django_assert_num_queries(1):
+            spend("turns", cast.owner, now=timezone.now())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requests_at_once_do_not_slip_through_together(settings: Any) -> None:
+    settings.THROTTLES = {"turns": 5}
+    user, now, passed = make_user(), timezone.now(), []
+
+    def ask() -> None:
+        try:
+            spend("turns", user, now=now)
+            passed.append(1)
+        except TooManyRequests:
+            pass
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(passed) == 5
+    assert Spent.objects.get().limit == "turns"
+
+
+def attempt(name: str, password: str = "wrong", **headers: str) -> str:
+    client = Client(headers=headers)
+    return client.post("/accounts/login/", {"login": name, "password": password}).content.decode()
+
+
+def test_guesses_at_one_account_end_soon_wherever_they_come_from(cast: Cast) -> None:
+    """The sixth is refused even with the right password, in every process: the counts are in the database."""
+    for number in range(5):
+        assert "Too many" not in attempt("olive", f"wrong {number}")
+    assert "Too many failed login attempts" in attempt("olive", PASSWORD)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM workspaces_cache")
+        assert cursor.fetchone()[0] > 0
+
+
+def test_guesses_from_one_address_end_for_all_accounts(cast: Cast) -> None:
+    pages = [attempt(f"nobody{number}") for number in range(12)]
+    assert "Too many" not in pages[5]
+    assert "Too many failed login attempts" in pages[-1]
+
+
+def test_an_address_that_a_client_claims_does_not_count(cast: Cast) -> None:
+    pages = [attempt(f"nobody{number}", **{"x-forwarded-for": f"203.0.{number}.1"}) for number in range(12)]
+    assert "Too many failed login attempts" in pages[-1]
+
+
+def test_behind_a_trusted_proxy_each_address_counts_for_itself(cast: Cast, settings: Any) -> None:
+    settings.TRUSTED_PROXIES = 1
+    pages = [
+        attempt(f"nobody{number}", **{"x-forwarded-for": f"1.1.1.1, 203.0.{number}.1"})
+        for number in range(12)
+    ]
+    assert not any("Too many" in page for page in pages)
+
+
+def test_sign_ups_of_one_address_are_limited(cast: Cast) -> None:
+    def sign_up(number: int) -> Any:
+        form = {"username": f"new{number}", "password1": PASSWORD, "password2": PASSWORD}
+        return Client().post("/accounts/signup/", form)
+
+    answers = [sign_up(number) for number in range(21)]
+    assert answers[0].status_code == 302
+    assert (answers[-1].status_code, answers[-1]["Retry-After"]) == (429, "60")
+    assert "Too many attempts" in answers[-1].content.decode()
+
+
+def test_the_cache_is_shared_and_its_table_is_not_logged(db: None) -> None:
+    cache.set("one", {"two": 3})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM workspaces_cache WHERE cache_key LIKE '%%one'")
+        assert cursor.fetchone()[0] == 1
+        cursor.execute(
+            "SELECT relpersistence FROM pg_class WHERE relname IN ('workspaces_cache', 'workspaces_spent')"
+        )
+        assert cursor.fetchall() == [("u",), ("u",)]
