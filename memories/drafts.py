@@ -70,10 +70,10 @@ class Draft:
             raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
         if self.scope == Scope.USER and self.author is None:
             raise Invalid(fields={"scope": "a personal memory needs a person"})
-        if (self.scope == Scope.AGENT) != (self.agent is not None):
-            raise Invalid(
-                fields={"agent_id": "comes with the scope agent, which is recalled in its chats only"}
-            )
+        if self.scope == Scope.AGENT and self.agent is None:
+            raise Invalid(fields={"agent_id": "is required with the scope agent"})
+        if self.scope != Scope.AGENT and self.agent is not None:
+            raise Invalid(fields={"agent_id": "goes with the scope agent alone"})
         if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
             raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
         if find_secret(source_type):

@@ -153,6 +153,8 @@ API_ROWS = [
         query=IN_WS,
         fresh=True,
     ),
+    Row("GET", f"{V1}/agents", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row("GET", f"{V1}/agents/<agent_id:agent_id>", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row("GET", f"{V1}/memory-nodes", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row(
         "POST",

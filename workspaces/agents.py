@@ -31,15 +31,18 @@ def get_agent(
     return agent
 
 
-def choose_agent(workspace: Workspace, public_id: str) -> Agent:
-    """The assistant for a new chat or memory of this workspace. Invalid if it is none of it, or archived."""
+def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:
+    """The assistant for a new chat or memory of this workspace. Invalid if it is none of it, or archived.
+
+    ``or_archived``: to look at what is there already, that does not matter.
+    """
     agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
     if agent is None:
         raise Invalid(
             "There is no such assistant in this workspace.",
             fields={"agent_id": "is no assistant of this workspace"},
         )
-    if agent.is_archived:
+    if agent.is_archived and not or_archived:
         raise Invalid(
             f"“{agent}” is archived. Restore the assistant, or choose another.",
             fields={"agent_id": "is archived"},

@@ -18,6 +18,7 @@ MEMORY: dict[str, Any] = {
     "pinned": False,
     "expires_at": None,
     "scope": "workspace",
+    "agent_id": None,
     "source_type": "user",
     "source_chat_id": None,
     "source_message_id": None,

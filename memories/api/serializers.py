@@ -25,6 +25,12 @@ class MemoryJson(serializers.ModelSerializer[Memory]):
     importance = serializers.FloatField(help_text="0 to 1.")
     expires_at = Moment(allow_null=True)
     scope = serializers.ChoiceField(choices=Scope.values)
+    agent_id = serializers.CharField(
+        source="agent.public_id",
+        default=None,
+        allow_null=True,
+        help_text="For scope agent: the assistant in whose chats it is recalled. Else null.",
+    )
     source_type = serializers.CharField(
         help_text="user, model, auto_chat, auto_deep_think, auto_research, auto_compaction, import, or other."
     )
@@ -55,6 +61,7 @@ class MemoryJson(serializers.ModelSerializer[Memory]):
             "pinned",
             "expires_at",
             "scope",
+            "agent_id",
             "source_type",
             "source_chat_id",
             "source_message_id",
@@ -190,7 +197,13 @@ class MemoryBody(MemoryChanges):
         Scope.values,
         required=False,
         help_text="workspace (default): all members. user: yours alone, in every workspace; "
-        "it is kept in your own workspace.",
+        "it is kept in your own workspace. agent: all members, in chats with the assistant of `agent_id`.",
+    )
+    agent_id = Text(
+        max_length=32,
+        allow_null=True,
+        required=False,
+        help_text="An assistant of the workspace, for scope agent.",
     )
     dedupe = Choice(
         ["key", "create"],
@@ -206,6 +219,12 @@ class RecallBody(Body):
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
     ranking = Choice(RANKINGS, default="hybrid")
     threshold = Number(allow_null=True, default=None, help_text="Drop what scores less.")
+    agent_id = Text(
+        max_length=32,
+        allow_null=True,
+        default=None,
+        help_text="As in a chat with this assistant of the workspace: what it remembers as well.",
+    )
 
 
 class SearchBody(Body):

@@ -36,6 +36,7 @@ from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
 from workspaces.access import get_workspace
+from workspaces.agents import choose_agent
 from workspaces.models import Role
 
 
@@ -91,8 +92,9 @@ class MemoryList(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(MemoryBody)
-        dedupe = body.pop("dedupe")
-        draft = gate.Draft(workspace=workspace, author=self.person, **body)
+        dedupe, agent_id = body.pop("dedupe"), body.pop("agent_id", None)
+        agent = choose_agent(workspace, agent_id) if agent_id is not None else None
+        draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **body)
         now = timezone.now()
         saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         return saved_response(saved)
@@ -218,7 +220,8 @@ class Recall(KeyedView):
         answers={200: RecallJson},
         body=RecallBody,
         errors=[404, 429],
-        description="The ranked memories with their scores, your personal ones included.",
+        description="The ranked memories with their scores, your personal ones included. Those of an assistant only "
+        "with its `agent_id`.",
         examples=[
             request_example("A question", {"query": "When is the deadline?", "limit": 5}),
             answer_example("Found", examples.RECALL),
@@ -226,7 +229,10 @@ class Recall(KeyedView):
     )
     def post(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
-        found = recall(workspace=workspace, user=self.person, now=timezone.now(), **self.body(RecallBody))
+        body = self.body(RecallBody)
+        agent_id = body.pop("agent_id")
+        agent = choose_agent(workspace, agent_id, or_archived=True) if agent_id is not None else None
+        found = recall(workspace=workspace, user=self.person, agent=agent, now=timezone.now(), **body)
         scores = {item.memory.public_id: item for item in found.items}
         memories = [
             {**memory, "score": scores[memory["id"]].score, "score_parts": scores[memory["id"]].parts}

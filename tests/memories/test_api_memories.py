@@ -34,6 +34,7 @@ FIELDS = {
     "pinned",
     "expires_at",
     "scope",
+    "agent_id",
     "source_type",
     "source_chat_id",
     "source_message_id",

@@ -58,6 +58,7 @@ def test_a_memory_has_the_fields_of_the_organisation_api(api: Api, cast: Cast) -
         "expiresAt": None,
         "source": "manual",
         "scope": "project",
+        "agentId": None,
         "workspaceId": cast.workspace.public_id,
         "duplicate": False,
     }
@@ -165,13 +166,6 @@ def test_wrong_fields_are_refused_by_name(api: Api, body: dict[str, Any], field:
     refused = api.post("memories", body)
     assert (refused.status_code, list(error_of(refused)["fields"])) == (422, [field])
     assert not Memory.objects.exists()
-
-
-def test_agent_scope_says_that_it_is_not_there_yet(api: Api) -> None:
-    refused = api.post("memories", {"value": "Cats purr", "scope": "agent"})
-    assert refused.status_code == 422
-    assert "named assistants" in error_of(refused)["fields"]["scope"]
-    assert api.get("memories", scope="agent").status_code == 422
 
 
 @pytest.mark.parametrize("field", ["value", "summary", "key", "category", "source", "tags"])

@@ -16,6 +16,7 @@ MEMORY: dict[str, Any] = {
     "expiresAt": None,
     "source": "manual",
     "scope": "project",
+    "agentId": None,
     "workspaceId": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
     "createdAt": "2026-03-07T10:30:00.000000Z",
     "updatedAt": "2026-03-07T10:30:00.000000Z",

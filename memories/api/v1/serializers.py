@@ -15,10 +15,15 @@ from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, WholeNumber, 
 from memoryhub.api.paging import PageQuery
 
 LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
-SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE}
+SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE, "agent": Scope.AGENT}
 SCOPE_WORDS = list(SCOPES)
 SOURCES = {"manual": SourceType.USER, "auto": SourceType.AUTO_CHAT}  # other labels are kept as they are
-NAMES = {"value": "content", "source": "source_type", "expiresAt": "expires_at"}  # ours to the field's
+NAMES = {
+    "value": "content",
+    "source": "source_type",
+    "expiresAt": "expires_at",
+    "agentId": "agent_id",
+}  # ours to the field's
 MOST_AT_ONCE = 100
 
 
@@ -54,6 +59,9 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
         help_text="manual, auto, or another label."
     )
     scope = serializers.SerializerMethodField()
+    agentId = serializers.CharField(
+        source="agent.public_id", default=None, allow_null=True, help_text="For scope agent; else null."
+    )
     workspaceId = serializers.CharField(
         source="workspace.public_id", help_text="For scope global: your own workspace, where it is kept."
     )
@@ -74,6 +82,7 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
             "expiresAt",
             "source",
             "scope",
+            "agentId",
             "workspaceId",
             "createdAt",
             "updatedAt",
@@ -88,7 +97,7 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
 
     @extend_schema_field(serializers.ChoiceField(choices=SCOPE_WORDS))
     def get_scope(self, memory: Memory) -> str:
-        return "global" if memory.scope == Scope.USER else "project"
+        return {inside.value: outside for outside, inside in SCOPES.items()}[memory.scope]
 
 
 class OrganisationSavedJson(OrganisationMemoryJson):
@@ -122,20 +131,6 @@ class OrganisationDeletedJson(serializers.Serializer[Any]):
     )
 
 
-class ScopeWord(Choice):
-    """global or project. The third scope, agent, needs named assistants: it is refused with that reason."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(SCOPE_WORDS, **kwargs)
-
-    def to_internal_value(self, data: Any) -> str:
-        if data == "agent":
-            raise serializers.ValidationError(
-                "Agent scope comes with named assistants, which are not there yet. Must be one of global, project."
-            )
-        return super().to_internal_value(data)
-
-
 class PlaceQuery(serializers.Serializer[Any]):
     """``?workspace_id=`` of every route."""
 
@@ -147,7 +142,8 @@ class PlaceQuery(serializers.Serializer[Any]):
 
 
 class MemoryQuery(PageQuery, PlaceQuery):
-    scope = ScopeWord(required=False, help_text="Only these.")
+    scope = Choice(SCOPE_WORDS, required=False, help_text="Only these.")
+    agentId = Text(required=False, max_length=32, help_text="Only those of this assistant of the workspace.")
     category = Text(required=False, max_length=CATEGORY_LENGTH, help_text="Only this category.")
     tag = Text(required=False, max_length=TAG_LENGTH, help_text="Only with this tag.")
     key = Text(required=False, max_length=KEY_LENGTH, help_text="Only of this key.")
@@ -172,9 +168,17 @@ class OrganisationMemoryChanges(Body):
 class OrganisationMemoryBody(OrganisationMemoryChanges):
     value = Text(max_length=CONTENT_LENGTH)
     category = Text(max_length=CATEGORY_LENGTH, default="fact")
-    scope = ScopeWord(
+    scope = Choice(
+        SCOPE_WORDS,
         default="project",
-        help_text="project: everybody in the workspace. global: yours alone, in every workspace.",
+        help_text="project: everybody in the workspace. global: yours alone, in every workspace. agent: everybody, in "
+        "chats with the assistant of `agentId`.",
+    )
+    agentId = Text(
+        max_length=32,
+        allow_null=True,
+        required=False,
+        help_text="An assistant of the workspace, for scope agent.",
     )
     source = Text(  # type: ignore[assignment]  # the name is the API's
         max_length=LABEL_LENGTH,
@@ -193,6 +197,12 @@ class OrganisationRecallBody(Body):
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
+    agentId = Text(
+        max_length=32,
+        allow_null=True,
+        default=None,
+        help_text="As in a chat with this assistant of the workspace: what it remembers as well.",
+    )
 
 
 class OrganisationDeleteBody(Body):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from memories.api.v1 import nodes, views
+from memories.api.v1 import agents, nodes, views
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.views import NoSuchRoute
 
@@ -14,6 +14,8 @@ urlpatterns = [
     path("memories", views.MemoryList.as_view(), name="memories"),
     path("memories/recall", views.Recall.as_view(), name="recall"),
     path("memories/<mem_id:memory_id>", views.MemoryDetail.as_view(), name="memory"),
+    path("agents", agents.AgentList.as_view(), name="agents"),
+    path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
     path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),
     path("memory-nodes/<node_id:node_id>", nodes.NodeDetail.as_view(), name="node"),
     path("memory-nodes/<node_id:node_id>/memories", nodes.NodeMemories.as_view(), name="node_memories"),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from rest_framework import status
 from rest_framework.request import Request
@@ -45,7 +46,8 @@ from memoryhub.errors import DomainError, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import typed_password_lately
-from workspaces.models import Role, Workspace
+from workspaces.agents import choose_agent
+from workspaces.models import Agent, Role, Workspace
 
 TAG = "organisation memory"
 DELETING = (
@@ -56,7 +58,7 @@ DELETING = (
 
 
 class OrganisationView(KeyedView):
-    """Reads what recall in the active workspace reads: its shared memories, and the asker's own."""
+    """Reads the active workspace: its shared memories, those of its assistants, and the asker's own."""
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
         """The active one: the key's own, for a session the one asked for, else its person's default one."""
@@ -72,8 +74,14 @@ class OrganisationView(KeyedView):
         return get_workspace(self.person, asked, need=need)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
-        found = Memory.objects.recallable_in(workspace, self.person).live().listed()
-        return found.defer("search", "source_excerpt")
+        found = Memory.objects.visible_to(self.person).live().listed()
+        in_sight = Q(workspace=workspace) | Q(owner=self.person)
+        return found.filter(in_sight).defer("search", "source_excerpt")
+
+    def agent(self, workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
+        """The assistant that is named in these values; takes the name out of them."""
+        agent_id = values.pop("agent_id", None)
+        return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
 
     def memory(self, memory_id: str, need: Role = Role.VIEWER) -> Memory:
         workspace = self.workspace(need)
@@ -116,14 +124,17 @@ class MemoryList(OrganisationView):
         answers={200: page_of(OrganisationMemoryJson, "OrganisationMemory")},
         query=MemoryQuery,
         errors=[404, 429],
-        description="The memories of the workspace and your global ones, newest first. Inserts and deletes while you "
-        "page repeat and skip nothing.",
+        description="The memories of the workspace, those of its assistants, and your global ones, newest first. "
+        "Inserts and deletes while you page repeat and skip nothing.",
         examples=[answer_example("A page", examples.PAGE)],
     )
     def get(self, request: Request) -> Response:
         workspace = self.workspace()
         query = self.query(MemoryQuery)
         rows = self.memories(workspace)
+        if "agentId" in query:
+            with told_in_our_names():
+                rows = rows.filter(agent=choose_agent(workspace, query["agentId"], or_archived=True))
         if "scope" in query:
             rows = rows.filter(scope=SCOPES[query["scope"]])
         if "tag" in query:
@@ -167,7 +178,8 @@ class MemoryList(OrganisationView):
         values = field_values(self.body(OrganisationMemoryBody))
         dedupe = values.pop("dedupe")
         with told_in_our_names():
-            draft = gate.Draft(workspace=workspace, author=self.person, **values)
+            agent = self.agent(workspace, values)
+            draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **values)
             now = timezone.now()
             saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
@@ -277,7 +289,7 @@ class Recall(OrganisationView):
         errors=[404, 429],
         description="By full text over key, summary, value, category and tags, and where that finds nothing by parts "
         "of words (`%`, `_` and `\\` are letters like others). Best first; of equals the pinned, then the important, "
-        "then the newly changed ones. Your global memories included.",
+        "then the newly changed ones. Your global memories included; those of an assistant only with its `agentId`.",
         examples=[
             request_example("A question", {"query": "When is the deadline?", "limit": 5}),
             answer_example("Found", examples.RECALL),
@@ -285,7 +297,10 @@ class Recall(OrganisationView):
     )
     def post(self, request: Request) -> Response:
         workspace = self.workspace()
-        body = self.body(OrganisationRecallBody)
-        found = recall(workspace=workspace, user=self.person, ranking="lexical", now=timezone.now(), **body)
+        values = field_values(self.body(OrganisationRecallBody))
+        with told_in_our_names():
+            agent = self.agent(workspace, values, or_archived=True)
+        who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
+        found = recall(**who, ranking="lexical", now=timezone.now(), **values)
         memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
         return Response({"memories": memories})
