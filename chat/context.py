@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
 
-from chat.models import Message, MessageRole
+from chat.models import Compaction, Message, MessageRole
+from chat.short_term import ShortTerm
 from chat.text import cut_to, escape, prompt_text, tokens
 from memories.recall import Recalled
 from memoryhub.llm.base import Capabilities, Tool
@@ -17,7 +19,21 @@ from workspaces.models import Agent
 
 MESSAGES_LOOKED_AT = 200
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
+TIGHT = 0.8  # of the history's room: from here on the older part is summarised
+NO_SHORT_TERM = ShortTerm()
 LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
+
+
+@dataclass(frozen=True)
+class BuiltPrompt:
+    """``seen_from``: key of the first message shown as it was, None where nothing is left out.
+
+    ``is_tight``: the history fills its room, or nearly: time to summarise the older part.
+    """
+
+    messages: list[Prompt]
+    seen_from: int | None = None
+    is_tight: bool = False
 
 
 def build_prompt(
@@ -28,23 +44,45 @@ def build_prompt(
     now: datetime,
     agent: Agent | None = None,
     tools: Sequence[Tool] = (),
-) -> list[Prompt]:
-    """System, as much of the latest history as fits, the recalled block right before the question.
+    short_term: ShortTerm = NO_SHORT_TERM,
+    compaction: Compaction | None = None,
+) -> BuiltPrompt:
+    """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
+    short-term memory, the recalled block right before the question.
 
     What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
     the model's context holds beside its answer. The question is cut only when it alone would not fit.
     """
-    system = Prompt("system", system_text(agent, now=now, has_tools=bool(tools)))
-    block = recalled_block(used)
-    room = room_beside_answer(capabilities) - tokens(system.content) - tokens_of_tools(tools) - tokens(block)
+    system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools)))]
+    if compaction is not None:
+        system.append(Prompt("system", f"{prompt_text('compacted')}\n{_lines(compaction.summary)}"))
+    tail = [Prompt("system", short_term.directive)] if short_term.directive else []
+    tail += short_term.items
+    if block := recalled_block(used):
+        tail.append(Prompt("system", block))
+    room = room_beside_answer(capabilities) - tokens_of_tools(tools) - tokens_of([*system, *tail])
     asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
-    room -= tokens(asked)
-    if tools:
+    room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
+    shown = _history(question, room, after=compaction.upto_id if compaction else 0)
+    messages = [*system, *shown.messages, *tail, Prompt("user", asked)]
+    is_tight = shown.left_out or shown.tokens > room * TIGHT
+    return BuiltPrompt(messages, shown.first if shown.left_out else None, is_tight)
+
+
+def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
+    """How much of ``room`` the history may take: not what tools may return, and not more than is configured."""
+    if has_tools:
         room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
-    prompt = [system, *_history(question, min(room, settings.LLM_HISTORY_TOKENS))]
-    if block:
-        prompt.append(Prompt("system", block))
-    return [*prompt, Prompt("user", asked)]
+    return min(room, settings.LLM_HISTORY_TOKENS)
+
+
+def tokens_of(messages: Iterable[Prompt]) -> int:
+    return sum(tokens(message.content) for message in messages)
+
+
+def _lines(text: str) -> str:
+    """Stored text of several lines, each of them escaped."""
+    return "\n".join(filter(None, map(escape, text.splitlines())))
 
 
 def room_beside_answer(capabilities: Capabilities) -> int:
@@ -62,10 +100,8 @@ def system_text(agent: Agent | None, *, now: datetime, has_tools: bool) -> str:
     if has_tools:
         parts.append(prompt_text("tools"))
     if agent is not None:
-        instructions = "\n".join(escape(line) for line in agent.instructions.splitlines()).strip()
-        parts.append(
-            f"{prompt_text('agent')}\n<assistant>\nName: {escape(agent.name)}\n{instructions}\n</assistant>"
-        )
+        about = f"Name: {escape(agent.name)}\n{_lines(agent.instructions)}".rstrip()
+        parts.append(f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>")
     return "\n\n".join([*parts, f"Today is {now:%A, %d %B %Y}."])
 
 
@@ -81,15 +117,32 @@ def recalled_block(used: Sequence[Recalled]) -> str:
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
 
 
-def _history(question: Message, room: int) -> list[Prompt]:
-    """The latest messages before the question that fit in ``room`` tokens, oldest first, beginning with a person."""
-    earlier = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).exclude(content="")
-    chosen: list[Prompt] = []
-    for message in earlier.only("role", "content").order_by("-pk")[:MESSAGES_LOOKED_AT]:
-        room -= tokens(message.content)
-        if room < 0:
+@dataclass(frozen=True)
+class _Shown:
+    messages: list[Prompt]
+    tokens: int
+    first: int  # key of the first message shown; of the question where none is
+    left_out: bool
+
+
+def _history(question: Message, room: int, *, after: int) -> _Shown:
+    """The latest messages between ``after`` and the question that fit in ``room`` tokens, beginning with a person."""
+    earlier = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk, pk__gt=after)
+    earlier = earlier.exclude(content="").only("role", "content").order_by("-pk")
+    chosen: list[Message] = []
+    spent, left_out = 0, False
+    for message in earlier[: MESSAGES_LOOKED_AT + 1]:
+        cost = tokens(message.content)
+        if spent + cost > room or len(chosen) == MESSAGES_LOOKED_AT:
+            left_out = True
             break
-        chosen.append(Prompt("user" if message.role == MessageRole.USER else "assistant", message.content))
-    while chosen and chosen[-1].role == "assistant":
+        spent += cost
+        chosen.append(message)
+    while chosen and chosen[-1].role == MessageRole.ASSISTANT:
         chosen.pop()
-    return chosen[::-1]
+        left_out = True
+    shown = [
+        Prompt("user" if message.role == MessageRole.USER else "assistant", message.content)
+        for message in chosen[::-1]
+    ]
+    return _Shown(shown, spent, chosen[-1].pk if chosen else question.pk, left_out)

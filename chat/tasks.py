@@ -9,8 +9,10 @@ from django.utils import timezone
 
 from chat import forgetting
 from chat.actions import close_abandoned
+from chat.compaction import compact
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
+from chat.short_term import drop_expired
 from memoryhub.jobs import job
 
 TEMPORARY_KEPT = timedelta(hours=24)
@@ -23,6 +25,14 @@ def run_import(*, import_id: int) -> str:
 
 
 @job
+def compact_chat(*, answer_id: int) -> str:
+    """Summarise the older messages of the chat that this answer belongs to."""
+    chats = ("chat__workspace", "chat__agent", "reply_to__author")
+    answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
+    return compact(answer, now=timezone.now()) if answer else "the answer is gone"
+
+
+@job
 def sweep() -> str:
     """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, take up
     imports that no job is at, and purge what was deleted long ago.
@@ -30,6 +40,7 @@ def sweep() -> str:
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)
     closed = sum(close_abandoned(answer, now=now) for answer in streaming)
+    drop_expired(now=now)
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = run.sweep(now=now)
     purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)

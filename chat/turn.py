@@ -12,10 +12,12 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.actions import announce
+from chat.compaction import can_compact, latest_compaction, queue_compaction
 from chat.context import build_prompt
 from chat.live import LiveAnswer, all_live, being_written
 from chat.models import Message, MessageStatus, ToolCall
 from chat.runner import in_thread
+from chat.short_term import ShortTerm, short_term_for, touch
 from chat.stream import message_channel
 from chat.tools import tools_for
 from chat.tools.loop import Plan, write
@@ -42,6 +44,7 @@ class _Outcome:
     status: str
     error_code: str = ""
     error: str = ""
+    is_tight: bool = False  # the history filled its room: the older part is to be summarised
 
 
 async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
@@ -79,7 +82,8 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
             return _Outcome(
                 MessageStatus.FAILED, "model_bad_reply", f"{plan.model.name} sent an empty answer."
             )
-        return _Outcome(MessageStatus.DONE)
+        is_tight = plan.is_tight and can_compact(plan.model.capabilities)
+        return _Outcome(MessageStatus.DONE, is_tight=is_tight)
     except ModelError as error:
         logger.warning("The model failed: %s %s", error.code, error.detail)
         return _Outcome(MessageStatus.FAILED, error.code, f"{error} Your message is saved.")
@@ -133,6 +137,7 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     user = User.objects.get(pk=user_pk)
     question = answer.reply_to
     assert question is not None
+    question.chat = answer.chat
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
@@ -143,17 +148,23 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     if answer.attempt > 1:
         ToolCall.objects.filter(message=answer).delete()  # those of the attempt that this one replaces
     model = get_chat_model()
-    Message.objects.filter(pk=answer_pk).update(model=model.name[:200])
+    now = timezone.now()
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
-    prompt = build_prompt(
+    short_term = ShortTerm()
+    if answer.memory_enabled:
+        short_term = short_term_for(question, user, can_update=bool(tools), now=now)
+    built = build_prompt(
         question,
         used,
         model.capabilities,
-        now=timezone.now(),
+        now=now,
         agent=answer.chat.agent,
         tools=[tool.tool for tool in tools],
+        short_term=short_term,
+        compaction=latest_compaction(answer.chat),
     )
-    return Plan(model, prompt, tools)
+    Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
+    return Plan(model, built.messages, tools, is_tight=built.is_tight)
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:
@@ -203,8 +214,11 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         answer.save(update_fields=["content", "status", "finished_at", "error_code", "error"])
         events.publish(message_channel(live.public_id), "finished")
         announce(answer.chat)
+        if outcome.is_tight:
+            queue_compaction(answer)
         user = User.objects.filter(pk=user_pk).first()  # their account may be gone by now
         if outcome.status == MessageStatus.DONE and answer.memory_enabled and user is not None:
+            touch(answer.chat, now=now)
             queue_extraction(
                 workspace=answer.chat.workspace,
                 user=user,

@@ -1,20 +1,32 @@
-"""What extraction may read of a chat: the person's words and the answer, nothing recalled, no system text."""
+"""What extraction may read of a chat: the person's words and the answer, nothing recalled, no system text.
+
+Beside turns there are outputs: what a tool noted, a summary, long thinking. They are mined with a prompt of their own.
+"""
 
 from __future__ import annotations
 
 from django.db.models import QuerySet
 
 from chat.excerpts import excerpt_around
-from chat.models import Message, MessageRole
+from chat.models import Chat, Compaction, Message, MessageRole, ToolCall
 from memories.extraction.turns import TurnText
+from memories.models import SourceType
+
+THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
-def load_turn(answer_id: str) -> TurnText | None:
-    """The turn that this answer ended; None when its chat is deleted or temporary."""
-    answer = _messages().filter(public_id=answer_id, role=MessageRole.ASSISTANT).first()
+def load_turn(public_id: str, source_type: str) -> TurnText | None:
+    """What an extraction of this source type mines; None when its chat is deleted or temporary."""
+    if source_type == SourceType.MODEL:
+        return _tool_output(public_id)
+    if source_type == SourceType.AUTO_COMPACTION:
+        return _summary(public_id)
+    answer = _messages().filter(public_id=public_id, role=MessageRole.ASSISTANT).first()
     if answer is None or answer.reply_to is None:
         return None
     question = answer.reply_to
+    if source_type in THOUGHT:
+        return _output(answer.content, question, answer.chat)
     said = (("user", question.content), ("assistant", answer.content))
     return TurnText(said, question.public_id, excerpt_around(question), answer.chat.is_private)
 
@@ -25,6 +37,26 @@ def load_message(message_id: str) -> TurnText | None:
         return None
     said = ((message.role, message.content),)
     return TurnText(said, message.public_id, excerpt_around(message), message.chat.is_private)
+
+
+def _tool_output(call_id: str) -> TurnText | None:
+    calls = ToolCall.objects.filter(message__chat__deleted_at=None, message__chat__is_temporary=False)
+    call = calls.select_related("message__chat", "message__reply_to").filter(public_id=call_id).first()
+    if call is None or call.message.reply_to is None:
+        return None
+    return _output(call.output, call.message.reply_to, call.message.chat)
+
+
+def _summary(compaction_id: str) -> TurnText | None:
+    summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
+    found = summaries.select_related("chat", "upto").filter(public_id=compaction_id).first()
+    return _output(found.summary, found.upto, found.chat) if found else None
+
+
+def _output(text: str, source: Message, chat: Chat) -> TurnText:
+    """Without an excerpt: what it came from is longer ago, or all around."""
+    said = (("assistant", text),)
+    return TurnText(said, source.public_id, "", chat.is_private, is_output=True)
 
 
 def _messages() -> QuerySet[Message]:

@@ -6,9 +6,10 @@ from chat.models import Chat
 from chat.tools.agent import LTM_RECALL, LTM_REMEMBER
 from chat.tools.base import ChatTool
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from chat.tools.short_term import UPDATE_SHORT_TERM_MEMORY
 from memoryhub.llm.base import Capabilities
 
-OF_EVERY_CHAT = (X_SAVE_MEMORY, X_RECALL_MEMORY, X_WORKSPACE_SEARCH)
+OF_EVERY_CHAT = (X_SAVE_MEMORY, X_RECALL_MEMORY, X_WORKSPACE_SEARCH, UPDATE_SHORT_TERM_MEMORY)
 OF_AN_AGENT = (LTM_RECALL, LTM_REMEMBER)
 
 

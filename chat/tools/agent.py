@@ -18,6 +18,7 @@ def ltm_recall(caller: Caller, arguments: dict[str, Any]) -> Result:
         limit=arguments.get("k", RECALLED),
         ranking="longterm",
         now=caller.now,
+        agent=caller.chat.agent,
     )
     return recalled(found)
 

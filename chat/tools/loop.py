@@ -24,11 +24,12 @@ NO_MORE = "Error: no more tool calls in this answer. Answer now with what you ha
 
 @dataclass(frozen=True)
 class Plan:
-    """All that an answer is written with."""
+    """All that an answer is written with. ``is_tight``: the history fills its room."""
 
     model: ChatModel
     prompt: Sequence[Message]
     tools: Sequence[ChatTool] = ()
+    is_tight: bool = False
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:

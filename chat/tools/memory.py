@@ -81,6 +81,7 @@ def look_up(caller: Caller, arguments: dict[str, Any]) -> Result:
         limit=arguments.get("limit", RECALLED),
         offset=arguments.get("offset", 0),
         now=caller.now,
+        agent=caller.chat.agent,
     )
     return recalled(found, first=arguments.get("offset", 0) + 1)
 

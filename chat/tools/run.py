@@ -17,6 +17,8 @@ from chat.stream import message_channel
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble, read_arguments
 from chat.tools.shown import event_of
 from memories.drafts import UNSTORABLE
+from memories.extraction.run import queue_distillation
+from memories.models import SourceType
 from memories.secret_filter import find_secret
 from memoryhub import events
 from memoryhub.errors import DomainError
@@ -64,7 +66,9 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
         arguments = read_arguments(tool, call.arguments)
         row.arguments = _kept(tool, arguments)
         _tell(live, row)
-        result = tool.act(_caller(live.pk, user_pk), arguments)
+        caller = _caller(live.pk, user_pk)
+        result = tool.act(caller, arguments)
+        _distil_later(row, caller, result)
     except ToolTrouble as trouble:
         result = _failure(str(trouble), trouble.outcome)
     except DomainError as error:
@@ -74,6 +78,22 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
         result = _failure("the tool failed. Answer without it", ToolOutcome.ERROR)
     _end(live, row, result)
     return result.text
+
+
+def _distil_later(row: ToolCall, caller: Caller, result: Result) -> None:
+    """Mine the output in the background. What memory itself said has none: it would only be stored again."""
+    row.output = result.output
+    if result.output:
+        row.save(update_fields=["output"])
+        queue_distillation(
+            workspace=caller.chat.workspace,
+            user=caller.user,
+            chat_id=caller.chat.public_id,
+            message_id=row.public_id,
+            source_type=SourceType.MODEL,
+            text=result.output,
+            now=caller.now,
+        )
 
 
 def _failure(why: str, outcome: str) -> Result:
@@ -112,7 +132,7 @@ def _begin(live: LiveAnswer, asked: Sequence[Asked], tools: Mapping[str, ChatToo
 
 
 def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
-    row.outcome, row.count, row.output = result.outcome, result.count, result.output
+    row.outcome, row.count = result.outcome, result.count
     row.memory_ids = list(result.memory_ids)
     row.status = ToolStatus.FAILED if result.outcome in _FAILURES else ToolStatus.DONE
     row.finished_at = timezone.now()

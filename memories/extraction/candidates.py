@@ -57,8 +57,9 @@ def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Can
     return [candidate for candidate in unique.values() if candidate in best]
 
 
-def render_conversation(messages: Sequence[tuple[str, str]]) -> str:
+def render_conversation(messages: Sequence[tuple[str, str]], limit: int | None = MAX_CONVERSATION) -> str:
     """Return the (role, text) messages as data for a model: user and assistant only, the last 12,000 characters.
+    With a limit of None all of it.
 
     Every line carries the role of its message, so no text can forge a turn, and angle brackets are escaped, so none
     can end the block.
@@ -72,7 +73,7 @@ def render_conversation(messages: Sequence[tuple[str, str]]) -> str:
                 if line.strip()
             ]
     kept: list[str] = []
-    room = MAX_CONVERSATION
+    room = sum(map(len, lines)) + len(lines) if limit is None else limit
     for line in reversed(lines):
         role, _, text = line.partition(": ")
         if len(line) + 1 > room:

@@ -42,6 +42,16 @@ def extract_with_model(complete: Complete, messages: Sequence[tuple[str, str]]) 
     return parse_candidates(reply)
 
 
+def distil_with_model(complete: Complete, text: str) -> list[Candidate]:
+    """The same of a text that nobody said: a summary, or what a tool or long thinking came to."""
+    if not text.strip():
+        return []
+    said = render_conversation([("assistant", text)])
+    return parse_candidates(
+        complete([{"role": "system", "content": _prompt("distil")}, {"role": "user", "content": said}])
+    )
+
+
 def synthesize(complete: Complete, text: str) -> str:
     """Rewrite one message into one statement of at most 25 words; the message itself where the model fails to.
 

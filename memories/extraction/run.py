@@ -15,7 +15,7 @@ from memories.consent import vetoed
 from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
 from memories.extraction.candidates import Candidate
-from memories.extraction.model import extract_with_model, synthesize
+from memories.extraction.model import distil_with_model, extract_with_model, synthesize
 from memories.extraction.rules import extract_with_rules
 from memories.extraction.turns import TurnText, load_message, load_turn
 from memories.models import Extraction, Memory, Scope
@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 5
 BACKOFF = timedelta(seconds=30)  # doubled with every attempt
 SWEEP = 50
+LEAST_OUTPUT = 200  # characters of an output that is worth mining
 
 
 def queue_extraction(
@@ -46,6 +47,32 @@ def queue_extraction(
     if made:
         hurry(extraction)
     return extraction
+
+
+def queue_distillation(
+    *,
+    workspace: Workspace,
+    user: User,
+    chat_id: str,
+    message_id: str,
+    source_type: str,
+    text: str,
+    now: datetime,
+) -> Extraction | None:
+    """``queue_extraction`` for an output: of a tool call, a summary, long thinking. Short ones hold nothing: None.
+
+    ``message_id`` is the public id under which the output is loaded later.
+    """
+    if len(text.strip()) < LEAST_OUTPUT:
+        return None
+    return queue_extraction(
+        workspace=workspace,
+        user=user,
+        chat_id=chat_id,
+        message_id=message_id,
+        source_type=source_type,
+        now=now,
+    )
 
 
 def hurry(extraction: Extraction) -> None:
@@ -75,7 +102,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
     if extraction is None:
         return "nothing to do"
     try:
-        turn = None if vetoed() else load_turn(extraction.message_id)
+        turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type)
         name, candidates = _candidates(turn) if turn else ("", [])
         drafts = [_draft(extraction, turn, name, candidate) for candidate in candidates if turn]
         return _store(extraction, name, drafts, now=now)
@@ -119,6 +146,9 @@ def completer() -> Callable[[list[dict[str, str]]], str] | None:
 
 def _candidates(turn: TurnText) -> tuple[str, list[Candidate]]:
     complete = completer()
+    if turn.is_output:  # rules read what people say of themselves, which an output is not
+        text = turn.messages[0][1]
+        return ("model", distil_with_model(complete, text)) if complete else ("none", [])
     if complete is None:
         return "rules", extract_with_rules(turn.messages)
     return "model", extract_with_model(complete, turn.messages)

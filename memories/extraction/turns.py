@@ -14,20 +14,25 @@ class TurnText:
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
     is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
+    is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
 
 
-Loader = Callable[[str], TurnText | None]
-_loaders: dict[str, Loader] = {}
+TurnLoader = Callable[[str, str], TurnText | None]
+MessageLoader = Callable[[str], TurnText | None]
+_turn_loader: list[TurnLoader] = []
+_message_loader: list[MessageLoader] = []
 
 
-def register_loaders(*, turn: Loader, message: Loader) -> None:
-    """``turn`` loads by an answer's public id, ``message`` by any message's; None where it is gone or off limits."""
-    _loaders.update(turn=turn, message=message)
+def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
+    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under; ``message``
+    any message by its own. None where it is gone or off limits.
+    """
+    _turn_loader[:], _message_loader[:] = [turn], [message]
 
 
-def load_turn(answer_id: str) -> TurnText | None:
-    return _loaders["turn"](answer_id)
+def load_turn(public_id: str, source_type: str) -> TurnText | None:
+    return _turn_loader[0](public_id, source_type)
 
 
 def load_message(message_id: str) -> TurnText | None:
-    return _loaders["message"](message_id)
+    return _message_loader[0](message_id)

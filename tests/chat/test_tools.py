@@ -21,10 +21,8 @@ from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenA
 from workspaces.models import Agent, Membership, Role
 
 pytestmark = pytest.mark.django_db(transaction=True)
-NO_SUCH_TOOL = (
-    "Error: there is no tool of this name; there are x_save_memory, x_recall_memory, x_workspace_search."
-)
-EVERYWHERE = ["x_save_memory", "x_recall_memory", "x_workspace_search"]
+EVERYWHERE = ["x_save_memory", "x_recall_memory", "x_workspace_search", "update_short_term_memory"]
+NO_SUCH_TOOL = f"Error: there is no tool of this name; there are {', '.join(EVERYWHERE)}."
 
 
 @pytest.fixture

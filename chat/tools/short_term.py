@@ -1,0 +1,37 @@
+"""The tool by which the model keeps the running summary of its chat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat.models import SUMMARY_LENGTH, ToolOutcome
+from chat.short_term import TOOL_NAME, set_summary
+from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
+from memoryhub.errors import Conflict, SecretRefused
+
+
+def update(caller: Caller, arguments: dict[str, Any]) -> Result:
+    attempt = f"{caller.answer.public_id}:{caller.answer.attempt}"
+    try:
+        row = set_summary(caller.chat, arguments["summary"], by=caller.user, now=caller.now, answer=attempt)
+    except SecretRefused:
+        raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
+    except Conflict as error:
+        raise ToolTrouble(error.message) from None
+    return Result("Short-term memory updated.", ToolOutcome.NOTED, output=row.summary)
+
+
+UPDATE_SHORT_TERM_MEMORY = ChatTool(
+    TOOL_NAME,
+    "Replace the running summary of this chat, which the user's other chats of the next hours see. At most once in an "
+    "answer. Never passwords, keys or other secrets.",
+    {
+        "summary": {
+            "type": "string",
+            "maxLength": SUMMARY_LENGTH,
+            "description": "What the chat is about, what was decided, what is open; at most 1,500 characters.",
+        }
+    },
+    ("summary",),
+    update,
+)
