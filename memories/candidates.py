@@ -21,7 +21,8 @@ MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above, an index hol
 _LOOK = """
 SELECT a.label, a.name, a.base_url, a.dimension,
        (SELECT json_agg(json_build_array(place, model, dimension)) FROM memories_vectorindex
-        WHERE place = ANY(%(places)s::bigint[]))
+        WHERE place = ANY(%(places)s::bigint[])),
+       EXISTS (SELECT 1 FROM memories_placestatistics WHERE place = ANY(%(places)s::bigint[]))
 FROM workspaces_membership LEFT JOIN memories_embeddingmodel a ON a.state = 'active'
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
@@ -60,6 +61,11 @@ WITH {words.TERMS}, {words.SCORES}, near AS (
 SELECT f.memory_id, 1 - f.distance, {words.SHARE}
 FROM found f LEFT JOIN scores s ON s.memory_id = f.memory_id
 """  # noqa: S608  constants only
+_BOTH_UNCOUNTED = f"""
+WITH {words.TERMS_UNCOUNTED}, {words.SCORES_UNCOUNTED}, near AS ({{near}})
+SELECT coalesce(n.memory_id, s.memory_id), 1 - n.distance, coalesce(s.share, 0)
+FROM near n FULL JOIN scores s ON s.memory_id = n.memory_id
+"""  # noqa: S608  constants only
 
 
 class Candidate(NamedTuple):
@@ -76,7 +82,7 @@ class Where:
     which of them have vector indexes.
 
     ``active`` is the model whose vectors are compared (its label, name, address and dimension alone were read); None
-    where nothing was ever embedded.
+    where nothing was ever embedded. ``counted``: a place is large enough for counts made beforehand.
     """
 
     workspace: int
@@ -84,6 +90,7 @@ class Where:
     indexed: frozenset[tuple[int, str, int]] = frozenset()
     active: EmbeddingModel | None = None
     agent: int | None = None
+    counted: bool = True
 
     @property
     def places(self) -> list[int]:
@@ -105,7 +112,7 @@ def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where 
     found = prepared.rows(_LOOK, Where(workspace_id, user_id, agent=agent_id).params)
     if not found:
         return None
-    label, name, base_url, dimension, indexed = found[0]
+    label, name, base_url, dimension, indexed, counted = found[0]
     active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
     return Where(
         workspace_id,
@@ -113,6 +120,7 @@ def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where 
         frozenset((place, model, size) for place, model, size in indexed or []),
         active,
         agent_id,
+        counted,
     )
 
 
@@ -142,7 +150,8 @@ def find_candidates(
         wide = min(1000, BITS_OVERSAMPLED * limit) if by_bits else max(EF_SEARCH, min(1000, limit))
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL hnsw.ef_search = {wide}")
-    found = prepared.rows(_BOTH.format(near=" UNION ALL ".join(f"({arm})" for arm in arms)), given)
+    both = _BOTH if where.counted or with_index or exact else _BOTH_UNCOUNTED
+    found = prepared.rows(both.format(near=" UNION ALL ".join(f"({arm})" for arm in arms)), given)
     return [Candidate(pk, cosine, min(1.0, share)) for pk, cosine, share in found]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ from memories.ranking import (
     recency,
 )
 from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
+from memoryhub import metrics
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
@@ -149,6 +151,7 @@ def recall(
     query = query.replace("\x00", " ").strip()[:QUERY_LENGTH]
     if not query or limit < 1:
         return Recall(ranking=ranking)
+    began = time.perf_counter()
     now = now or timezone.now()
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
@@ -168,6 +171,7 @@ def recall(
         ],
         now,
     )
+    metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded)
 
 
@@ -220,7 +224,8 @@ class _Search:
     def load(self, scored: list[Scored]) -> list[Recalled]:
         """The memories themselves, in this order; once more only rows the asker may see."""
         given = {**self.params, "ids": prepared.bigints(pk for pk, _ in scored)}
-        loaded = {row[0]: _memory(row) for row in prepared.rows(_LOAD, given)} if scored else {}
+        people: dict[int, User] = {}
+        loaded = {row[0]: _memory(row, people) for row in prepared.rows(_LOAD, given)} if scored else {}
         items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
         for memory, _ in items:
             if memory.workspace_id == self.workspace.pk:
@@ -377,12 +382,15 @@ def _best_first(scored: list[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda item: (-sum(item[1].values()), -item[0]))
 
 
-def _memory(row: tuple[Any, ...]) -> Memory:
-    """One row of ``_LOAD``."""
+def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
+    """One row of ``_LOAD``; ``people`` are the authors met so far."""
     memory = Memory.from_db(connection.alias, _NAMES, row[: len(_NAMES)])
     if isinstance(memory.source_details, str):  # not by a prepared statement
         memory.source_details = json.loads(memory.source_details)
-    memory.author = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) :]) if memory.author_id else None
+    author = memory.author_id
+    if author is not None and author not in people:
+        people[author] = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) :])
+    memory.author = people[author] if author is not None else None
     return memory
 
 

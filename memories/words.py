@@ -48,16 +48,16 @@ WHERE m.id = ANY(%s) AND w.place = {PLACE} AND w.memory_id = m.id
 # counted beforehand (memories.indexes), the others here. ``driving`` are the rarest, as long as they bring few enough
 # memories with them: those are ranked; the others only add to what they and the vectors found. The memories of its
 # assistants are counted with a workspace's: to leave them out would cost more than the idf moves.
+_HERE = f"""(SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
+    AND workspace_id = %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)"""  # noqa: S608
+_OWN = f"""(SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
+    AND owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)"""  # noqa: S608
 TERMS = f"""
 n AS MATERIALIZED (
     SELECT greatest(1, coalesce(
-        (SELECT memory_count FROM memories_placestatistics WHERE place = %(workspace)s::bigint),
-        (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
-            AND workspace_id = %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)
+        (SELECT memory_count FROM memories_placestatistics WHERE place = %(workspace)s::bigint), {_HERE}
     ) + coalesce(
-        (SELECT memory_count FROM memories_placestatistics WHERE place = -(%(user)s::bigint)),
-        (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
-            AND owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)
+        (SELECT memory_count FROM memories_placestatistics WHERE place = -(%(user)s::bigint)), {_OWN}
     ))::float8 AS memories
 ), frequencies AS (
     SELECT q.lexeme, sum(coalesce(c.memory_count, (
@@ -87,6 +87,21 @@ coalesce((coalesce(s.score, 0) + coalesce((
     WHERE NOT t.driving AND w.memory_id = f.memory_id
 ), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
 """
+# The same for places without counts, which are small: every word drives, and the simpler statement is soon planned.
+TERMS_UNCOUNTED = f"""
+n AS MATERIALIZED (SELECT greatest(1, {_HERE} + {_OWN})::float8 AS memories), terms AS MATERIALIZED (
+    SELECT lexeme, ln(1 + (greatest(memories, df) - df + 0.5) / (df + 0.5)) AS idf
+    FROM n, (SELECT q.lexeme, (SELECT count(*) FROM memories_memoryword w
+                               WHERE w.place = ANY(%(places)s::bigint[]) AND w.lexeme = q.lexeme)::float8 AS df
+             FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s::text))) q(lexeme)) frequencies
+    WHERE df <= greatest(3, memories / 2)
+)"""  # noqa: S608
+SCORES_UNCOUNTED = """
+scores AS MATERIALIZED (
+    SELECT w.memory_id, sum(t.idf * w.weight) / (SELECT nullif(sum(idf), 0) FROM terms) AS share
+    FROM terms t JOIN memories_memoryword w ON w.place = ANY(%(places)s::bigint[]) AND w.lexeme = t.lexeme
+    GROUP BY w.memory_id
+)"""
 _BM25 = f"""
 WITH {TERMS}, {SCORES}
 SELECT f.memory_id, {SHARE} AS share
