@@ -15,6 +15,7 @@ from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole
 from memories.consent import memory_on
 from memories.drafts import UNSTORABLE, cut_at_word
 from memories.extraction.run import rerun
+from memories.extraction.synthesis import statement_of
 from memories.gate import Draft, Saved, save_memory
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
@@ -224,22 +225,52 @@ def remember_message(
 ) -> Saved:
     """Make a memory of a message, or of ``content`` said to come from it. Text of the message itself is cut to fit.
 
-    With ``synthesize`` the stored text is rewritten into one statement in the background, where the model can.
+    With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
+    a second chance in the background; where none can, the text is stored as it is.
     """
+    said = cut_at_word(message.content) if content is None else content
+    written = statement_of(message.content if content is None else content) if synthesize else None
     draft = Draft(
-        content=cut_at_word(message.content) if content is None else content,
+        content=said if written is None else cut_at_word(written),
         workspace=message.chat.workspace,
         author=by,
         category=category,
         source_chat_id=message.chat.public_id,
         source_message_id=message.public_id,
         source_excerpt=excerpt_around(message),
-        source_details={"synthesize": True} if synthesize else {},
+        source_details=_how_written(synthesize, written),
     )
     saved = save_memory(draft, by=by, now=now)
-    if synthesize and saved.created:
+    if synthesize and written is None and saved.created:
         rerun(saved.memory, by=by, now=now)
     return saved
+
+
+def remember_text(
+    chat: Chat,
+    content: str,
+    *,
+    by: User,
+    now: datetime,
+    category: str | None = None,
+    synthesize: bool = False,
+) -> Saved:
+    """Make a memory of what somebody types in a chat, without a message of it; ``synthesize`` as of a message."""
+    written = statement_of(content) if synthesize else None
+    draft = Draft(
+        content=content if written is None else cut_at_word(written),
+        workspace=chat.workspace,
+        author=by,
+        category=category,
+        source_chat_id=chat.public_id,
+        source_details=_how_written(synthesize, written),
+    )
+    return save_memory(draft, by=by, now=now)
+
+
+def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
+    """For ``source_details``: that a model was to rewrite the text, and whether one did."""
+    return {"synthesize": True, "synthesized": written is not None} if asked else {}
 
 
 def announce(chat: Chat) -> None:

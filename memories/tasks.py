@@ -77,10 +77,12 @@ def extract_turn(*, extraction_id: int) -> str:
 
 
 @job
-def rerun_extraction(*, memory_id: int, by_id: int | None) -> str:
+def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") -> str:
     memory = Memory.objects.filter(pk=memory_id, deleted_at=None).first()
     by = User.objects.filter(pk=by_id).first() if by_id else None
-    return run.refresh(memory, by=by, now=timezone.now()) if memory else "the memory is gone"
+    if memory is None:
+        return "the memory is gone"
+    return run.refresh(memory, by=by, now=timezone.now(), version=version)
 
 
 @job

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils import timezone
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.actions import remember_message
-from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody
+from chat.actions import remember_message, remember_text
+from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJson
 from memories import gate
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memory_response
 from memories.api.saving import save_once
-from memories.api.serializers import MemoryChanges, MemoryJson, SavedMemoryJson
+from memories.api.serializers import MemoryChanges, MemoryJson
 from memories.api.views import saved_response
 from memories.extraction.run import rerun
 from memories.models import Memory
@@ -32,35 +34,33 @@ class ChatMemoryCreate(ApiView):
         "Remember a message or a text",
         tag="chat memories",
         operation="chat_memories_create",
-        answers={201: SavedMemoryJson, 200: SavedMemoryJson},
+        answers={201: RememberedJson, 200: RememberedJson},
         headers=[*ONCE, ETAG],
         body=ChatMemoryBody,
         errors=[404],
         writes=True,
         description="At least one of `messageId` and `content`. The memory belongs to the chat's workspace. "
-        "200 with `duplicate: true` when it is known already; 422 with code `secret` for a credential.",
+        "200 with `duplicate: true` when it is known already; 422 with code `secret` for a credential. With "
+        "`synthesize` the model rewrites the text into one statement before it is stored, and you wait for it; where "
+        "the model is too small for that, or fails, the text is stored as it is and `synthesized` is false.",
         examples=[
             request_example("A message", {"messageId": "msg_3tYv6TzB8mYw1RsX9vLcHn5F"}),
             request_example("A text", {"content": "The project deadline is March 15, 2026"}),
-            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
-            answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
+            answer_example("Saved", {**examples.MEMORY, "duplicate": False, "synthesized": False}, code=201),
+            answer_example("Known already", {**examples.MEMORY, "duplicate": True, "synthesized": False}),
             examples.SECRET,
         ],
     )
     def post(self, request: Request, chat_id: str) -> Response:
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ChatMemoryBody)
-        now = timezone.now()
+        who: dict[str, Any] = {"by": self.person, "now": timezone.now()}
         if "messageId" in body:
             _, message = get_message(self.person, chat_id, body.pop("messageId"), need=Role.EDITOR)
-            return saved_response(
-                save_once(self, lambda: remember_message(message, by=self.person, now=now, **body))
-            )
-        body.pop("synthesize")  # rewrites a message; there is none
-        draft = gate.Draft(
-            workspace=chat.workspace, author=self.person, source_chat_id=chat.public_id, **body
-        )
-        return saved_response(save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now)))
+            saved = save_once(self, lambda: remember_message(message, **who, **body))
+        else:
+            saved = save_once(self, lambda: remember_text(chat, **who, **body))
+        return saved_response(saved, synthesized=bool(saved.memory.source_details.get("synthesized")))
 
 
 class ChatMemoryList(ApiView):

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
-from memories.api.serializers import MemoryJson, ReceiptJson
+from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
@@ -172,6 +172,15 @@ class ChatMemoriesJson(serializers.Serializer[Any]):
     memories = MemoryJson(many=True)
 
 
+class RememberedJson(SavedMemoryJson):
+    """For the schema: what was remembered, and how its text came about."""
+
+    synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
+
+    class Meta(SavedMemoryJson.Meta):
+        fields = [*SavedMemoryJson.Meta.fields, "synthesized"]
+
+
 class ChatChanges(Body):
     title = Text(max_length=TITLE_LENGTH, required=False)
     agent_id = Text(
@@ -208,4 +217,4 @@ class ChatMemoryBody(Body):
     messageId = Text(max_length=32, required=False, help_text="The message to remember.")
     content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")
     category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
-    synthesize = Flag(default=False, help_text="true: the model rewrites the message into one statement.")
+    synthesize = Flag(default=False, help_text="true: the model rewrites the text into one statement.")

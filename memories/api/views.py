@@ -40,10 +40,10 @@ from workspaces.agents import choose_agent
 from workspaces.models import Role
 
 
-def saved_response(saved: gate.Saved) -> Response:
+def saved_response(saved: gate.Saved, **more: Any) -> Response:
     """201 for a new memory; 200 when it was updated by its key, or was known already (``duplicate``)."""
     code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
-    return memory_response(saved.memory, status=code, duplicate=saved.duplicate)
+    return memory_response(saved.memory, status=code, duplicate=saved.duplicate, **more)
 
 
 class MemoryList(KeyedView):

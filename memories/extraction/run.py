@@ -21,6 +21,7 @@ from memories.extraction.turns import TurnText, load_message, load_turn
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
 from memories.tombstones import WasForgotten
+from memories.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
@@ -226,16 +227,22 @@ def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
     """Have one memory's summary, and its content where that was synthesised, made anew from its source message.
 
-    Runs in the background. Conflict when the memory has no source message.
+    Runs in the background, and not at all if somebody edits the memory before that. Conflict when it has no source
+    message.
     """
     if not memory.source_message_id:
         raise Conflict("This memory has no source message to extract from.", code="no_source")
-    job = {"memory_id": memory.pk, "by_id": by.pk if by else None, "task_name": "rerun extraction"}
-    transaction.on_commit(lambda: async_task("memories.tasks.rerun_extraction", **job))
+    job = {"memory_id": memory.pk, "by_id": by.pk if by else None, "version": version_of(memory)}
+    transaction.on_commit(
+        lambda: async_task("memories.tasks.rerun_extraction", task_name="rerun extraction", **job)
+    )
 
 
-def refresh(memory: Memory, *, by: User | None, now: datetime) -> str:
-    """The work of ``rerun``: may wait for a model. Says what it did."""
+def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = "") -> str:
+    """The work of ``rerun``: may wait for a model. Says what it did.
+
+    Nothing to a memory that is no more in this ``version`` (left out: as it is given here).
+    """
     turn = load_message(memory.source_message_id)
     if turn is None:
         return "its source message is gone"
@@ -249,7 +256,10 @@ def refresh(memory: Memory, *, by: User | None, now: datetime) -> str:
     if not changes:
         return f"{name} found nothing to say"
     try:
-        gate.edit_memory(memory, by=by, now=now, made_from=memory.source_message_id, **changes)
+        seen = {version or version_of(memory)}
+        gate.edit_memory(memory, by=by, now=now, made_from=memory.source_message_id, seen=seen, **changes)
     except (NotFound, WasForgotten):
         return "it was forgotten in the meantime"
+    except Stale:
+        return "somebody edited it in the meantime"
     return f"{name} refreshed {' and '.join(sorted(changes))}"
