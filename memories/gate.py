@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -24,11 +26,13 @@ from memories.embedding import (
 from memories.models import Memory, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
+from memories.tombstones import WasForgotten
 from memories.versions import next_update, require_version
 from memories.words import index_words, unindex_words
-from memoryhub import events
-from memoryhub.errors import Conflict, NotFound
+from memoryhub import events, metrics
+from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import default_workspace
+from workspaces.audit import Verb, record
 from workspaces.models import User, Workspace
 
 __all__ = [
@@ -58,6 +62,16 @@ class Saved:
     forgotten: bool = False
 
 
+@contextmanager
+def _refusals_counted() -> Iterator[None]:
+    try:
+        yield
+    except (Invalid, WasForgotten) as refusal:
+        metrics.count_refusal(refusal)
+        raise
+
+
+@_refusals_counted()
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
     """Store a draft unless its workspace and scope know it already.
 
@@ -100,6 +114,7 @@ def save_embedded(
     return Saved(memory, created=True)
 
 
+@_refusals_counted()
 def edit_memory(
     memory: Memory,
     *,
@@ -161,6 +176,7 @@ def delete_memory(
             locked.embeddings.update(live=False)
             unindex_words([locked.pk])
             Revision.objects.create(memory=locked, action=action, by=by, at=now)
+            _audit(Verb.MEMORY_DELETED, locked, by)
             announce(locked, "delete")
     return locked
 
@@ -177,6 +193,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
                 queue_embedding([locked.pk])
             index_words([locked.pk])
             Revision.objects.create(memory=locked, action=RevisionAction.RESTORE, by=by, at=now)
+            _audit(Verb.MEMORY_RESTORED, locked, by)
             announce(locked, "restore")
     return locked
 
@@ -291,6 +308,7 @@ def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: d
     memory.save(force_insert=True)
     index_words([memory.pk])
     Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
+    transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     return memory
 
 
@@ -329,6 +347,7 @@ def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: da
     memory.save(update_fields=[*changes, "content_hash", "updated_at"])
     index_words([memory.pk])
     Revision.objects.create(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before)
+    _audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
 
 
 def _store_vector_or_queue(memory: Memory, embedded: Embedded | None) -> None:
@@ -337,6 +356,13 @@ def _store_vector_or_queue(memory: Memory, embedded: Embedded | None) -> None:
     else:
         memory.embeddings.all().delete()
         queue_embedding([memory.pk])
+
+
+def _audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
+    """What a person did. A personal memory concerns nobody else, whoever may look at the workspace it lies in."""
+    if by is not None:
+        workspace = memory.workspace if memory.owner_id is None else None
+        record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
 
 
 def _unlink(memory: Memory) -> Memory:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from memories.models.memory import RevisionAction
 from memories.portable import Past
 from memories.similar import NEAREST, POSSIBLE_UPDATE, Similar, judge
 from memories.words import SEARCH, index_lexemes
+from memoryhub import metrics
 from memoryhub.llm.base import Vectors
 from workspaces.access import default_workspace
 from workspaces.models import User
@@ -262,6 +265,8 @@ class _Batch:
             revision for memory in memories for revision in self._revisions(memory, by)
         )
         self._store_vectors()
+        for source, number in Counter(memory.source_type for memory in memories).items():
+            transaction.on_commit(partial(metrics.count_saves, source, number))
         gate.announce(memories[-1], "create")
         if any(memory.is_automatic for memory in memories):
             cap.look_after(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)

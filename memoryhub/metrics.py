@@ -21,12 +21,16 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from memoryhub.errors import DomainError
 from memoryhub.local.worker_health import OLDEST_WAITING
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 KEPT_SECONDS = 5.0  # for which the state of the database is told again
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
+SOURCES = frozenset(
+    {"user", "model", "auto_chat", "auto_deep_think", "auto_research", "auto_compaction", "import"}
+)
 _own = CollectorRegistry()
 
 REQUESTS = Counter("memoryhub_requests", "Requests answered.", ["route", "method", "status"], registry=_own)
@@ -63,6 +67,26 @@ def count_request(request: HttpRequest, response: HttpResponseBase, seconds: flo
     REQUESTS.labels(route, method, response.status_code).inc()
     SECONDS.labels(route).observe(seconds)
     return route
+
+
+def count_saves(source: str, number: int = 1) -> None:
+    """By origin. A caller's own label is one word for all of them: it is text, and any number of series."""
+    SAVES.labels(source if source in SOURCES else OTHER).inc(number)
+
+
+def count_recall(ranking: str, degraded: bool, seconds: float) -> None:
+    RECALLS.labels(ranking, "yes" if degraded else "no").inc()
+    RECALL_SECONDS.observe(seconds)
+
+
+def count_turn(status: str, tokens_in: int, tokens_out: int) -> None:
+    TURNS.labels(status).inc()
+    TOKENS.labels("in").inc(tokens_in)
+    TOKENS.labels("out").inc(tokens_out)
+
+
+def count_refusal(error: DomainError) -> None:
+    REFUSED.labels(error.code).inc()
 
 
 def metrics(request: HttpRequest) -> HttpResponse:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -29,7 +30,7 @@ WHERE greatest(mine.paid_until, %(now)s) + %(share)s <= %(most)s
 def spend(limit: str, by: User, *, now: datetime) -> None:
     """Count one of ``settings.THROTTLES[limit]`` a minute. Raises TooManyRequests, which says when to come again."""
     share = MINUTE / settings.THROTTLES[limit]
-    values = {
+    values: dict[str, Any] = {
         "user": by.pk,
         "limit": limit,
         "now": now,
