@@ -89,17 +89,38 @@ def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
     return memory
 
 
+def named(workspace: Workspace, name: str) -> MemoryNode:
+    """The node of this name, whatever its case; Invalid without one."""
+    node = MemoryNode.objects.filter(workspace=workspace, folded=fold(" ".join(name.split()))).first()
+    if node is None:
+        raise Invalid(fields={"other": "There is no node of this name here yet."})
+    return node
+
+
+def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
+    """Its memories as this person sees them; newest first, only those that follow the one with the id ``after``."""
+    found = memories_in_sight(node.workspace, user).filter(nodes=node)
+    if after:
+        last = memories_in_sight(node.workspace, user).filter(public_id=after).first()
+        if last is None:
+            return found.none()
+        found = found.filter(
+            Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk)
+        )
+    return found
+
+
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
     """Each with ``memory_count``, as this person sees them, and ``relation_count``."""
     links = NodeMemory.objects.filter(memory__in=memories_in_sight(workspace, user))
     return nodes.annotate(
-        memory_count=_number_of(links, "node"),
-        relation_count=_number_of(NodeRelation.objects.all(), "source")
-        + _number_of(NodeRelation.objects.all(), "target"),
+        memory_count=number_of(links, "node"),
+        relation_count=number_of(NodeRelation.objects.all(), "source")
+        + number_of(NodeRelation.objects.all(), "target"),
     )
 
 
-def _number_of(rows: QuerySet[Any], field: str) -> Coalesce:
+def number_of(rows: QuerySet[Any], field: str) -> Coalesce:
     mine = rows.filter(**{field: OuterRef("pk")}).order_by().values(field)
     return Coalesce(Subquery(mine.annotate(number=Count("*")).values("number")), 0)
 

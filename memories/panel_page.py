@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Q, Value
+from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models.functions import Lower
 
 from memories.embedding import searchable
-from memories.models import Memory
+from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
 from memories.panel import live_in
 from memoryhub.llm.registry import get_embedder
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 PAGE_SIZE = 25
 MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
+MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,10 @@ class PanelFilters:
     source: str = ""
     pinned: bool = False
     review: bool = False
+    whose: str = ""  # a scope, or the id of the assistant in whose chats it is recalled
 
     def __bool__(self) -> bool:
-        return any((self.q.strip(), self.category, self.source, self.pinned, self.review))
+        return any((self.q.strip(), self.category, self.source, self.pinned, self.review, self.whose))
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
 
     Each memory carries ``is_searchable``: whether the current embedder's vector is there (always true without one).
     """
-    found = _filtered(live_in(workspace, user), filters)
+    found = filtered(live_in(workspace, user), filters)
     if before:
         last = (
             Memory.objects.visible_to(user)
@@ -73,12 +76,20 @@ def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
     return sorted(filter(None, categories)), sorted(live.values_list("source_type", flat=True).distinct())
 
 
+def assistants(workspace: Workspace) -> list[Agent]:
+    """Those for which something may be remembered or is, by name."""
+    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
+    found = workspace.agents.filter(Q(archived_at=None) | kept).order_by(Lower("name"), "pk")
+    return list(found.defer("instructions")[:MOST_ASSISTANTS])
+
+
 def is_shared(workspace: Workspace) -> bool:
     """Whether an author is worth naming: more than one person is in."""
     return workspace.memberships.count() > 1
 
 
-def _filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
+def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
+    """Those that hold every word of the search somewhere, and pass the other filters."""
     for word in filters.q.split()[:MOST_WORDS]:
         memories = memories.filter(
             Q(content__icontains=word)
@@ -91,6 +102,10 @@ def _filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet
         memories = memories.filter(category=filters.category)
     if filters.source:
         memories = memories.filter(source_type=filters.source)
+    if filters.whose in Scope.values:
+        memories = memories.filter(scope=filters.whose)
+    elif filters.whose:
+        memories = memories.filter(agent__public_id=filters.whose)
     if filters.pinned:
         memories = memories.filter(pinned=True)
     if filters.review:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories import views
+from memories import node_views, views
 
 app_name = "memories"
 urlpatterns = [
@@ -16,6 +16,14 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/memories/<str:mem_id>/pin/", views.pin, name="pin"),
     path("workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", views.replace, name="replace"),
     path("workspaces/<str:ws_id>/memories/<str:mem_id>/history/", views.history, name="history"),
+    path("workspaces/<str:ws_id>/nodes/", node_views.node_list, name="nodes"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/", node_views.node, name="node"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/find/", node_views.find_memories, name="node_find"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/link/", node_views.link_memory, name="node_link"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/unlink/", node_views.unlink_memory, name="node_unlink"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/relate/", node_views.relate, name="node_relate"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/unrelate/", node_views.unrelate, name="node_unrelate"),
+    path("workspaces/<str:ws_id>/nodes/<str:node_id>/delete/", node_views.delete, name="node_delete"),
     path("receipts/<str:msg_id>/", views.receipt, name="receipt"),
     path("receipts/items/<int:item_id>/not-relevant/", views.not_relevant, name="not_relevant"),
 ]

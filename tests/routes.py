@@ -77,6 +77,8 @@ AGENT = "chat/api/agents/<agent_id:agent_id>"
 CHAT = "chat/api/<chat_id:chat_id>"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
+NODES = "workspaces/<str:ws_id>/nodes/"
+NODE_PAGE = f"{NODES}<str:node_id>/"
 API_ROWS = [
     Row("GET", "chat/api/workspaces", EVERYBODY),
     Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
@@ -270,6 +272,27 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/pin/", PAGE_EDITORS, {"pinned": "on"}),
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", PAGE_EDITORS),
     Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/history/", PAGE_MEMBERS),
+    Row("GET", NODES, PAGE_MEMBERS),
+    Row("POST", NODES, answering(302, PAGE_EDITORS), {"name": "Apollo"}),
+    Row("GET", NODE_PAGE, PAGE_MEMBERS),
+    Row("POST", NODE_PAGE, answering(302, PAGE_EDITORS), {"name": "Apollo"}),
+    Row("GET", f"{NODE_PAGE}find/", PAGE_EDITORS),
+    Row("POST", f"{NODE_PAGE}link/", answering(302, PAGE_EDITORS), {"memory": "{mem}"}),
+    Row("POST", f"{NODE_PAGE}unlink/", answering(302, PAGE_EDITORS), {"memory": "{mem}"}),
+    Row(
+        "POST",
+        f"{NODE_PAGE}relate/",
+        answering(302, PAGE_EDITORS),
+        {"relation": "works on", "other": "Launch"},
+    ),
+    Row(
+        "POST",
+        f"{NODE_PAGE}unrelate/",
+        answering(302, PAGE_EDITORS),
+        {"source": "{node}", "target": "{other_node}", "relation": "works on"},
+    ),
+    Row("GET", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS)),
+    Row("POST", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS), fresh=True),
     Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
     # Theirs to say about their own turns: the cast's owner asked.
     Row("POST", "receipts/items/<int:item_id>/not-relevant/", (200, 404, 404, 404, LOGIN)),
@@ -299,7 +322,7 @@ class World:
                 return [fill(each) for each in text]
             if not isinstance(text, str):
                 return text
-            for name in ("ws", "mem", "agent", "other_node"):
+            for name in ("ws", "mem", "agent", "node", "other_node"):
                 text = text.replace(f"{{{name}}}", self.ids[f"{name}_id"])
             return text
 

@@ -45,8 +45,7 @@ class NodeView(OrganisationView):
 
     def gathered(self, node: MemoryNode) -> QuerySet[Memory]:
         """Its memories, as far as the asker may see them, newest first."""
-        found = nodes.memories_in_sight(node.workspace, self.person).filter(nodes=node)
-        return found.listed().defer("search", "source_excerpt")
+        return nodes.gathered(node, self.person).listed().defer("search", "source_excerpt")
 
     def answer(self, node: MemoryNode, code: int = status.HTTP_200_OK) -> Response:
         return Response(NodeJson(nodes.counted(node, self.person)).data, status=code)
