@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from memories.models import Memory
+from memories.models import Memory, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.versions import version_of
+from workspaces.models import Agent
 
 
 class MemoryForm(forms.Form):
@@ -32,6 +34,32 @@ class MemoryForm(forms.Form):
             self.add_error("content", message)
         for name, text in named.items():
             self.add_error(name, message if len(named) == 1 else f"{message} {text}")
+
+
+class AddForm(MemoryForm):
+    """Of a new one: it also asks whose it is to be."""
+
+    whose = forms.ChoiceField(label=_("Recalled for"), required=False)
+
+    def __init__(self, *args: Any, agents: Iterable[Agent], **kwargs: Any) -> None:
+        super().__init__(*args, prefix="new", **kwargs)
+        self.fields["whose"].choices = [  # type: ignore[attr-defined]
+            (Scope.WORKSPACE, _("Everyone in this workspace")),
+            (Scope.USER, _("Only me, in every workspace")),
+            *((agent.public_id, _("Chats with %(name)s") % {"name": agent.name}) for agent in agents),
+        ]
+
+    @property
+    def draft_fields(self) -> dict[str, Any]:
+        """What the form says, by the names of a draft, except for ``agent_id``."""
+        whose = self.cleaned_data["whose"] or Scope.WORKSPACE
+        of_agent = whose not in Scope.values
+        return {
+            "content": self.cleaned_data["content"],
+            "category": self.cleaned_data["category"] or None,
+            "scope": Scope.AGENT if of_agent else whose,
+            "agent_id": whose if of_agent else None,
+        }
 
 
 class EditForm(MemoryForm):

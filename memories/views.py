@@ -13,16 +13,24 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memories import gate
 from memories.access import get_memory
-from memories.forms import EditForm, MemoryForm
+from memories.forms import AddForm, EditForm
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SourceType
 from memories.panel import count_live, usage
-from memories.panel_page import PanelFilters, PanelPage, choices, is_shared, search_panel, with_searchable
+from memories.panel_page import (
+    PanelFilters,
+    PanelPage,
+    assistants,
+    choices,
+    is_shared,
+    search_panel,
+    with_searchable,
+)
 from memories.receipts import mark_not_relevant, receipt_for
 from memories.versions import Stale
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
-from workspaces.models import Role, Workspace
+from workspaces.models import Agent, Role, Workspace
 from workspaces.page_request import PageRequest
 
 # Where a memory is shown decides what it looks like after an edit, a delete or an undo.
@@ -85,6 +93,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
         source=asked.get("source", ""),
         pinned=asked.get("pinned") == "on",
         review=asked.get("review") == "on",
+        whose=asked.get("whose", ""),
     )
     before = asked.get("before", "")
     page = search_panel(found, request.user, filters, before=before)
@@ -96,11 +105,13 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)
     labels = dict(SourceType.choices)
+    agents = assistants(found)
     context |= {
+        "agents": agents,
         "categories": categories,
         "sources": [(source, labels.get(source, source)) for source in sources],
         "usual_categories": CATEGORIES,
-        "form": MemoryForm(prefix="new"),
+        "form": AddForm(agents=_in_use(agents)),
     }
     return render(request, "memories/panel.html", context)
 
@@ -116,22 +127,25 @@ def count(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
     found, context = _workspace(request, ws_id, Role.EDITOR)
-    form = MemoryForm(request.POST, prefix="new")
+    agents = _in_use(assistants(found))
+    form = AddForm(request.POST, agents=agents)
     if form.is_valid():
-        draft = gate.Draft(
-            content=form.cleaned_data["content"],
-            category=form.cleaned_data["category"] or None,
-            workspace=found,
-            author=request.user,
-        )
+        fields = form.draft_fields
+        agent_id = fields.pop("agent_id")
+        agent = next((agent for agent in agents if agent.public_id == agent_id), None)
+        draft = gate.Draft(workspace=found, author=request.user, agent=agent, **fields)
         try:
             saved = gate.save_memory(draft, by=request.user, now=context["now"])
         except Invalid as error:
             form.add_domain_errors(error.message, error.fields)
         else:
-            context |= {"form": MemoryForm(prefix="new"), "saved": saved}
+            context |= {"form": AddForm(agents=agents), "saved": saved}
             return _changed(request, render(request, "memories/add_form.html", context), found)
     return _refused(render(request, "memories/add_form.html", context | {"form": form}))
+
+
+def _in_use(agents: list[Agent]) -> list[Agent]:
+    return [agent for agent in agents if not agent.is_archived]
 
 
 def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
