@@ -17,9 +17,9 @@ from django.db import connection, transaction
 from pgvector import HalfVector
 
 from memories import words
-from memories.candidates import Where
+from memories.candidates import Where, look
 from memories.drafts import Draft, cut_at_word
-from memories.embedding import embed_texts
+from memories.embedding import embed_query, embed_texts
 from memories.importing import save_memories
 from memories.ranking import WEIGHTS, Weights
 from memories.recall import recall
@@ -228,7 +228,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
     if line.ranking == "bm25":
         return list(words.bm25(text, Where(workspace.pk, user.pk).params, depth))
     if line.ranking == "vector":
-        return _by_vector(text, workspace, depth)
+        return _by_vector(text, workspace, user, depth)
     # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one
     # line recalled must not count as accessed for the next.
     with transaction.atomic():
@@ -246,16 +246,18 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
     return [item.memory.pk for item in found.items]
 
 
-def _by_vector(text: str, workspace: Workspace, depth: int) -> list[int]:
+def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
     """The baseline others ship: the statement's own vector, nearest first, nothing else."""
-    embedder = get_embedder()
-    if embedder is None:
+    where = look(workspace.pk, user.pk)
+    embedded = embed_query([text], where.active) if where else None
+    if embedded is None:
         return []
+    model, vectors = embedded
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT memory_id FROM memories_memoryembedding WHERE place = %s AND live AND model = %s "
             "ORDER BY coalesce(statement, embedding) <=> %s LIMIT %s",
-            [workspace.pk, embedder.name, HalfVector(embedder.embed([text])[0]).to_text(), depth],
+            [workspace.pk, model, HalfVector(vectors[0]).to_text(), depth],
         )
         return [row[0] for row in cursor.fetchall()]
 
