@@ -20,7 +20,9 @@ from memories.gate import Draft, Saved, save_memory
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import role_in
+from workspaces.audit import Verb, record
 from workspaces.models import Agent, Role, User, Workspace
+from workspaces.throttles import spend
 
 TITLE_FROM_MESSAGE = 60
 
@@ -97,16 +99,26 @@ def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
 def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
     require_own(chat, by)
-    Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now)
+    with transaction.atomic():
+        if Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now):
+            record(Verb.CHAT_DELETED, by=by, workspace=audit_place(chat), target=chat.public_id)
     chat.deleted_at = chat.deleted_at or now
     announce(chat)
     return chat
 
 
+def audit_place(chat: Chat) -> Workspace | None:
+    """Whose owners are told what became of the chat: nobody's, if only its creator may see it."""
+    return None if chat.is_private or chat.is_temporary else chat.workspace
+
+
 def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     require_own(chat, by)
-    if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None):
-        raise NotFound("This chat was forgotten for good in the meantime.")
+    with transaction.atomic():
+        if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None):
+            raise NotFound("This chat was forgotten for good in the meantime.")
+        if chat.deleted_at is not None:
+            record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)
     chat.deleted_at = None
     announce(chat)
     return chat
@@ -118,9 +130,10 @@ def begin_turn(
     """Store the message and an empty answer, and set the model to work once that is committed.
 
     ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. Raises Invalid for a blank or too
-    long message and Conflict while another answer is being written.
+    long message, TooManyRequests, and Conflict while another answer is being written.
     """
     content = _clean_message(content)
+    spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
     try:
@@ -159,6 +172,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
         raise Conflict("Only an answer can be written again.")
     if answer.chat.messages.aggregate(last=Max("pk"))["last"] != answer.pk:
         raise Conflict("Only the last answer of a chat can be written again.")
+    spend("turns", by, now=now)
     try:
         with transaction.atomic():
             locked = Message.objects.select_for_update().get(pk=answer.pk)

@@ -27,7 +27,7 @@ from memories.panel import count_live
 from memories.ranking import injection_threshold
 from memories.recall import Recall, Recalled, recall
 from memories.receipts import split_recall, store_receipt
-from memoryhub import events
+from memoryhub import events, metrics
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_chat_model
 from workspaces.models import User
@@ -213,6 +213,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
         answer.save(update_fields=["content", "status", "finished_at", "error_code", "error"])
         events.publish(message_channel(live.public_id), "finished")
+        transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         announce(answer.chat)
         if outcome.is_tight:
             queue_compaction(answer)

@@ -42,7 +42,9 @@ SECONDS = Histogram(
     registry=_own,
 )
 TURNS = Counter("memoryhub_turns", "Answers finished, by how they ended.", ["status"], registry=_own)
-TOKENS = Counter("memoryhub_tokens", "Tokens, estimated from characters.", ["direction"], registry=_own)
+TOKENS = Counter(
+    "memoryhub_tokens", "Tokens of answers in chats, estimated from their text.", ["direction"], registry=_own
+)
 RECALLS = Counter(
     "memoryhub_recalls", "Recalls, degraded ones apart.", ["ranking", "degraded"], registry=_own
 )
@@ -77,12 +79,6 @@ def count_saves(source: str, number: int = 1) -> None:
 def count_recall(ranking: str, degraded: bool, seconds: float) -> None:
     RECALLS.labels(ranking, "yes" if degraded else "no").inc()
     RECALL_SECONDS.observe(seconds)
-
-
-def count_turn(status: str, tokens_in: int, tokens_out: int) -> None:
-    TURNS.labels(status).inc()
-    TOKENS.labels("in").inc(tokens_in)
-    TOKENS.labels("out").inc(tokens_out)
 
 
 def count_refusal(error: DomainError) -> None:

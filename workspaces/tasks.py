@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.utils import timezone
 
 from memoryhub.jobs import job
-from workspaces import once
+from workspaces import audit, once, sessions
 
 
 @job
 def sweep() -> str:
     """Every hour: delete what was kept for a time only."""
-    return f"{once.sweep(now=timezone.now())} notes of requests deleted"
+    now = timezone.now()
+    notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
+    return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"

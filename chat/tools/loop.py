@@ -11,10 +11,11 @@ from django.conf import settings
 
 from chat.context import room_beside_answer, tokens_of_tools
 from chat.live import LiveAnswer
-from chat.text import cut_to, tokens
+from chat.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.run import run_calls
 from memories.drafts import UNSTORABLE
+from memoryhub import metrics
 from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
 
 ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
@@ -61,6 +62,7 @@ async def _one_reply(
     live: LiveAnswer, model: ChatModel, messages: Sequence[Message], tools: Sequence[Tool], may_call: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
     text, calls = "", tuple[ToolCall, ...]()
+    metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
     stream = model.stream(
         messages,
         max_tokens=settings.LLM_MAX_TOKENS,
@@ -75,6 +77,7 @@ async def _one_reply(
                     live.append("\n\n")  # what an earlier reply said before it called a tool
                 live.append(piece)
                 text += piece
+                metrics.TOKENS.labels("out").inc(len(piece.encode(errors="replace")) / BYTES_PER_TOKEN)
             calls = delta.tool_calls or calls
     return text, calls
 
