@@ -14,6 +14,7 @@ change_password = reauthentication_required(enabled=has_two_factor)(password_cha
 handler500 = "memoryhub.middleware.server_error"
 urlpatterns = [
     path("", include("chat.urls")),
+    path("", include("chat.exchange.urls")),
     path("", include("memories.urls")),
     path("", include("workspaces.urls")),
     # It asks for the old password itself; with two-factor sign-in on, for a code before.

@@ -11,6 +11,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from chat.actions import delete_chat
+from chat.exchange import run
+from chat.exchange.models import Import
 from chat.models import MessageRole
 from memories.gate import delete_memory
 from memories.models import Receipt, ReceiptItem
@@ -38,6 +40,9 @@ PAGE_EVERYBODY = (200, 200, 200, 200, LOGIN)
 PAGE_MEMBERS = (200, 200, 200, 404, LOGIN)
 PAGE_EDITORS = (200, 200, 403, 404, LOGIN)
 PAGE_OWNERS = (200, 403, 403, 404, LOGIN)
+# What one person brought in is theirs alone: the cast's owner's.
+THEIRS = (200, 404, 404, 404, 401)
+PAGE_THEIRS = (200, 404, 404, 404, LOGIN)
 # What a read key, a write key, a key of another workspace, an expired and a revoked one get; all made by the owner.
 NO_KEYS = (401, 401, 401, 401, 401)
 KEYS_READ = (200, 200, 404, 401, 401)
@@ -62,6 +67,7 @@ class Row:
     in_threads: bool = False  # reads the database from threads of its own
     keys: tuple[Status, ...] = NO_KEYS
     query: str = ""
+    upload: bool = False  # its body is a form with a file
     fresh: bool = False  # needs a session whose person has just typed the password again
 
     def __str__(self) -> str:
@@ -75,6 +81,7 @@ class Row:
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
 CHAT = "chat/api/<chat_id:chat_id>"
+IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 NODES = "workspaces/<str:ws_id>/nodes/"
@@ -126,6 +133,16 @@ API_ROWS = [
     Row("PATCH", f"{CHAT}/memories/<mem_id:memory_id>", EDITORS, {"content": "Cats purr"}),
     Row("DELETE", f"{CHAT}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
     Row("POST", f"{CHAT}/memories/<mem_id:memory_id>/rerun-extraction", answering(202, EDITORS)),
+    Row("GET", f"{WS}/export", MEMBERS),
+    Row("GET", "chat/api/export", EVERYBODY),
+    Row("GET", "chat/api/imports", EVERYBODY),
+    Row("POST", "chat/api/imports", answering(201, EDITORS), {"workspace_id": "{ws}"}, upload=True),
+    Row("GET", IMPORT, THEIRS),
+    Row("DELETE", IMPORT, answering(204, THEIRS)),
+    Row("GET", f"{IMPORT}/rows", THEIRS),
+    Row("POST", f"{IMPORT}/start", answering(202, THEIRS), {"chats": True}),
+    Row("POST", f"{IMPORT}/stop", answering(409, THEIRS)),
+    Row("POST", f"{IMPORT}/resume", answering(409, THEIRS)),
     Row("GET", "chat/api/", answering(404, EVERYBODY)),
     Row("GET", f"{V1}/memories", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row(
@@ -293,6 +310,17 @@ PAGE_ROWS = [
     ),
     Row("GET", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS), fresh=True),
+    Row("GET", "workspaces/<str:ws_id>/export/", PAGE_MEMBERS),
+    Row("GET", "export/", PAGE_EVERYBODY),
+    Row("GET", "imports/", PAGE_EVERYBODY),
+    # A workspace in which somebody may not write is no choice of the form.
+    Row("POST", "imports/", (302, 302, 422, 422, LOGIN), {"workspace": "{ws}"}, upload=True),
+    Row("GET", IMPORT_PAGE, PAGE_THEIRS),
+    Row("GET", f"{IMPORT_PAGE}progress/", PAGE_THEIRS),
+    Row("POST", f"{IMPORT_PAGE}start/", answering(302, PAGE_THEIRS), {"memories": "on"}),
+    Row("POST", f"{IMPORT_PAGE}stop/", answering(409, PAGE_THEIRS)),
+    Row("POST", f"{IMPORT_PAGE}resume/", answering(409, PAGE_THEIRS)),
+    Row("POST", f"{IMPORT_PAGE}delete/", answering(302, PAGE_THEIRS)),
     Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
     # Theirs to say about their own turns: the cast's owner asked.
     Row("POST", "receipts/items/<int:item_id>/not-relevant/", (200, 404, 404, 404, LOGIN)),
@@ -350,7 +378,12 @@ def make_world(cast: Cast) -> World:
     delete_chat(gone_chat, by=owner, now=timezone.now())
     make_key_text(owner, workspace)
     key = ApiKey.objects.get()
+    brought = run.begin(
+        owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=timezone.now()
+    )
+    Import.objects.filter(pk=brought.pk).update(checked_at=timezone.now())
     ids = {
+        "import_id": brought.public_id,
         "workspace_id": workspace.public_id,
         "ws_id": workspace.public_id,
         "user_id": member.public_id,

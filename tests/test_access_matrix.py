@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
@@ -42,8 +43,11 @@ def ask(row: Row, url: str, data: dict[str, Any], person: User | None) -> Status
         client.force_login(person)
         if row.fresh:
             type_password_again(client)
-    if row.is_api and row.method != "GET":
-        response: Any = client.generic(row.method, url, json.dumps(data), content_type="application/json")
+    if row.upload:
+        file = SimpleUploadedFile("list.txt", b"Cats purr")
+        response: Any = client.post(url, {**data, "file": file})
+    elif row.is_api and row.method != "GET":
+        response = client.generic(row.method, url, json.dumps(data), content_type="application/json")
     else:
         response = client.get(url) if row.method == "GET" else client.post(url, data)
     status = response.status_code

@@ -6,11 +6,13 @@ from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
 from chat.api import memory_views, views
+from chat.exchange import api as exchange
 from memoryhub.api.views import NoSuchRoute
 
 CHAT = "<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 MEMORY = f"{CHAT}/memories/<mem_id:memory_id>"
+IMPORT = "imports/<imp_id:import_id>"
 
 app_name = "chat_api"
 urlpatterns = [
@@ -25,6 +27,16 @@ urlpatterns = [
     path(f"{CHAT}/memories", memory_views.ChatMemoryList.as_view(), name="memories"),
     path(MEMORY, memory_views.ChatMemoryDetail.as_view(), name="memory"),
     path(f"{MEMORY}/rerun-extraction", memory_views.RerunExtraction.as_view(), name="rerun_extraction"),
+    path(
+        "workspaces/<ws_id:workspace_id>/export", exchange.WorkspaceExport.as_view(), name="workspace_export"
+    ),
+    path("export", exchange.Export.as_view(), name="export"),
+    path("imports", exchange.ImportList.as_view(), name="imports"),
+    path(IMPORT, exchange.ImportDetail.as_view(), name="import"),
+    path(f"{IMPORT}/rows", exchange.ImportRows.as_view(), name="import_rows"),
+    path(f"{IMPORT}/start", exchange.ImportStart.as_view(), name="import_start"),
+    path(f"{IMPORT}/stop", exchange.ImportStop.as_view(), name="import_stop"),
+    path(f"{IMPORT}/resume", exchange.ImportResume.as_view(), name="import_resume"),
     # The last one mounted below /chat/api/: whatever none of the routes above took.
     re_path(r"", NoSuchRoute.as_view(), name="no_such_route"),
 ]

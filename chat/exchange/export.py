@@ -19,6 +19,8 @@ from django.utils.text import slugify
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.portable import memory_line
+from workspaces.audit import Verb
+from workspaces.audit import record as audit
 from workspaces.models import Agent, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
@@ -33,6 +35,7 @@ def export_response(
     user: User, *, workspace: Workspace | None = None, now: datetime
 ) -> StreamingHttpResponse:
     """The file as a download: of one workspace, or of all that this person is a member of."""
+    audit(Verb.EXPORTED, by=user, workspace=workspace, target=(workspace or user).public_id)
     name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
     response = StreamingHttpResponse(
         _pieces(export(user, workspace=workspace, now=now)), content_type=MEDIA_TYPE

@@ -204,8 +204,8 @@ def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow
         each.record.fingerprint = made
         first.setdefault(made, each.record.number)
     earlier = rows.filter(fingerprint__in=first, outcome=Outcome.NEW)
-    for found in earlier.values_list("fingerprint", "number"):
-        first[found[0]] = found[1]
+    for made, number in earlier.values_list("fingerprint", "number"):
+        first[made or 0] = number
     for each, made in zip(read, prints, strict=True):
         number = first[made]
         if each.record.is_new and number < each.record.number:

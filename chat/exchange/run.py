@@ -29,6 +29,7 @@ from memoryhub.ids import new_id
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
+from workspaces.throttles import spend
 
 logger = logging.getLogger(__name__)
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('chat.exchange'), %s)"
@@ -59,6 +60,7 @@ def begin(
     unfinished = Import.objects.of(user).exclude(status__in=[ImportStatus.DONE, ImportStatus.FAILED])
     if unfinished.count() >= MOST_OPEN:
         raise Conflict(f"You have {MOST_OPEN} unfinished imports. Finish or delete one first.")
+    spend("uploads", user, now=now)
     public_id = new_id("imp")
     path = files.keep_upload(public_id, pieces)
     try:

@@ -42,7 +42,7 @@ def recognise(path: Path) -> str:
         beginning = file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()
         if not beginning:
             raise Invalid("This file is empty.")
-        if beginning.startswith(b"{") and _is_ours(beginning, file.seek(0) or file.readline(MAX_LINE)):
+        if beginning.startswith(b"{") and _is_ours(path):
             return ImportKind.MEMORYHUB
     if beginning[:1] in b"[{":
         with parts_of(path) as parts:
@@ -135,9 +135,10 @@ def _kind_of(first: Any) -> str:
     raise Invalid(UNKNOWN)
 
 
-def _is_ours(beginning: bytes, first_line: bytes) -> bool:
+def _is_ours(path: Path) -> bool:
     try:
-        line = parse_line(first_line)
+        with path.open("rb") as file:
+            line = parse_line(file.readline(MAX_LINE))
     except Invalid:
         return False
     if line.get("type") != FORMAT:

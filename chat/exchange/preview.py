@@ -1,0 +1,45 @@
+"""What a person is shown of the lines of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chat.exchange import run
+from chat.exchange.lines import MAX_LINE, parse_line
+from chat.exchange.models import Import, ImportRow
+from memories.drafts import UNSTORABLE, cut_at_word
+from memories.secret_filter import find_secret
+from memoryhub.errors import Invalid
+
+SHOWN = 300  # characters of a line's text
+TEXT_IN = {"memory": "content", "message": "content", "chat": "title", "workspace": "name", "agent": "name"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    row: ImportRow
+    text: str  # empty: it holds a credential, cannot be read, or the file is gone
+
+
+def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
+    """The rows with the beginning of their texts, read from the file: none of it lies in a table."""
+    try:
+        with run.path_of(imported).open("rb") as file:
+            shown = []
+            for row in rows:
+                file.seek(row.offset)
+                shown.append(Shown(row, _text(row, file.readline(MAX_LINE))))
+            return shown
+    except FileNotFoundError:  # it is finished
+        return [Shown(row, "") for row in rows]
+
+
+def _text(row: ImportRow, raw: bytes) -> str:
+    try:
+        text = parse_line(raw).get(TEXT_IN.get(row.kind, ""))
+    except Invalid:
+        return ""
+    if not isinstance(text, str) or find_secret(text):
+        return ""
+    return cut_at_word(UNSTORABLE.sub("", text), SHOWN)

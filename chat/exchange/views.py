@@ -1,0 +1,180 @@
+"""Pages of export and import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.exchange import run
+from chat.exchange.export import export_response
+from chat.exchange.forms import UploadForm
+from chat.exchange.models import Import, ImportStatus, Outcome
+from chat.exchange.preview import with_texts
+from chat.exchange.upload import refuse_too_large
+from memoryhub.errors import DomainError
+from workspaces.access import default_workspace, get_workspace
+from workspaces.page_request import PageRequest
+
+LISTED = 30  # imports
+ROWS = 50  # of a page
+KINDS = {
+    "memory": later("Memories"),
+    "chat": later("Chats"),
+    "message": later("Messages"),
+    "agent": later("Assistants"),
+    "workspace": later("Workspaces"),
+    "receipt": later("Receipts"),
+    "other": later("Unreadable lines"),
+}
+
+
+@login_required
+@require_GET
+def export_workspace(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
+    return export_response(request.user, workspace=get_workspace(request.user, ws_id), now=timezone.now())
+
+
+@login_required
+@require_GET
+def export_all(request: PageRequest) -> StreamingHttpResponse:
+    return export_response(request.user, now=timezone.now())
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def imports(request: PageRequest) -> HttpResponse:
+    """Upload a file, and the imports there were."""
+    default_workspace(request.user)  # the one that most goes to
+    if request.method == "GET":
+        form = UploadForm(user=request.user, initial={"workspace": request.GET.get("workspace", "")})
+        return _imports(request, form)
+    refuse_too_large(request.META.get("CONTENT_LENGTH"))
+    form = UploadForm(request.POST, request.FILES, user=request.user)
+    if form.is_valid():
+        file, workspace = form.cleaned_data["file"], form.cleaned_data["workspace"]
+        try:
+            imported = run.begin(
+                request.user,
+                workspace=workspace,
+                filename=file.name,
+                pieces=file.chunks(),
+                now=timezone.now(),
+            )
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            return redirect("exchange:import", imported.public_id)
+    return _imports(request, form)
+
+
+def _imports(request: PageRequest, form: UploadForm) -> HttpResponse:
+    found = Import.objects.of(request.user).select_related("workspace")[:LISTED]
+    context = {"imports": found, "form": form}
+    return render(request, "chat/exchange/imports.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_GET
+def import_page(request: PageRequest, import_id: str) -> HttpResponse:
+    imported = run.get_import(request.user, import_id)
+    show = request.GET.get("show", "")
+    after = request.GET.get("after", "")
+    rows = imported.rows.filter(number__gt=int(after) if after.isdecimal() and len(after) < 10 else 0)
+    rows = rows.filter(outcome=show) if show in Outcome.values else rows
+    found = list(rows.order_by("number")[: ROWS + 1])
+    context = _context(imported) | {
+        "rows": with_texts(imported, found[:ROWS]),
+        "show": show,
+        "next": found[ROWS - 1].number if len(found) > ROWS else None,
+        "is_first": not after,
+        "filters": _filters(imported),
+    }
+    return render(request, "chat/exchange/import.html", context)
+
+
+@login_required
+@require_GET
+def progress(request: PageRequest, import_id: str) -> HttpResponse:
+    """How far it is, asked for again and again by its page, which is loaded anew when that ends."""
+    imported = run.get_import(request.user, import_id)
+    if not imported.is_checking and imported.status != ImportStatus.RUNNING:
+        response = HttpResponse()
+        response["HX-Refresh"] = "true"
+        return response
+    return render(request, "chat/exchange/progress.html", _context(imported))
+
+
+@login_required
+@require_POST
+def start(request: PageRequest, import_id: str) -> HttpResponse:
+    imported = run.get_import(request.user, import_id)
+    chosen = {f"takes_{kind}": request.POST.get(kind) == "on" for kind in ("chats", "memories")}
+    run.start(imported, now=timezone.now(), **chosen)
+    return redirect("exchange:import", import_id)
+
+
+@login_required
+@require_POST
+def stop(request: PageRequest, import_id: str) -> HttpResponse:
+    run.stop(run.get_import(request.user, import_id), now=timezone.now())
+    return redirect("exchange:import", import_id)
+
+
+@login_required
+@require_POST
+def resume(request: PageRequest, import_id: str) -> HttpResponse:
+    run.resume(run.get_import(request.user, import_id), now=timezone.now())
+    return redirect("exchange:import", import_id)
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, import_id: str) -> HttpResponse:
+    run.delete(run.get_import(request.user, import_id))
+    notices.success(request, _("The import is deleted. What it had stored stays."))
+    return redirect(reverse("exchange:imports"))
+
+
+def _context(imported: Import) -> dict[str, Any]:
+    counts = imported.foreseen if imported.checked_at is None or not imported.outcomes else imported.outcomes
+    return {
+        "imported": imported,
+        "percent": int(imported.progress * 100),
+        "lines": imported.looked_lines if imported.is_checking else imported.stored_lines,
+        "counts": [
+            {"label": label, **counts[kind], "kind": kind} for kind, label in KINDS.items() if kind in counts
+        ],
+        "has_chats": "chat" in imported.foreseen,
+        "has_memories": "memory" in imported.foreseen,
+        "is_at_work": imported.is_checking or imported.status == ImportStatus.RUNNING,
+    }
+
+
+def _filters(imported: Import) -> list[tuple[str, str, int]]:
+    """The outcomes that some listed row has, by value, label and number."""
+    labels = {
+        Outcome.NEW: _("To be stored"),
+        Outcome.UPDATE: _("To be changed"),
+        Outcome.DUPLICATE: _("Known already"),
+        Outcome.REFUSED: _("Refused"),
+    }
+    listed = {"memory", "chat", "agent", "workspace"}
+    found = []
+    for value, label in labels.items():
+        number = sum(
+            of.get(value, 0)
+            for kind, of in imported.foreseen.items()
+            if kind in listed or value == Outcome.REFUSED
+        )
+        if number:
+            found.append((str(value), label, number))
+    return found
