@@ -28,16 +28,26 @@ def create_workspace(*, name: str, description: str = "", by: User, public_id: s
 
 
 def update_workspace(
-    workspace: Workspace, *, by: User, name: str | None = None, description: str | None = None
+    workspace: Workspace,
+    *,
+    by: User,
+    name: str | None = None,
+    description: str | None = None,
+    private_short_term: bool | None = None,
 ) -> Workspace:
-    """Change what is passed; ``None`` leaves it as it is. Owners only."""
+    """Change what is passed; ``None`` leaves it as it is. Owners only.
+
+    ``private_short_term``: whether a person's private chats here are told of, in short, in their other chats.
+    """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
         if name is not None:
             workspace.name = _clean_name(name)
         if description is not None:
             workspace.description = _clean_description(description)
-        workspace.save(update_fields=["name", "description", "updated_at"])
+        if private_short_term is not None:
+            workspace.private_short_term = private_short_term
+        workspace.save(update_fields=["name", "description", "private_short_term", "updated_at"])
         record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace)
     return workspace
 
@@ -106,6 +116,12 @@ def set_memory_default(user: User, enabled: bool) -> None:
     """Store the person's answer to the question whether automatic memory is on in their chats."""
     user.memory_default = enabled
     user.save(update_fields=["memory_default"])
+
+
+def set_short_term_everywhere(user: User, enabled: bool) -> None:
+    """Whether this person's chats are told of their recent chats in other workspaces, too."""
+    user.short_term_everywhere = enabled
+    user.save(update_fields=["short_term_everywhere"])
 
 
 def _record_member(verb: Verb, workspace: Workspace, user: User, by: User, **roles: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces import agent_views, views
+from workspaces import agent_views, short_term_views, views
 
 app_name = "workspaces"
 urlpatterns = [
@@ -20,5 +20,7 @@ urlpatterns = [
     path("profile/", views.profile, name="profile"),
     path("profile/keys/", views.keys, name="keys"),
     path("profile/keys/<str:key_id>/revoke/", views.revoke_key, name="revoke_key"),
+    path("profile/short-term/", short_term_views.everywhere, name="short_term_everywhere"),
+    path("workspaces/<str:ws_id>/short-term/", short_term_views.private_chats, name="private_short_term"),
     path("profile/memory/", views.memory_default, name="memory_default"),
 ]

@@ -6,6 +6,7 @@ from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
 from chat.api import memory_views, views
+from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
 from memoryhub.api.views import NoSuchRoute
 
@@ -23,6 +24,7 @@ urlpatterns = [
     path(f"{MESSAGE}/stop", views.MessageStop.as_view(), name="stop"),
     path(f"{MESSAGE}/retry", views.MessageRetry.as_view(), name="retry"),
     path(f"{MESSAGE}/receipt", views.MessageReceipt.as_view(), name="receipt"),
+    path(f"{CHAT}/short-term", ShortTermView.as_view(), name="short_term"),
     path(f"{CHAT}/memory", memory_views.ChatMemoryCreate.as_view(), name="memory_create"),
     path(f"{CHAT}/memories", memory_views.ChatMemoryList.as_view(), name="memories"),
     path(MEMORY, memory_views.ChatMemoryDetail.as_view(), name="memory"),

@@ -28,6 +28,7 @@ document.addEventListener("keydown", (event) => {
     event.stopImmediatePropagation();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     const items = [...menu.querySelectorAll(".menu__item")];
+    if (!items.length) return;
     const step = event.key === "ArrowDown" ? 1 : -1;
     const next = items[(items.indexOf(document.activeElement) + step + items.length) % items.length];
     next?.focus();

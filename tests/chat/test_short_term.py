@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from chat import runner, short_term
@@ -16,6 +17,7 @@ from chat.models import Chat, Message, ShortTermMemory, ToolCall
 from chat.short_term import ShortTerm, drop_expired, set_summary, short_term_for, touch, wants_long_term
 from memories.models import Extraction
 from memoryhub.errors import Conflict, Forbidden, Invalid, SecretRefused
+from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
@@ -354,3 +356,76 @@ class TestTurns:
         scripted_model.script(Answer("Hello."))
         self.ask(chat)
         assert "Another plan" not in str(scripted_model.chat_requests[-1].messages)
+
+
+class TestDoors:
+    def test_rest_reads_and_writes_it(self, here: Chat, cast: Cast) -> None:
+        path = f"{here.public_id}/short-term"
+        empty = {"summary": "", "summarised_by": None, "summarised_at": None, "expires_at": None}
+        assert Api(cast.viewer).get(path).json() == empty
+        written = Api(cast.editor).patch(path, {"summary": "Plan"})
+        assert written.status_code == 200
+        assert written.json()["summarised_by"]["username"] == cast.editor.username
+        assert Api(cast.viewer).get(path).json()["summary"] == "Plan"
+        assert Api(cast.editor).patch(path, {"summary": ""}).json()["summary"] == ""
+
+    @pytest.mark.parametrize(
+        ("body", "code"),
+        [
+            ({}, "invalid"),
+            ({"summary": "a" * 1501}, "invalid"),
+            ({"summary": 5}, "invalid"),
+            ({"summary": "Plan", "more": 1}, "invalid"),
+            ({"summary": "My password = hunter2hunter2XY"}, "secret"),
+        ],
+    )
+    def test_rest_refuses_what_may_not_be_stored(
+        self, here: Chat, cast: Cast, body: dict[str, Any], code: str
+    ) -> None:
+        refused = Api(cast.editor).patch(f"{here.public_id}/short-term", body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, code)
+        assert not ShortTermMemory.objects.exists()
+
+    def test_the_page_shows_it_and_keeps_a_draft_that_is_refused(self, here: Chat, cast: Cast) -> None:
+        client, path = Client(), f"/chats/{here.public_id}/short-term/"
+        client.force_login(cast.editor)
+        assert path in client.get(f"/chats/{here.public_id}/").content.decode()
+        assert "No summary yet" in client.get(path).content.decode()
+        saved = client.post(path, {"summary": "A <plan>"}).content.decode()
+        assert "A &lt;plan&gt;</textarea>" in saved
+        assert "Saved." in saved
+        secret = "The key is sk-proj-" + "Ab3dEf9hIj2k" * 4
+        refused = client.post(path, {"summary": secret})
+        assert refused.status_code == 422
+        assert secret in refused.content.decode()
+        assert ShortTermMemory.objects.get().summary == "A <plan>"
+        client.force_login(cast.viewer)
+        seen = client.get(path).content.decode()
+        assert "A &lt;plan&gt;" in seen
+        assert "<textarea" not in seen
+
+    def test_the_page_says_what_does_not_work(self, here: Chat, cast: Cast, settings: Any) -> None:
+        client, path = Client(), f"/chats/{here.public_id}/short-term/"
+        client.force_login(cast.editor)
+        assert "Memory is off in this chat" in client.get(path).content.decode()
+        Chat.objects.update(memory_enabled=True)
+        assert "cannot call tools" in client.get(path).content.decode()
+        Chat.objects.update(is_temporary=True, created_by=cast.editor)
+        assert "Nothing of a temporary chat is kept" in client.get(path).content.decode()
+
+    def test_the_two_choices_are_made_on_profile_and_settings(self, cast: Cast) -> None:
+        client = Client()
+        client.force_login(cast.owner)
+        client.post("/profile/short-term/", {"everywhere": "on"})
+        client.post(f"/workspaces/{cast.workspace.public_id}/short-term/", {"private": "on"})
+        cast.owner.refresh_from_db()
+        cast.workspace.refresh_from_db()
+        assert cast.owner.short_term_everywhere
+        assert cast.workspace.private_short_term
+        client.post("/profile/short-term/", {})
+        cast.owner.refresh_from_db()
+        assert not cast.owner.short_term_everywhere
+        changed = Api(cast.owner).patch(
+            f"workspaces/{cast.workspace.public_id}", {"private_short_term": False}
+        )
+        assert changed.json()["private_short_term"] is False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from memoryhub.api.fields import Body, Choice, Moment, Text
+from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -13,6 +13,9 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
     id = serializers.CharField(source="public_id")
     role = serializers.ChoiceField(choices=Role.values, help_text="Yours.")
     is_default = serializers.BooleanField(help_text="True for a person's own workspace.")
+    private_short_term = serializers.BooleanField(
+        help_text="Whether a person's private chats here are told of, in short, in that person's other chats."
+    )
     member_count = serializers.IntegerField()
     memory_count = serializers.IntegerField(help_text="Live memories that you may see.")
     created_at = Moment()
@@ -26,6 +29,7 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
             "description",
             "role",
             "is_default",
+            "private_short_term",
             "member_count",
             "memory_count",
             "created_at",
@@ -41,6 +45,10 @@ class WorkspaceBody(Body):
 class WorkspaceChanges(Body):
     name = Text(max_length=NAME_LENGTH, required=False)
     description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
+    private_short_term = Flag(
+        required=False,
+        help_text="true: a person's private chats are told of, in short, in that person's other chats.",
+    )
 
 
 class PersonJson(serializers.ModelSerializer[User]):
