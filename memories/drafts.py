@@ -76,8 +76,8 @@ class Draft:
             raise Invalid(fields={"agent_id": "goes with the scope agent alone"})
         if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
             raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
-        if find_secret(source_type):
-            raise SecretRefused(fields={"source_type": "looks like a credential"})
+        if found := find_secret(source_type):
+            raise SecretRefused(fields={"source_type": "looks like a credential"}, kind=found.kind)
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
 
@@ -99,13 +99,15 @@ def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 def refuse_secrets(values: Mapping[str, Any]) -> None:
     """Raises SecretRefused naming the field. The text itself goes nowhere."""
     for name in ("content", "summary", "key", "category"):
-        if values.get(name) and find_secret(values[name]):
-            raise SecretRefused(fields={name: "looks like a credential"})
-    if values.get("tags") and find_secret("\n".join(values["tags"])):
-        raise SecretRefused(fields={"tags": "look like a credential"})
+        if values.get(name) and (found := find_secret(values[name])):
+            raise SecretRefused(fields={name: "looks like a credential"}, kind=found.kind)
+    if values.get("tags") and (found := find_secret("\n".join(values["tags"]))):
+        raise SecretRefused(fields={"tags": "look like a credential"}, kind=found.kind)
     # A credential cut in two by the boundary of label and text: "api_key" beside "AbC123…".
-    if values.get("key") and values.get("content") and find_secret(f"{values['key']}={values['content']}"):
-        raise SecretRefused(fields={"content": "looks like a credential"})
+    if values.get("key") and values.get("content"):
+        found = find_secret(f"{values['key']}={values['content']}")
+        if found:
+            raise SecretRefused(fields={"content": "looks like a credential"}, kind=found.kind)
 
 
 def without_secrets(excerpt: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,7 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from memories import cap, tombstones
+from memories import cap, refusals, tombstones
 from memories.drafts import CLEANERS, Draft, clean_fields, content_hash
 from memories.embedding import (
     Embedded,
@@ -26,11 +25,10 @@ from memories.embedding import (
 from memories.models import Memory, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
-from memories.tombstones import WasForgotten
 from memories.versions import next_update, require_version
 from memories.words import index_words, unindex_words
 from memoryhub import events, metrics
-from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.errors import Conflict, NotFound
 from workspaces.access import default_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import User, Workspace
@@ -62,16 +60,6 @@ class Saved:
     forgotten: bool = False
 
 
-@contextmanager
-def _refusals_counted() -> Iterator[None]:
-    try:
-        yield
-    except (Invalid, WasForgotten) as refusal:
-        metrics.count_refusal(refusal)
-        raise
-
-
-@_refusals_counted()
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
     """Store a draft unless its workspace and scope know it already.
 
@@ -80,10 +68,12 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
     where no person says it. The text is stored even when it cannot be embedded; that follows in the background.
     Costs one embedding.
     """
-    draft = draft.cleaned()
-    if draft.scope == Scope.USER and draft.author is not None:
-        draft = replace(draft, workspace=default_workspace(draft.author))
-    return save_embedded(draft, embed_one(draft.content, draft.source_excerpt), by=by, now=now, dedupe=dedupe)
+    with refusals.counted(draft.workspace.pk, draft.source_type, now):
+        draft = draft.cleaned()
+        if draft.scope == Scope.USER and draft.author is not None:
+            draft = replace(draft, workspace=default_workspace(draft.author))
+        embedded = embed_one(draft.content, draft.source_excerpt)
+        return save_embedded(draft, embedded, by=by, now=now, dedupe=dedupe)
 
 
 def save_embedded(
@@ -114,7 +104,6 @@ def save_embedded(
     return Saved(memory, created=True)
 
 
-@_refusals_counted()
 def edit_memory(
     memory: Memory,
     *,
@@ -134,25 +123,26 @@ def edit_memory(
     unknown = set(changes) - set(CLEANERS)
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
-    changes = clean_fields(changes)
-    embedded = embed_one(changes["content"]) if "content" in changes else None
-    with transaction.atomic():
-        locked = _locked(memory, deleted=False)
-        require_version(locked, seen)
-        changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
-        if not changes:
-            return locked
-        if made_from and locked.source_message_id != made_from:
-            raise NotFound("What this memory came from was forgotten in the meantime.")
-        tombstones.check_edit(locked, changes, by=None if made_from else by)
-        others = _beside(locked, now).exclude(pk=locked.pk)
-        if changes.get("key") and others.filter(key=changes["key"]).exists():
-            raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
-        _change(locked, changes, by=by, now=now)
-        if "content" in changes:
-            _store_vector_or_queue(locked, embedded)
-        announce(locked, "edit")
-    return locked
+    with refusals.counted(memory.workspace_id, memory.source_type, now):
+        changes = clean_fields(changes)
+        embedded = embed_one(changes["content"]) if "content" in changes else None
+        with transaction.atomic():
+            locked = _locked(memory, deleted=False)
+            require_version(locked, seen)
+            changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
+            if not changes:
+                return locked
+            if made_from and locked.source_message_id != made_from:
+                raise NotFound("What this memory came from was forgotten in the meantime.")
+            tombstones.check_edit(locked, changes, by=None if made_from else by)
+            others = _beside(locked, now).exclude(pk=locked.pk)
+            if changes.get("key") and others.filter(key=changes["key"]).exists():
+                raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
+            _change(locked, changes, by=by, now=now)
+            if "content" in changes:
+                _store_vector_or_queue(locked, embedded)
+            announce(locked, "edit")
+        return locked
 
 
 def delete_memory(

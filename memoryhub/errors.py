@@ -70,7 +70,14 @@ class Invalid(DomainError):
 
 
 class SecretRefused(Invalid):
-    """The text looks like a credential. The secret itself is never part of the error."""
+    """The text looks like a credential. The secret itself is never part of the error.
+
+    ``kind`` names the sort of credential, for counting: the person reads no more than that it is one.
+    """
+
+    def __init__(self, *, fields: Mapping[str, str] | None = None, kind: str = "") -> None:
+        super().__init__(fields=fields)
+        self.kind = kind
 
     code = "secret"
     names_fields = False

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django_q.tasks import async_task
 
-from memories import gate
+from memories import gate, refusals
 from memories.consent import vetoed
 from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
@@ -177,7 +177,8 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
     cleaned, refused = [], 0
     for draft in drafts:
         try:
-            cleaned.append(draft.cleaned())
+            with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                cleaned.append(draft.cleaned())
         except (SecretRefused, Invalid):
             refused += 1
     embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned])
@@ -191,7 +192,8 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
         for number, draft in enumerate(cleaned):
             try:
                 vectors = embedded[number] if embedded else None
-                saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
+                with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                    saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
             except WasForgotten:
                 refused += 1
         stored = [result.memory for result in saved if result.created]

@@ -6,6 +6,7 @@ from memories.models.growth import CommonWord, PlaceStatistics, VectorIndex
 from memories.models.memory import Memory, Revision, Scope, SourceType
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
 from memories.models.receipt import Receipt, ReceiptItem
+from memories.models.refusal import Refusal
 from memories.models.source import MemorySource
 from memories.models.tombstone import Tombstone
 from memories.models.word import MemoryWord
@@ -26,6 +27,7 @@ __all__ = [
     "PlaceStatistics",
     "Receipt",
     "ReceiptItem",
+    "Refusal",
     "Revision",
     "Scope",
     "SourceType",

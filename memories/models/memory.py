@@ -136,7 +136,7 @@ class Memory(models.Model):
         editable=False, null=True
     )  # words, with the place as a lexeme; see memories.words
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
-    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -169,6 +169,8 @@ class Memory(models.Model):
                 condition=Q(deleted_at=None) & (Q(source_type="model") | Q(source_type__startswith="auto_")),
             ),
             GinIndex(fields=["search"], name="memory_words"),
+            # The order of every list over everything; origin and workspace are read off it for the charts of the admin.
+            models.Index(fields=["created_at"], name="memory_days", include=["source_type", "workspace"]),
             # The admin's lists over everything: few rows each, found without a look at the others.
             models.Index(
                 fields=["-created_at", "-id"], name="memory_forgotten", condition=Q(deleted_at__isnull=False)

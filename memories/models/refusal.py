@@ -1,0 +1,33 @@
+"""How often something was not stored, and why. Never what it was."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from workspaces.models import Workspace
+
+KIND_LENGTH = 40
+
+
+class Refusal(models.Model):
+    """One row a day, workspace, origin and kind. Written by ``memories.refusals`` alone."""
+
+    day = models.DateField()
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
+    source_type = models.CharField(max_length=20)  # of SourceType, or "other" for a caller's own label
+    kind = models.CharField(
+        max_length=KIND_LENGTH
+    )  # of the credential; "forgotten", or "invalid" for a broken rule
+    number = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["-day", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "day", "source_type", "kind"], name="one_refusal_a_day_and_kind"
+            )
+        ]
+        indexes = [models.Index(fields=["-day", "-id"], name="refusal_days")]
+
+    def __str__(self) -> str:
+        return f"{self.number:,} {self.kind} on {self.day}"
