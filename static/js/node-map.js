@@ -2,8 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const STEPS = 300;
-// Above these numbers the lines are named, and nodes beyond the most related ones, only while they are pointed at.
-const MANY = { wide: { names: 30, named: 14, types: 14 }, narrow: { names: 14, named: 6, types: 7 } };
+// Above these numbers relations, and names that would cover another one, are told only while pointed at.
+const MANY = { wide: { names: 30, types: 14 }, narrow: { names: 14, types: 7 } };
 
 const make = (name, attributes = {}, text = "") => {
   const element = document.createElementNS(SVG, name);
@@ -89,6 +89,22 @@ function fit(points, width, height) {
   }));
 }
 
+// Of the most related nodes first, those whose name lies on no other's.
+function namesWithRoom(nodes, at, byDegree) {
+  const taken = [];
+  return new Set(
+    byDegree.filter((index) => {
+      const half = 4.2 * Math.min([...nodes[index].name].length, 20);
+      const box = { ...at[index], half };
+      const isFree = taken.every(
+        (other) => Math.abs(other.x - box.x) > other.half + half || Math.abs(other.y - box.y) > 20,
+      );
+      if (isFree) taken.push(box);
+      return isFree;
+    }),
+  );
+}
+
 function arrow(tip, from) {
   const angle = Math.atan2(tip.y - from.y, tip.x - from.x);
   const corner = (turn) => `${tip.x - 8 * Math.cos(angle + turn)},${tip.y - 8 * Math.sin(angle + turn)}`;
@@ -138,7 +154,7 @@ function draw(figure) {
     }
     svg.append(...typeLabels);
 
-    const named = new Set(graph.nodes.length > limits.names ? byDegree.slice(0, limits.named) : byDegree);
+    const named = graph.nodes.length > limits.names ? namesWithRoom(graph.nodes, at, byDegree) : new Set(byDegree);
     graph.nodes.forEach((node, index) => {
       const quiet = named.has(index) || index === center ? "" : " map__name--quiet";
       // No tab stop: who goes by keyboard has the list.
