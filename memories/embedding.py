@@ -18,6 +18,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
+from memories.resting import asking
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import get_earlier_embedder, get_embedder
@@ -85,7 +86,8 @@ def embed_query(texts: Sequence[str], active: EmbeddingModel | None) -> tuple[st
         return None
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
         return embedder.name, embedder.embed(texts)
-    return active.label, vectors_of(active, texts)
+    with asking(active.label):
+        return active.label, vectors_of(active, texts)
 
 
 def why_words(error: EmbedderError) -> str:
@@ -106,7 +108,10 @@ def embed_texts(texts: Sequence[Text]) -> list[Embedded] | None:
         return None
     try:
         model = active_or_first()
-        return _embed(model, texts) if model else None
+        if model is None:
+            return None
+        with asking(model.label):
+            return _embed(model, texts)
     except EmbedderError as error:
         logger.warning("Embedding %d texts failed: %s (%s)", len(texts), error, error.code)
         return None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django.fixtures import Settings
 
-from memories import tasks
+from memories import resting, tasks
 from memories.embedding import EmbedderChangedSize
 from memories.gate import Draft, save_memory
 from memories.models import EmbeddingModel
@@ -121,3 +121,33 @@ def test_the_key_goes_to_no_other_host(settings: Settings) -> None:
     assert list(keys.values()) == ["new-key", "old-key", "old-key"]
     assert registry.get_earlier_embedder("model", "") is None
     assert registry.get_earlier_embedder("all-MiniLM-L6-v2-int8", "") is not None
+
+
+def test_after_waiting_in_vain_nobody_waits_for_a_while(
+    cast: Cast, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    monkeypatch.setattr(resting, "SLOW", 0.1)
+    monkeypatch.setattr(resting, "_until", {})
+    endpoint._embedding_script.extend(FAILURES["slow"])
+    assert recall("Rufus", cast.workspace, cast.editor).degraded
+    endpoint._embedding_script.clear()
+    asked = len(endpoint.requests)
+
+    found = recall("Rufus", cast.workspace, cast.editor)
+    assert (found.degraded, [item.memory for item in found.items]) == (
+        "the embedder did not answer",
+        [memory],
+    )
+    saved = save_memory(
+        Draft("The cat is called Minka", cast.workspace, cast.editor), by=cast.editor, now=NOW
+    )
+    assert not saved.memory.embeddings.exists()
+    assert len(endpoint.requests) == asked
+    assert tasks.embed_memories(memory_ids=[saved.memory.pk]) == 1  # jobs have the time to try
+
+    monkeypatch.setattr(
+        resting, "_until", {label: (0.0, kind) for label, (_, kind) in resting._until.items()}
+    )
+    assert not recall("Rufus", cast.workspace, cast.editor).degraded
+    assert resting._until == {}
