@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from chat.actions import announce, require_own
+from chat.actions import announce, audit_place, require_own
 from chat.models import Chat
 from memories import forgetting
 from memories.forgetting import Report
@@ -42,7 +42,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
         wanted = memories_of(chat, by) if memories else Memory.objects.none()
         gone, removed = _remove(chat, wanted, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
-        record(Verb.CHAT_FORGOTTEN, by=by, workspace=chat.workspace, target=chat.public_id, details=words)
+        record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
     return forgetting.report_on(gone, removed, by=by, now=now)
 
 
@@ -59,6 +59,8 @@ def purge(*, now: datetime, seconds: float) -> int:
                 break
             _remove(chat, Memory.objects.none(), now=now)
         number += 1
+    if number:
+        record(Verb.PURGED, by=None, details={"chats": number})
     return number
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat import short_term_views, views
+from chat import forget_views, short_term_views, views
 
 app_name = "chat"
 urlpatterns = [
@@ -15,6 +15,7 @@ urlpatterns = [
     path("chats/<str:chat_id>/rename/", views.rename, name="rename"),
     path("chats/<str:chat_id>/delete/", views.delete, name="delete"),
     path("chats/<str:chat_id>/restore/", views.restore, name="restore"),
+    path("chats/<str:chat_id>/forget/", forget_views.forget, name="forget"),
     path("chats/<str:chat_id>/agent/", views.agent, name="agent"),
     path("chats/<str:chat_id>/short-term/", short_term_views.short_term, name="short_term"),
     path("chats/<str:chat_id>/memory/", views.memory, name="memory"),

@@ -33,6 +33,7 @@ from memories.recall import MAX_LIMIT, recall
 from memories.words import index_lexemes, unindex_words
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
+from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.removal import Counts, counted, delete_rows
 
@@ -69,7 +70,7 @@ class Report:
 class Gone:
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
-    texts: list[tuple[Workspace, str]] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)  # as they were
 
 
 def require_right(memory: Memory, by: User) -> None:
@@ -93,6 +94,7 @@ def forget_memories(memories: Collection[Memory], *, by: User | None, now: datet
     """
     with transaction.atomic():
         gone = _forget(Memory.objects.filter(pk__in=[memory.pk for memory in memories]), now=now)
+        _note(gone, by)
     return _report(gone, by, now)
 
 
@@ -137,6 +139,8 @@ def purge(*, now: datetime, seconds: float) -> int:
         number += len(ids)
         if len(ids) < BATCH:
             break
+    if number:
+        record(Verb.PURGED, by=None, details={"memories": number})
     return number
 
 
@@ -174,7 +178,21 @@ def _forget(rows: QuerySet[Memory], *, now: datetime) -> Gone:
     removed += _drop_copies({text for _, text in texts}, locked)
     for memory in {memory.place: memory for memory in locked}.values():
         gate.announce(memory, "forget")
-    return Gone(removed, stones, [(memory.workspace, memory.content) for memory in locked])
+    return Gone(removed, stones, locked)
+
+
+def _note(gone: Gone, by: User | None) -> None:
+    """In the audit log: one event a workspace, by ids."""
+    for workspace in {memory.workspace for memory in gone.memories}:
+        ids = sorted(memory.public_id for memory in gone.memories if memory.workspace == workspace)
+        details: dict[str, Word | list[Word]] = {"count": len(ids), "ids": list(ids[:MOST_WORDS])}
+        record(
+            Verb.MEMORY_FORGOTTEN,
+            by=by,
+            workspace=workspace,
+            target=ids[0] if len(ids) == 1 else "",
+            details=details,
+        )
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
@@ -254,9 +272,9 @@ def _drop_excerpts(ids: Sequence[int]) -> int:
 
 def _report(gone: Gone, by: User | None, now: datetime) -> Report:
     found = others = 0
-    for workspace, text in gone.texts[:LOOKED_UP] if by else ():
-        assert by is not None
-        if role_in(by, workspace) is None:  # staff that forgets in the admin
+    for memory in gone.memories[:LOOKED_UP]:
+        workspace, text = memory.workspace, memory.content
+        if by is None or role_in(by, workspace) is None:  # the system, and staff that forgets in the admin
             continue
         again = [item.memory for item in recall(text, workspace, by, limit=MAX_LIMIT, now=now).items]
         same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in again)

@@ -19,6 +19,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memoryhub import origin
+from memoryhub.errors import Forbidden
 from workspaces import sessions
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
@@ -51,6 +52,22 @@ def typed_password_lately(request: HttpRequest) -> bool:
     except ReauthenticationRequired:
         return False
     return True
+
+
+def ask_for_password(request: HttpRequest) -> None:
+    """For a page on which something goes for good: who has not shown lately that it is them is asked first."""
+    if not typed_password_lately(request):
+        raise ReauthenticationRequired
+
+
+def require_fresh_password(request: HttpRequest) -> None:
+    """The same at a REST door, where nobody can be sent elsewhere: Forbidden with the code ``reauthenticate``."""
+    if not typed_password_lately(request):
+        raise Forbidden(
+            "This cannot be undone and needs your password once more: type it at /accounts/reauthenticate/ "
+            "and send this again.",
+            code="reauthenticate",
+        )
 
 
 # What is noted. Django's signals come with every sign-in, allauth's only with those through its pages.

@@ -54,9 +54,11 @@ class DeleteForm(DomainForm):
 
     confirm = forms.CharField(label=_("Type the name of the workspace"), widget=_plain_field())
 
-    def __init__(self, *args: object, name: str, **kwargs: object) -> None:
+    def __init__(self, *args: object, name: str, what: str = "workspace", **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self.name = name
+        if what == "account":
+            self.fields["confirm"].label = _("Type your username")
 
     def clean_confirm(self) -> str:
         typed = self.cleaned_data["confirm"]

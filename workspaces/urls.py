@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces import agent_views, short_term_views, views
+from workspaces import agent_views, leaving_views, short_term_views, views
 
 app_name = "workspaces"
 urlpatterns = [
@@ -18,6 +18,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", agent_views.restore, name="restore_agent"),
     path("workspaces/<str:ws_id>/events/", views.events, name="events"),
     path("profile/", views.profile, name="profile"),
+    path("profile/delete/", leaving_views.delete, name="delete_account"),
     path("profile/keys/", views.keys, name="keys"),
     path("profile/keys/<str:key_id>/revoke/", views.revoke_key, name="revoke_key"),
     path("profile/short-term/", short_term_views.everywhere, name="short_term_everywhere"),

@@ -23,6 +23,7 @@ from memoryhub.errors import DomainError, NotFound
 from workspaces import actions
 from workspaces import keys as api_keys
 from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts import ask_for_password
 from workspaces.forms import DeleteForm, KeyForm, MemberForm, WorkspaceForm
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
 from workspaces.page_request import PageRequest
@@ -89,18 +90,22 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str) -> HttpResponse:
+    """With the name and, lately, the password typed. GET: where somebody lands whose password came too late."""
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    if request.method == "GET":
+        return redirect("workspaces:settings", ws_id)
     form = DeleteForm(request.POST, name=workspace.name)
     if form.is_valid():
+        ask_for_password(request)
         try:
-            actions.delete_workspace(workspace, by=request.user)
+            removed = actions.delete_workspace(workspace, by=request.user)
         except DomainError as error:
             form.add_domain_error(error)
         else:
-            notices.success(request, _("The workspace “%(name)s” is deleted.") % {"name": workspace.name})
-            return redirect("workspaces:list")
+            context = {"name": workspace.name, "report": {"lines": removed.most_common()}}
+            return render(request, "workspaces/removed.html", context)
     return _settings_page(request, workspace, delete_form=form)
 
 

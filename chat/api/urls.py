@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from chat.api import memory_views, views
+from chat.api import forgetting, memory_views, views
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
 from memoryhub.api.views import NoSuchRoute
@@ -20,6 +20,7 @@ urlpatterns = [
     path("chats", views.ChatList.as_view(), name="chats"),
     path(f"chats/{CHAT}", views.ChatDetail.as_view(), name="chat"),
     path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
+    path(f"chats/{CHAT}/forget", forgetting.ChatForget.as_view(), name="chat_forget"),
     path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),
     path(f"{MESSAGE}/stop", views.MessageStop.as_view(), name="stop"),
     path(f"{MESSAGE}/retry", views.MessageRetry.as_view(), name="retry"),

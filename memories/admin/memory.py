@@ -25,12 +25,13 @@ from memories.admin.filters import (
     VectorFilter,
     WorkspaceFilter,
 )
+from memories.admin.forgetting import ForgetForGood
 from memories.admin.search import HELP, search_memories
 from memories.drafts import CLEANERS
 from memories.embedding import active_model
 from memories.extraction import run
 from memories.models import Memory, MemoryEmbedding, Revision
-from memoryhub.admin import EXCERPT, LeanAdmin, ReadOnlyInline, action, counted
+from memoryhub.admin import EXCERPT, ReadOnlyInline, action, counted
 from memoryhub.errors import DomainError
 
 Sentences = Iterator[tuple[str, int]]
@@ -48,7 +49,7 @@ class RevisionInline(ReadOnlyInline):
 
 
 @admin.register(Memory)
-class MemoryAdmin(LeanAdmin):
+class MemoryAdmin(ForgetForGood):
     many = "memories"
     list_display = ("opening", "workspace", "category", "source", "state", "author", "created_at")
     list_select_related = ("workspace", "author")
@@ -65,7 +66,15 @@ class MemoryAdmin(LeanAdmin):
     sortable_by = ("created_at",)
     search_fields = ("public_id",)
     search_help_text = HELP
-    actions = ("forget", "restore", "embed_anew", "extract_anew", "replace_older", "keep_both")
+    actions = (
+        "forget",
+        "restore",
+        "embed_anew",
+        "extract_anew",
+        "replace_older",
+        "keep_both",
+        "forget_for_good",
+    )
     inlines = (RevisionInline,)
     autocomplete_fields = ("workspace",)
     text_fields = ("content", "summary", "category", "key", "tags", "importance", "pinned", "expires_at")
@@ -76,6 +85,7 @@ class MemoryAdmin(LeanAdmin):
         "workspace",
         "scope",
         "owner",
+        "agent",
         "author",
         "older",
         "source_type",
@@ -118,6 +128,7 @@ class MemoryAdmin(LeanAdmin):
         words += ["pinned"] if memory.pinned else []
         words += ["may replace an older one"] if memory.may_replace_id else []
         words += ["personal"] if memory.owner_id else []
+        words += ["an assistant's"] if memory.agent_id else []
         meaning = self.meaning(memory)
         words += [] if meaning == "yes" else [f"found by meaning: {meaning}"]
         return ", ".join(words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from memories.api import views
+from memories.api import forgetting, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
@@ -15,6 +15,7 @@ urlpatterns = [
     path(MEMORIES, views.MemoryList.as_view(), name="memories"),
     path(MEMORY, views.MemoryDetail.as_view(), name="memory"),
     path(f"{MEMORY}/restore", views.MemoryRestore.as_view(), name="restore"),
+    path(f"{MEMORY}/forget", forgetting.MemoryForget.as_view(), name="forget"),
     path(f"{MEMORY}/revisions", views.MemoryRevisions.as_view(), name="revisions"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),
     path("workspaces/<ws_id:workspace_id>/search", views.Search.as_view(), name="search"),

@@ -53,6 +53,7 @@ class KeyedView(ApiView):
     authentication_classes = [KeyAuthentication, SessionAuthentication]
     throttle_classes = [KeyThrottle]
     only_reads: ClassVar[bool] = False  # its POST changes nothing
+    session_only: ClassVar[bool] = False  # no key may, whatever its scope
 
     @property
     def key(self) -> ApiKey | None:
@@ -65,7 +66,7 @@ class KeyedView(ApiView):
             self._hold_to_its_scope(self.key, request.method or "", kwargs.get("workspace_id"))
 
     def _hold_to_its_scope(self, key: ApiKey, method: str, workspace_id: str | None) -> None:
-        if method == "DELETE":
+        if method == "DELETE" or self.session_only:
             raise Forbidden("Deleting needs a person at a browser; no API key may.", code="session_only")
         if workspace_id not in {None, key.workspace.public_id}:
             raise NotFound("There is no such workspace, or this key is not for it.")

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.api import API, Api, error_of
+from tests.api import API, Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user, make_workspace
 from workspaces.access import default_workspace
@@ -77,13 +77,18 @@ def test_patch_changes_what_is_sent(cast: Cast) -> None:
 
 def test_delete_answers_204_and_the_workspace_is_gone(cast: Cast) -> None:
     api = Api(cast.owner)
+    refused = api.delete(f"workspaces/{cast.workspace.public_id}")
+    assert (refused.status_code, error_of(refused)["code"]) == (403, "reauthenticate")
+    type_password_again(api.client)
     deleted = api.delete(f"workspaces/{cast.workspace.public_id}")
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert api.get(f"workspaces/{cast.workspace.public_id}").status_code == 404
 
 
 def test_delete_of_the_own_workspace_is_a_conflict(cast: Cast) -> None:
-    refused = Api(cast.owner).delete(f"workspaces/{default_workspace(cast.owner).public_id}")
+    api = Api(cast.owner)
+    type_password_again(api.client)
+    refused = api.delete(f"workspaces/{default_workspace(cast.owner).public_id}")
     assert refused.status_code == 409
     assert error_of(refused)["code"] == "default_workspace"
 

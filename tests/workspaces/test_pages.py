@@ -16,6 +16,7 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 
 from memoryhub import events
+from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
 from workspaces import views
@@ -144,7 +145,8 @@ def test_deleting_takes_the_name_typed(cast: Cast) -> None:
     gone = url("delete", cast.workspace.public_id)
     assert client.post(gone, {"confirm": "shared"}).status_code == 422
     assert Workspace.objects.filter(pk=cast.workspace.pk).exists()
-    assert "is deleted" in client.post(gone, {"confirm": "Shared"}, follow=True).content.decode()
+    type_password_again(client)
+    assert "is gone with everything" in client.post(gone, {"confirm": "Shared"}).content.decode()
     assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
 
 

@@ -17,6 +17,7 @@ from memoryhub.api.paging import PageQuery, paged
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from workspaces import access, actions
+from workspaces.accounts import require_fresh_password
 from workspaces.api.serializers import (
     MemberBody,
     MemberJson,
@@ -151,10 +152,13 @@ class WorkspaceDetail(ApiView):
         answers={204: None},
         errors=[404, 409],
         writes=True,
-        description="Owners only. Deletes its chats and memories for good. 409 for a person's own workspace.",
+        description="Owners only. Deletes its chats and memories for good. 409 for a person's own workspace. Needs a "
+        "session whose person typed their password again in the last five minutes (`/accounts/reauthenticate/`): else "
+        "403 with code `reauthenticate`.",
     )
     def delete(self, request: Request, workspace_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        require_fresh_password(request._request)
         actions.delete_workspace(workspace, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

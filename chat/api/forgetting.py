@@ -1,0 +1,46 @@
+"""Forgetting a chat for good, over REST."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat.access import get_chat
+from chat.actions import require_own
+from chat.forgetting import forget_chat
+from memories.api.forgetting import FRESH, REPORT, ReportJson, report_json
+from memoryhub.api.docs import answer_example, documented, request_example
+from memoryhub.api.fields import Body, Flag
+from memoryhub.api.views import ApiView
+from workspaces.accounts import require_fresh_password
+from workspaces.models import Role
+
+
+class ForgetChatBody(Body):
+    memories = Flag(default=False, help_text="true: also those that came from it and are yours to forget.")
+
+
+class ChatForget(ApiView):
+    @documented(
+        "Forget a chat for good",
+        tag="chats",
+        operation="chats_forget",
+        answers={200: ReportJson},
+        body=ForgetChatBody,
+        errors=[404],
+        writes=True,
+        description="Its creator or an owner of the workspace; of a deleted chat, too. Removes its messages and what "
+        f"was noted of them. Memories that stay lose their excerpt and no longer say where they come from. {FRESH}",
+        examples=[
+            request_example("With its memories", {"memories": True}),
+            answer_example("Gone", {**REPORT, "removed": {"messages": 12, "chats": 1, **REPORT["removed"]}}),  # type: ignore[dict-item]
+        ],
+    )
+    def post(self, request: Request, chat_id: str) -> Response:
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
+        body = self.body(ForgetChatBody)
+        require_own(chat, self.person)
+        require_fresh_password(request._request)
+        report = forget_chat(chat, by=self.person, now=timezone.now(), memories=body["memories"])
+        return Response(report_json(report))
