@@ -93,6 +93,7 @@ class ChatAdmin(ReadOnlyAdmin):
         "public_id",
         "workspace",
         "created_by",
+        "agent",
         "memory_enabled",
         "kind",
         "created_at",

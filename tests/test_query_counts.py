@@ -92,6 +92,7 @@ CALLS = {
     "admin receipts": get("/admin/memories/receipt/"),
     "admin receipt": get("/admin/memories/receipt/{receipt_pk}/change/"),
     "admin workspaces": get("/admin/workspaces/workspace/"),
+    "admin assistants": get("/admin/workspaces/agent/"),
     "admin people": get("/admin/workspaces/user/"),
     "admin chats": get("/admin/chat/chat/"),
     "admin messages": get("/admin/chat/message/"),

@@ -16,9 +16,9 @@ from django.utils.html import format_html
 
 from memoryhub.admin import LeanAdmin, ReadOnlyAdmin, action, counted, rows_by_id
 from memoryhub.admin_filters import ChoiceFilter
-from workspaces import actions, audit
+from workspaces import actions, agents, audit, audit_admin  # noqa: F401  registers the audit log
 from workspaces.keys import end_keys
-from workspaces.models import ApiKey, Membership, Role, User, Workspace
+from workspaces.models import Agent, ApiKey, Membership, Role, User, Workspace
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
@@ -200,6 +200,67 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         closed_ones = rows.filter(is_active=False)
         opened = _open_or_close(closed_ones, audit.Verb.ACCOUNT_REOPENED, by=cast(User, request.user))
         yield f"{counted(opened, 'account', 'accounts')} reopened.", messages.SUCCESS
+
+
+class InUseFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), ("in_use", "In use"), ("archived", "Archived")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(archived_at__isnull=chosen == "in_use") if chosen else queryset
+
+
+@admin.register(Agent)
+class AgentAdmin(ReadOnlyAdmin):
+    """The assistants of all workspaces, what they are told, and archiving those that should not be chosen."""
+
+    many = "assistants"
+    list_display = ("name", "workspace", "created_by", "created_at", "archived_at")
+    list_select_related = ("workspace", "created_by")
+    list_filter = (InUseFilter,)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id",)
+    search_help_text = "The id of an assistant (agent_), of its maker (usr_) or of a workspace (ws_)."
+    fields = (
+        "name",
+        "public_id",
+        "workspace",
+        "description",
+        "instructions",
+        "created_by",
+        "created_at",
+        "updated_at",
+        "archived_at",
+    )
+    actions = ("archive", "restore")
+
+    def for_list(self, rows: QuerySet[Agent]) -> QuerySet[Any]:
+        return rows.defer("instructions", "description")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        places = {"agent": "public_id", "usr": "created_by__public_id", "ws": "workspace__public_id"}
+        return rows_by_id(queryset, search_term, places), False
+
+    @action("Archive (no new chats with it)", "change")
+    def archive(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
+        found = list(rows.in_use().select_related("workspace"))  # type: ignore[attr-defined]
+        for agent in found:
+            agents.archive_agent(agent, by=_acting_owner(agent.workspace, request), now=timezone.now())
+        yield f"{counted(len(found), 'assistant', 'assistants')} archived.", messages.SUCCESS
+
+    @action("Restore", "change")
+    def restore(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
+        found = list(rows.exclude(archived_at=None).select_related("workspace"))
+        for agent in found:
+            agents.restore_agent(agent, by=_acting_owner(agent.workspace, request), now=timezone.now())
+        yield f"{counted(len(found), 'assistant', 'assistants')} restored.", messages.SUCCESS
 
 
 @admin.register(ApiKey)

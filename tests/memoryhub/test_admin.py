@@ -18,13 +18,13 @@ from django_q.tasks import async_task
 from chat.models import Chat, Message
 from memories.models import EmbeddingModel, Extraction, Memory, Receipt
 from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
-from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user
-from workspaces.models import ApiKey, User, Workspace
+from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
+from workspaces.models import Agent, ApiKey, User, Workspace
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
-OURS = [User, Workspace, ApiKey, Chat, Message, Memory, Extraction, Receipt]
+OURS = [User, Workspace, Agent, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
-NOT_ADDED_HERE = {ApiKey, Chat, EmbeddingModel, Message, Extraction, Receipt, *QUEUE}
+NOT_ADDED_HERE = {Agent, ApiKey, Chat, EmbeddingModel, Message, Extraction, Receipt, *QUEUE}
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
 HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
 
@@ -80,6 +80,7 @@ def everything() -> dict[Any, Any]:
     make_key_text(user, memory.workspace)
     return {
         User: user,
+        Agent: make_agent(user, memory.workspace),
         ApiKey: ApiKey.objects.get(),
         Workspace: memory.workspace,
         Chat: chat,
@@ -172,7 +173,7 @@ def test_an_unknown_choice_means_the_default(superuser: User, everything: dict[A
 
 def test_nothing_is_deleted_for_good(superuser: User, everything: dict[Any, Any]) -> None:
     client = signed_in(superuser)
-    for model in (User, Workspace, ApiKey, Message, Extraction, Receipt, Chat):
+    for model in (User, Workspace, Agent, ApiKey, Message, Extraction, Receipt, Chat):
         row = everything[model]
         assert client.post(url(model, "delete", row.pk), {"post": "yes"}).status_code == 403
         chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
