@@ -22,10 +22,13 @@ from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.text import slugify
 
 from memoryhub.admin_filters import AutocompleteFilter
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
+from workspaces import audit
+from workspaces.models import User, Workspace
 
 EXACT_COUNT_UP_TO = 1000
 AT_ONCE = 1000  # the most rows one click of an action may touch: each goes through the domain on its own
@@ -37,6 +40,13 @@ admin.site.index_title = "Overview"
 admin.site.enable_nav_sidebar = False  # a list of memories needs the width; the first page has every link
 # One way in: the sign-in page with its limit on guesses. Who is signed in and no member of staff gets 403.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
+
+ADMIN_VERBS = {
+    ADDITION: audit.Verb.ADMIN_ADDED,
+    CHANGE: audit.Verb.ADMIN_CHANGED,
+    DELETION: audit.Verb.ADMIN_DELETED,
+}
 
 
 class BoundedPaginator(Paginator):
@@ -121,9 +131,11 @@ class LeanAdmin(admin.ModelAdmin):
         self.note(request, queryset, DELETION, "")
 
     def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
-        """Who did what, in the admin's log. By public id: a copy of the text would outlive its forgetting."""
+        """Who did what, in the admin's log and the audit log. By public id: a copy of a text would outlive it."""
+        objects = list(objects)
         content_type = get_content_type_for_model(self.model)
         text = message if isinstance(message, str) else json.dumps(message)
+        self._audit(cast("User", request.user), objects, flag, message)
         LogEntry.objects.bulk_create(
             LogEntry(
                 user_id=cast("int", request.user.pk),
@@ -136,6 +148,21 @@ class LeanAdmin(admin.ModelAdmin):
             for each in objects
         )
 
+    def _audit(self, by: User, objects: list[Any], flag: int, message: Any) -> None:
+        """One event however many rows: the domain records each by itself where it matters."""
+        ids = [getattr(each, "public_id", "") or str(each.pk) for each in objects]
+        alone = ids[0] if len(ids) == 1 and PATTERN.fullmatch(ids[0]) else ""
+        details: dict[str, audit.Word | list[audit.Word]] = {"kind": _word(str(self.opts.verbose_name))}
+        if not alone:
+            details |= {"count": len(ids), "ids": list(ids[: audit.MOST_WORDS])}
+        if isinstance(message, str) and message:
+            details["what"] = _word(message)
+        elif message and (fields := _changed(message)):
+            details["fields"] = list(fields)
+        verb = audit.Verb.ADMIN_ACTION if isinstance(message, str) and message else ADMIN_VERBS[flag]
+        workspace = objects[0] if len(objects) == 1 and isinstance(objects[0], Workspace) else None
+        audit.record(verb, by=by, workspace=workspace, target=alone, details=details)
+
     @property
     def media(self) -> forms.Media:
         media = super().media
@@ -143,6 +170,17 @@ class LeanAdmin(admin.ModelAdmin):
             if isinstance(each, type) and issubclass(each, AutocompleteFilter):
                 media += each.widget_of(self.model, self.admin_site).media
         return media
+
+
+def _changed(message: list[dict[str, Any]]) -> list[str]:
+    """The names of fields in Django's message about a change, as words."""
+    parts = [part.get("changed", {}) for part in message]
+    return [_word(name) for part in parts for name in part.get("fields", [])][: audit.MOST_WORDS]
+
+
+def _word(text: str) -> str:
+    """ "staff_status" of "Staff status"."""
+    return slugify(text).replace("-", "_")[:60]
 
 
 def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.ModelForm]:

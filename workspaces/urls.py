@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces import agent_views, leaving_views, short_term_views, views
+from workspaces import agent_views, leaving_views, security_views, short_term_views, views
 
 app_name = "workspaces"
 urlpatterns = [
     path("workspaces/", views.workspace_list, name="list"),
     path("workspaces/<str:ws_id>/settings/", views.settings, name="settings"),
+    path("workspaces/<str:ws_id>/activity/", security_views.activity, name="activity"),
     path("workspaces/<str:ws_id>/delete/", views.delete, name="delete"),
     path("workspaces/<str:ws_id>/members/", views.add_member, name="add_member"),
     path("workspaces/<str:ws_id>/members/<str:user_id>/role/", views.change_role, name="change_role"),
@@ -21,6 +22,8 @@ urlpatterns = [
     path("profile/delete/", leaving_views.delete, name="delete_account"),
     path("profile/keys/", views.keys, name="keys"),
     path("profile/keys/<str:key_id>/revoke/", views.revoke_key, name="revoke_key"),
+    path("profile/sessions/end-others/", security_views.end_other_sessions, name="end_other_sessions"),
+    path("profile/sessions/<str:session_id>/end/", security_views.end_session, name="end_session"),
     path("profile/short-term/", short_term_views.everywhere, name="short_term_everywhere"),
     path("workspaces/<str:ws_id>/short-term/", short_term_views.private_chats, name="private_short_term"),
     path("profile/memory/", views.memory_default, name="memory_default"),

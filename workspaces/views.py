@@ -23,10 +23,11 @@ from memoryhub.errors import DomainError, NotFound
 from workspaces import actions
 from workspaces import keys as api_keys
 from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts import ask_for_password
+from workspaces.accounts import ask_for_password, has_two_factor
 from workspaces.forms import DeleteForm, KeyForm, MemberForm, WorkspaceForm
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
 from workspaces.page_request import PageRequest
+from workspaces.sessions import live_sign_ins
 
 HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
 
@@ -176,6 +177,8 @@ def _profile_page(
         "key_form": form or KeyForm(user=request.user, now=now),
         "made": made,
         "new_key": new_key,
+        "two_factor": has_two_factor(request),
+        "sign_ins": live_sign_ins(request.user),
     }
     if form is None or not form.errors:
         return render(request, "workspaces/profile.html", context)

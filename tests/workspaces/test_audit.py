@@ -7,14 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import ProgrammingError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chat.actions import delete_chat, restore_chat
+from memories.gate import delete_memory, edit_memory, restore_memory
 from memoryhub import origin
 from tests.conftest import Cast
-from tests.factories import make_user
+from tests.factories import make_chat, make_memory, make_user
 from workspaces import actions
 from workspaces.audit import Verb, page_of, prune, record
 from workspaces.models import AuditEvent, User
@@ -180,3 +183,143 @@ def test_many_events_cost_no_more_queries(cast: Cast) -> None:
 def test_a_word_of_an_older_version_is_shown_as_it_is(cast: Cast) -> None:
     AuditEvent.objects.create(verb="sang", by_name="olive", workspace_id=cast.workspace.public_id)
     assert "sang" in page(cast.owner, cast).content.decode()
+
+
+# The admin
+
+
+@pytest.fixture
+def staff(cast: Cast) -> Client:
+    boss = make_user("boss", is_staff=True, is_superuser=True)
+    client = Client()
+    client.force_login(boss)
+    return client
+
+
+def test_what_staff_do_in_the_admin_is_theirs_not_the_owners(cast: Cast, staff: Client) -> None:
+    path = f"/admin/workspaces/workspace/{cast.workspace.pk}/change/"
+    form = {
+        "name": "Renamed",
+        "description": "",
+        "memberships-TOTAL_FORMS": "0",
+        "memberships-INITIAL_FORMS": "0",
+    }
+    assert staff.post(path, form).status_code == 302
+    events = AuditEvent.objects.filter(workspace_id=cast.workspace.public_id).order_by("id")
+    assert [(event.verb, event.by_name) for event in events] == [
+        ("workspace_changed", "boss"),
+        ("admin_changed", "boss"),
+    ]
+    assert events[1].details == {"kind": "workspace", "fields": ["name"]}
+
+
+def test_an_action_over_many_rows_is_one_event_with_their_ids(cast: Cast, staff: Client) -> None:
+    people = [cast.editor, cast.viewer]
+    form = {"action": "close", "_selected_action": [person.pk for person in people]}
+    staff.post("/admin/workspaces/user/", form)
+    event = AuditEvent.objects.get(verb="admin_action")
+    assert event.details["count"] == 2
+    assert set(event.details["ids"]) == {person.public_id for person in people}
+    assert event.details["what"] == "action_close_the_account_can_be_reopened"
+    closed = AuditEvent.objects.filter(verb="account_closed").values_list("target", flat=True)
+    assert set(closed) == {person.public_id for person in people}
+
+
+def test_the_admin_shows_the_log_and_changes_nothing(cast: Cast, staff: Client) -> None:
+    record(Verb.EXPORTED, by=cast.owner, workspace=cast.workspace, details={"memories": 12})
+    event = AuditEvent.objects.get(verb="exported")
+    page = staff.get("/admin/workspaces/auditevent/").content.decode()
+    assert "olive" in page and "memories 12" in page
+    change = f"/admin/workspaces/auditevent/{event.pk}/change/"
+    assert staff.get(change).status_code == 200
+    assert staff.post(change, {"by_name": "nobody"}).status_code == 403
+    assert staff.post(f"/admin/workspaces/auditevent/{event.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert staff.get("/admin/workspaces/auditevent/add/").status_code == 403
+    form = {"action": "delete_selected", "_selected_action": [event.pk]}
+    staff.post("/admin/workspaces/auditevent/", form)
+    assert AuditEvent.objects.filter(pk=event.pk).exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("about=taken", True),
+        ("about=sign_in", False),
+        ("since=1", True),
+        ("q={ws}", True),
+        ("q={owner}", True),
+        ("q={stranger}", False),
+        ("q=nonsense%00", False),
+        ("about=kumquat", True),
+    ],
+)
+def test_the_log_is_narrowed_down(cast: Cast, staff: Client, query: str, found: bool) -> None:
+    record(Verb.EXPORTED, by=cast.owner, workspace=cast.workspace, details={"memories": 12})
+    ids = {
+        "ws": cast.workspace.public_id,
+        "owner": cast.owner.public_id,
+        "stranger": cast.stranger.public_id,
+    }
+    page = staff.get(f"/admin/workspaces/auditevent/?{query.format(**ids)}").content.decode()
+    assert ("memories 12" in page) == found
+
+
+def test_only_those_with_the_permission_see_the_log(cast: Cast) -> None:
+    moderator = make_user("mod", is_staff=True)
+    client = Client()
+    client.force_login(moderator)
+    assert client.get("/admin/workspaces/auditevent/").status_code == 403
+    moderator.user_permissions.add(Permission.objects.get(codename="view_auditevent"))
+    assert client.get("/admin/workspaces/auditevent/").status_code == 200
+
+
+def test_the_list_in_the_admin_costs_the_same_for_few_and_many(cast: Cast, staff: Client) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            staff.get("/admin/workspaces/auditevent/")
+        return len(captured)
+
+    record(Verb.EXPORTED, by=cast.owner)
+    few = queries()
+    for _ in range(40):
+        record(Verb.EXPORTED, by=cast.owner)
+    assert queries() == few
+
+
+# What people do to memories and chats
+
+
+def test_memories_are_audited_by_id_and_personal_ones_for_nobody_else(cast: Cast) -> None:
+    now = timezone.now()
+    memory = make_memory("The kumquat deadline is March 15", cast.owner, cast.workspace)
+    mine = make_memory("Olive likes kumquats", cast.owner, scope="user")
+    edit_memory(memory, by=cast.editor, now=now, content="The kumquat deadline is April 1")
+    delete_memory(memory, by=cast.editor, now=now)
+    delete_memory(memory, by=cast.editor, now=now)
+    restore_memory(memory, by=cast.owner, now=now)
+    delete_memory(mine, by=cast.owner, now=now)
+    delete_memory(memory, by=None, now=now)
+    events = list(AuditEvent.objects.exclude(verb="signed_in").order_by("id"))
+    assert [(event.verb, event.by_name, event.workspace_id) for event in events] == [
+        ("memory_edited", "eddie", cast.workspace.public_id),
+        ("memory_deleted", "eddie", cast.workspace.public_id),
+        ("memory_restored", "olive", cast.workspace.public_id),
+        ("memory_deleted", "olive", ""),
+    ]
+    assert "content" in events[0].details["fields"]
+    assert "kumquat" not in str([vars(event) for event in events])
+
+
+def test_chats_are_audited_and_private_ones_for_nobody_else(cast: Cast) -> None:
+    now = timezone.now()
+    chat = make_chat(cast.editor, cast.workspace)
+    private = make_chat(cast.editor, cast.workspace, is_private=True)
+    for each in (chat, private):
+        delete_chat(each, by=cast.editor, now=now)
+    restore_chat(chat, by=cast.editor, now=now)
+    events = AuditEvent.objects.order_by("id")
+    assert [(event.verb, event.workspace_id) for event in events] == [
+        ("chat_deleted", cast.workspace.public_id),
+        ("chat_deleted", ""),
+        ("chat_restored", cast.workspace.public_id),
+    ]

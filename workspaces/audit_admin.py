@@ -1,0 +1,155 @@
+"""The audit log in the admin: to look at, narrow down and follow, never to change."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from memoryhub.admin import ReadOnlyAdmin
+from memoryhub.admin_filters import ChoiceFilter
+from memoryhub.ids import PATTERN
+from workspaces.audit import Verb, in_words, sentence
+from workspaces.models import AuditEvent
+
+KINDS = {
+    "sign_in": (
+        "Signing in and out",
+        (
+            Verb.SIGNED_IN,
+            Verb.SIGN_IN_FAILED,
+            Verb.SIGNED_OUT,
+            Verb.SIGNED_UP,
+            Verb.REAUTHENTICATED,
+            Verb.SESSION_ENDED,
+        ),
+    ),
+    "failed": ("Failed sign-ins", (Verb.SIGN_IN_FAILED,)),
+    "credentials": (
+        "Passwords, codes and keys",
+        (
+            Verb.PASSWORD_CHANGED,
+            Verb.PASSWORD_RESET,
+            Verb.TWO_FACTOR_ON,
+            Verb.TWO_FACTOR_OFF,
+            Verb.RECOVERY_CODES_MADE,
+            Verb.KEY_MADE,
+            Verb.KEY_REVOKED,
+        ),
+    ),
+    "members": (
+        "Members and workspaces",
+        (
+            Verb.MEMBER_ADDED,
+            Verb.ROLE_CHANGED,
+            Verb.MEMBER_REMOVED,
+            Verb.MEMBER_LEFT,
+            Verb.WORKSPACE_MADE,
+            Verb.WORKSPACE_CHANGED,
+            Verb.WORKSPACE_DELETED,
+        ),
+    ),
+    "gone": (
+        "Deleted and forgotten",
+        (
+            Verb.MEMORY_DELETED,
+            Verb.MEMORY_FORGOTTEN,
+            Verb.CHAT_DELETED,
+            Verb.CHAT_FORGOTTEN,
+            Verb.DOCUMENT_DELETED,
+            Verb.WORKSPACE_DELETED,
+            Verb.ACCOUNT_DELETED,
+            Verb.PURGED,
+        ),
+    ),
+    "taken": ("Taken out and brought in", (Verb.EXPORTED, Verb.IMPORTED, Verb.MEMORIES_READ)),
+    "admin": (
+        "Moderation and the admin",
+        (
+            Verb.MODERATED,
+            Verb.ADMIN_ADDED,
+            Verb.ADMIN_CHANGED,
+            Verb.ADMIN_DELETED,
+            Verb.ADMIN_ACTION,
+            Verb.ACCOUNT_CLOSED,
+            Verb.ACCOUNT_REOPENED,
+        ),
+    ),
+}
+DAYS = {"1": "Today", "7": "Seven days", "30": "Thirty days"}
+
+
+class KindOfEventFilter(ChoiceFilter):
+    title = "about"
+    parameter_name = "about"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), *((name, title) for name, (title, _) in KINDS.items())]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(verb__in=KINDS[chosen][1]) if chosen else queryset
+
+
+class SinceFilter(ChoiceFilter):
+    title = "since"
+    parameter_name = "since"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "Any time"), *DAYS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(at__gte=timezone.now() - timedelta(days=int(chosen))) if chosen else queryset
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    many = "events"
+    list_display = ("at", "who", "what", "target", "workspace_id", "said", "network")
+    list_filter = (KindOfEventFilter, SinceFilter)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("target",)
+    search_help_text = "The id of a person (usr_), a workspace (ws_), what it was done to, or of a request."
+    fields = (
+        "at",
+        "who",
+        "by_id",
+        "what",
+        "target",
+        "workspace_id",
+        "said",
+        "network",
+        "request_id",
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        if not PATTERN.fullmatch(text):
+            return queryset.filter(request_id=text[:64].replace("\x00", "")), False
+        if text.startswith("ws_"):
+            return queryset.filter(workspace_id=text), False
+        if text.startswith("usr_"):
+            return queryset.filter(by_id=text) | queryset.filter(target=text), False
+        return queryset.filter(target=text), False
+
+    @admin.display(description="who")
+    def who(self, event: AuditEvent) -> str:
+        return event.by_name or "-"
+
+    @admin.display(description="what")
+    def what(self, event: AuditEvent) -> str:
+        return sentence(event.verb)
+
+    @admin.display(description="details")
+    def said(self, event: AuditEvent) -> str:
+        return in_words(event.details) or "-"
