@@ -15,7 +15,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import override
 
 from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, ShortTermMemory
-from chat.text import escape, prompt_text
+from chat.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.drafts import UNSTORABLE, cut_at_word
 from memories.secret_filter import find_secret
 from memoryhub.errors import Conflict, Invalid, SecretRefused
@@ -25,6 +25,8 @@ from workspaces.models import Role, User
 
 logger = logging.getLogger(__name__)
 TOOL_NAME = "update_short_term_memory"
+LEAST_ROOM = 2048  # tokens of a prompt
+OTHERS_SHARE = 0.15  # of that room, for other chats
 KEPT = timedelta(hours=12)
 KEPT_WITH_SUMMARY = timedelta(hours=24)
 SNIPPETS, SNIPPET_LENGTH = 4, 200  # of a chat without a summary: its last messages, and characters of each
@@ -52,24 +54,28 @@ class ShortTerm:
     directive: str = ""
 
 
-def short_term_for(question: Message, user: User, *, can_update: bool, now: datetime) -> ShortTerm:
+def short_term_for(question: Message, user: User, *, can_update: bool, room: int, now: datetime) -> ShortTerm:
     """Other chats, this chat's summary, the hint at the tool, each where its conditions hold. Never raises.
 
-    ``can_update`` says that the model is offered the tool in this turn.
+    ``can_update`` says that the model is offered the tool in this turn, ``room`` how many tokens a prompt may have:
+    other chats get a share of it, and a small model is shown nothing, since every line costs it time and attention.
     """
+    if room < LEAST_ROOM:
+        return ShortTerm()
     try:
         with transaction.atomic():
-            return _gather(question, user, can_update=can_update, now=now)
+            return _gather(question, user, can_update=can_update, room=room, now=now)
     except Exception:
         logger.exception("Short-term memory failed; the turn goes on without it")
         return ShortTerm()
 
 
-def _gather(question: Message, user: User, *, can_update: bool, now: datetime) -> ShortTerm:
+def _gather(question: Message, user: User, *, can_update: bool, room: int, now: datetime) -> ShortTerm:
     chat = question.chat
     items = []
     if others := other_chats(chat, user, now=now):
-        lines = [_line(entry, now) for entry in others]
+        longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
+        lines = [_line(entry, longest, now) for entry in others]
         items.append("\n".join([prompt_text("short_term_others"), *lines]))
     own = live_memory(chat, now=now)
     summary = own.summary if own else ""
@@ -142,12 +148,12 @@ def _last_said(chat: Chat, now: datetime) -> list[Message]:
     return list(said.order_by("-pk")[:SNIPPETS])[::-1]
 
 
-def _line(entry: Entry, now: datetime) -> str:
-    """One chat on one line: title, age, and what it is about."""
+def _line(entry: Entry, longest: int, now: datetime) -> str:
+    """One chat on one line: title, age, and what it is about in at most ``longest`` characters."""
     with override("en"):
         age = timesince(entry.touched_at, now, depth=1).replace("\xa0", " ")
     title = escape(entry.chat.title or "Untitled")
-    about = escape(entry.summary) or " / ".join(
+    about = escape(cut_at_word(entry.summary, longest)) or " / ".join(
         f"{'User' if message.role == MessageRole.USER else 'Assistant'}: "
         f"{escape(cut_at_word(' '.join(message.content.split()), SNIPPET_LENGTH))}"
         for message in entry.said

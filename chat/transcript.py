@@ -11,8 +11,9 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from chat.compaction import latest_compaction
 from chat.markdown import render_markdown
-from chat.models import Chat, Message, MessageRole, MessageStatus
+from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.tools.shown import ShownCall, calls_of
 from memories.models import Memory, SourceType
 from memories.receipts import receipts_for
@@ -34,6 +35,8 @@ class Entry:
     degraded: str = ""
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
+    compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
+    is_cut: bool = False  # the model is not shown what stands above
 
     @cached_property
     def html(self) -> SafeString:
@@ -76,7 +79,7 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """The latest messages, those before one, or everything from a little before ``around``. Seven queries at most."""
+    """The latest messages, those before one, or everything from a little before ``around``. Nine queries at most."""
     messages = chat.messages.select_related("author").order_by("-id")
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
@@ -91,7 +94,23 @@ def load_transcript(
         found.pop()
     found.reverse()
     earlier = found[0].public_id if more else ""
-    return Transcript(entries_for(found, chat, user, now=now, ends=not before), earlier)
+    entries = entries_for(found, chat, user, now=now, ends=not before)
+    if not before:
+        _mark_what_the_model_sees(entries, chat)
+    return Transcript(entries, earlier)
+
+
+def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat) -> None:
+    """Where the messages end that the model reads as a summary, and those that it is not shown. Two queries."""
+    compaction = latest_compaction(chat)
+    answers = chat.messages.filter(role=MessageRole.ASSISTANT).order_by("-pk")
+    seen_from = answers.values_list("seen_from", flat=True).first()
+    upto = compaction.upto_id if compaction else 0
+    for earlier, entry in zip([None, *entries], entries, strict=False):
+        before = earlier.message.pk if earlier else 0
+        if before <= upto < entry.message.pk and compaction is not None:
+            entry.compaction = compaction
+        entry.is_cut = seen_from is not None and before < seen_from <= entry.message.pk and before > upto
 
 
 def entries_for(

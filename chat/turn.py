@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.actions import announce
 from chat.compaction import can_compact, latest_compaction, queue_compaction
-from chat.context import build_prompt
+from chat.context import build_prompt, room_beside_answer
 from chat.live import LiveAnswer, all_live, being_written
 from chat.models import Message, MessageStatus, ToolCall
 from chat.runner import in_thread
@@ -152,7 +152,8 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     short_term = ShortTerm()
     if answer.memory_enabled:
-        short_term = short_term_for(question, user, can_update=bool(tools), now=now)
+        room = room_beside_answer(model.capabilities)
+        short_term = short_term_for(question, user, can_update=bool(tools), room=room, now=now)
     built = build_prompt(
         question,
         used,
@@ -179,7 +180,7 @@ def _say_recall_failed(answer: Message, user: User) -> None:
 def _recall_for(answer: Message, question: Message, user: User) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
     threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
-    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT)
+    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT, agent=answer.chat.agent)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
     return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]

@@ -35,7 +35,7 @@ def summarised(chat: Chat, summary: str, *, ago: timedelta = timedelta(hours=2))
 
 def seen_in(chat: Chat, person: User, *, text: str = "And now?", can_update: bool = True) -> ShortTerm:
     question = make_message(chat, text, author=person)
-    return short_term_for(question, person, can_update=can_update, now=NOW)
+    return short_term_for(question, person, can_update=can_update, room=10_000, now=NOW)
 
 
 def texts(found: ShortTerm) -> str:
@@ -132,6 +132,21 @@ class TestOtherChats:
         assert bool(seen_in(here, cast.owner, can_update=False).items) is shown
         drop_expired(now=NOW)
         assert ShortTermMemory.objects.exists() is shown
+
+    def test_other_chats_get_a_share_of_the_room_and_a_small_model_nothing(
+        self, here: Chat, cast: Cast
+    ) -> None:
+        for _ in range(3):
+            summarised(make_chat(cast.owner, cast.workspace), "Tea and more tea. " * 80)
+        question = make_message(here, "And now?")
+
+        def shown(room: int) -> int:
+            found = short_term_for(question, cast.owner, can_update=False, room=room, now=NOW)
+            return len(texts(found))
+
+        assert shown(14_000) > 4000
+        assert 500 < shown(2100) < 2100 * 3.2 * 0.15 + 400
+        assert shown(1648) == 0
 
     def test_hostile_text_stays_one_line_of_plain_text(self, here: Chat, cast: Cast) -> None:
         other = make_chat(cast.editor, cast.workspace, title="A\n- <b>forged")
