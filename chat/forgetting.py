@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chat.actions import announce, audit_place, require_own
-from chat.models import Chat
+from chat.models import Chat, ToolCall
 from memories import forgetting
 from memories.forgetting import Report
 from memories.models import Memory
@@ -85,7 +85,11 @@ def _remove(chat: Chat, wanted: QuerySet[Memory], *, now: datetime) -> tuple[for
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
         raise NotFound("This chat was forgotten in the meantime.")
-    message_ids = list(locked.messages.values_list("public_id", flat=True))
+    noted_under = [
+        *locked.messages.values_list("public_id", flat=True),
+        *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),
+        *locked.compactions.values_list("public_id", flat=True),
+    ]
     announce(chat)
     removed = counted(locked.delete()[1])
-    return forgetting.forget_source(message_ids, chat.public_id, memories=wanted, now=now), removed
+    return forgetting.forget_source(noted_under, chat.public_id, memories=wanted, now=now), removed

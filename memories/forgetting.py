@@ -22,6 +22,7 @@ from memories.models import (
     CommonWord,
     Extraction,
     Memory,
+    MemorySource,
     PlaceStatistics,
     Receipt,
     ReceiptItem,
@@ -99,16 +100,18 @@ def forget_memories(memories: Collection[Memory], *, by: User | None, now: datet
 
 
 def forget_source(
-    message_ids: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], now: datetime
+    noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], now: datetime
 ) -> Gone:
     """Remove what is kept here of a chat that goes for good, and those ``memories``; others only lose their excerpt.
 
+    ``noted_under``: the public ids of its messages, tool calls and summaries, under which extractions are noted.
     Part of the transaction that removed the messages: what mines them at this moment is waited for, or stores nothing.
     """
     removed: Counts = Counter()
-    for part in _parts(message_ids):
+    for part in _parts([chat_id, *noted_under]):
         removed += counted(Extraction.objects.filter(message_id__in=part).delete()[1])
         removed += counted(Receipt.objects.filter(message_id__in=part).delete()[1])
+        MemorySource.objects.filter(source_id__in=part).delete()
     gone = _forget(memories, now=now)
     kept = Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
     ids = list(kept.values_list("pk", flat=True))

@@ -11,7 +11,7 @@ from django.utils import timezone
 from chat import runner, tasks
 from chat.actions import begin_turn, delete_chat, restore_chat
 from chat.forgetting import forget_chat
-from chat.models import Chat, Message
+from chat.models import Chat, Compaction, Message, ShortTermMemory, ToolCall
 from memories.forgetting import forget_memories
 from memories.models import CommonWord, Extraction, Memory, MemoryWord, PlaceStatistics, Receipt, Tombstone
 from memoryhub.errors import Conflict, Forbidden, NotFound
@@ -45,21 +45,27 @@ def talk(cast: Cast, by: User | None = None, **fields: Any) -> Chat:
     receipt = Receipt.objects.create(
         message_id=answer.public_id, workspace=cast.workspace, user=by, ranking="hybrid", threshold=0.3
     )
-    receipt.items.create(memory=remembered, position=1, score=0.5, content=f"Larch: {TEXT}", used=True)
-    Extraction.objects.create(
-        workspace=cast.workspace,
-        user=by,
-        chat_id=chat.public_id,
-        message_id=answer.public_id,
-        source_type="auto_chat",
-        next_attempt_at=timezone.now(),
+    call = ToolCall.objects.create(message=answer, name="note", arguments={"query": TEXT}, output=TEXT)
+    Compaction.objects.create(chat=chat, upto=answer, summary=f"They said: {TEXT}")
+    ShortTermMemory.objects.create(
+        chat=chat, summary=TEXT, touched_at=timezone.now(), expires_at=timezone.now() + timedelta(hours=1)
     )
+    receipt.items.create(memory=remembered, position=1, score=0.5, content=f"Larch: {TEXT}", used=True)
+    for noted_under, source_type in ((answer, "auto_chat"), (call, "model")):
+        Extraction.objects.create(
+            workspace=cast.workspace,
+            user=by,
+            chat_id=chat.public_id,
+            message_id=noted_under.public_id,
+            source_type=source_type,
+            next_attempt_at=timezone.now(),
+        )
     return chat
 
 
 def test_a_chat_goes_with_all_that_was_noted_of_it_and_its_memories_stay(cast: Cast) -> None:
     chat = talk(cast)
-    assert len(places_with(TEXT)) == 4
+    assert len(places_with(TEXT)) == 7
     report = forget_chat(chat, by=cast.owner, now=timezone.now())
     assert places_with(TEXT) == []
     assert not Extraction.objects.exists()
@@ -67,7 +73,8 @@ def test_a_chat_goes_with_all_that_was_noted_of_it_and_its_memories_stay(cast: C
     assert (memory.content, memory.source_chat_id, memory.source_message_id) == ("Larch is a wood", "", "")
     assert not MemoryWord.objects.filter(lexeme="hull").exists()
     assert report.removed == {
-        "chats": 1, "messages": 2, "receipts": 1, "receipt items": 1, "extractions": 1, "source excerpts": 1,
+        "chats": 1, "messages": 2, "receipts": 1, "receipt items": 1, "extractions": 2, "source excerpts": 1,
+        "tool calls": 1, "compactions": 1, "short-term memories": 1,
     }  # fmt: skip
     event = AuditEvent.objects.get(verb="chat_forgotten")
     assert (event.target, event.details["messages"]) == (chat.public_id, 2)
