@@ -7,13 +7,14 @@ APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
 
-.PHONY: help run install install-dev test lint format clean clean-data
+.PHONY: help run install install-dev test lint format docs clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
 	@echo "make test        lint, then the whole test suite"
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
+	@echo "make docs        write the table of who may use which route (docs/access.md)"
 	@echo "make clean       remove the virtual environment and caches (your data stays)"
 	@echo "make clean-data  remove the data folder var/ with everything in it, after asking"
 
@@ -75,6 +76,9 @@ format: install-dev
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/djlint templates --reformat --quiet
+
+docs: install-dev
+	@$(PY) -m tests.access_docs
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -11,14 +11,13 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from tests.access_docs import PATH, PEOPLE, written
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_workspace
 from tests.routes import API_ROWS, LOGIN, ROWS, Row, Status, known_routes, make_world
 from workspaces.keys import verify_key
 from workspaces.models import ApiKey, KeyScope, User
-
-PEOPLE = ("owner", "editor", "viewer", "stranger", "nobody")
 
 
 def test_every_route_has_a_row() -> None:
@@ -35,6 +34,10 @@ def test_every_route_has_a_row() -> None:
 def test_every_row_has_a_route() -> None:
     known = {route for _, route in known_routes()}
     assert [str(row) for row in ROWS if row.route not in known] == []
+
+
+def test_the_table_in_the_docs_says_the_same() -> None:
+    assert PATH.read_text() == written(), "docs/access.md is stale: make docs"
 
 
 def ask(row: Row, url: str, data: dict[str, Any], person: User | None) -> Status:
@@ -104,7 +107,12 @@ def test_which_keys_may(row: Row, cast: Cast) -> None:
     for text in texts.values():
         client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
         with transaction.atomic():
-            response = client.generic(row.method, world.address(row), content_type="application/json", **body)
+            address = world.address(row)
+            if row.upload:
+                file = SimpleUploadedFile("list.txt", b"Cats purr")
+                response: Any = client.post(address, {**world.data(row), "file": file})
+            else:
+                response = client.generic(row.method, address, content_type="application/json", **body)
             got.append(response.status_code)
             transaction.set_rollback(True)
     assert dict(zip(texts, got, strict=True)) == dict(zip(texts, row.keys, strict=True))
