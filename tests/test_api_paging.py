@@ -1,0 +1,362 @@
+"""Every list of the API while others write into it over connections of their own: no row that is there throughout is
+missed or repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from threading import Condition, Thread
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from drf_spectacular.generators import SchemaGenerator
+
+from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
+from chat.models import Chat, Message
+from memories import nodes
+from memories.gate import delete_memory, edit_memory
+from memories.models import Memory, MemoryNode
+from tests.api import Api
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.fakes.embedder import FakeEmbedder
+from workspaces.models import Agent, Membership, Role
+
+STEADY, LIMIT = 30, 4
+WRITERS, WRITES_A_PAGE = (
+    2,
+    3,
+)  # fewer than a page has rows, so that a list read from its old end comes to an end
+API, V1 = "/chat/api", "/api/v1"
+
+
+class Listed:
+    """One list: its address in the schema, and how a row is added to it and taken away, as any program may do."""
+
+    address = ""
+    query: dict[str, Any] = {}
+    removable = True
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast, self.number = cast, count()
+        self.setup()
+
+    def setup(self) -> None: ...
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"workspace_id": self.cast.workspace.public_id}
+
+    def add(self) -> Any:
+        raise NotImplementedError
+
+    def remove(self, row: Any) -> None:
+        row.delete()
+
+    def name(self, row: Any) -> str:
+        """Of a row that was added."""
+        return str(row.public_id)
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        """Of the same row in the list."""
+        return str(item["id"])
+
+
+class Workspaces(Listed):
+    address = f"{API}/workspaces"
+
+    def add(self) -> Any:
+        return make_workspace(owner=self.cast.owner, name="One more")
+
+
+class Members(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/members"
+
+    def add(self) -> Any:
+        return Membership.objects.create(workspace=self.cast.workspace, user=make_user(), role=Role.VIEWER)
+
+    def name(self, row: Membership) -> str:
+        return row.user.public_id
+
+
+class Agents(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/agents"
+
+    def add(self) -> Agent:
+        return Agent.objects.create(workspace=self.cast.workspace, name=f"Writer {next(self.number)}")
+
+
+class OrganisationAgents(Agents):
+    address = f"{V1}/agents"
+
+    @property
+    def query(self) -> dict[str, Any]:  # type: ignore[override]
+        return self.ids
+
+
+class Memories(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/memories"
+
+    def add(self) -> Memory:
+        return make_memory(f"Fact number {next(self.number)}", self.cast.owner, self.cast.workspace)
+
+    def remove(self, row: Memory) -> None:
+        delete_memory(row, by=self.cast.owner, now=timezone.now())
+
+
+class OrganisationMemories(Memories):
+    address = f"{V1}/memories"
+
+    @property
+    def query(self) -> dict[str, Any]:  # type: ignore[override]
+        return self.ids
+
+
+class Revisions(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/memories/{{memory_id}}/revisions"
+    removable = False
+
+    def setup(self) -> None:
+        self.memory = make_memory("It begins", self.cast.owner, self.cast.workspace)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return super().ids | {"memory_id": self.memory.public_id}
+
+    def add(self) -> str:
+        number = next(self.number)
+        edit_memory(self.memory, by=self.cast.owner, now=timezone.now(), content=f"Version {number}")
+        return f"Version {number - 1}" if number else "It begins"
+
+    def name(self, row: str) -> str:
+        return row
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["before"].get("content", ""))
+
+
+class Chats(Listed):
+    address = f"{API}/chats"
+
+    def add(self) -> Chat:
+        return make_chat(self.cast.owner, self.cast.workspace)
+
+
+class Messages(Listed):
+    address = f"{API}/{{chat_id}}/messages"
+
+    def setup(self) -> None:
+        self.chat = make_chat(self.cast.owner, self.cast.workspace)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"chat_id": self.chat.public_id}
+
+    def add(self) -> Message:
+        return make_message(self.chat, "Hello")
+
+
+class Imports(Listed):
+    address = f"{API}/imports"
+
+    def add(self) -> Import:
+        return Import.objects.create(user=self.cast.owner, kind=ImportKind.STATEMENTS, size=1)
+
+
+class ImportRows(Listed):
+    address = f"{API}/imports/{{import_id}}/rows"
+
+    def setup(self) -> None:
+        self.imported = Import.objects.create(user=self.cast.owner, kind=ImportKind.STATEMENTS, size=1)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"import_id": self.imported.public_id}
+
+    def add(self) -> ImportRow:
+        number = next(self.number)
+        return ImportRow.objects.create(
+            of=self.imported, number=number, offset=0, kind="memory", outcome=Outcome.NEW
+        )
+
+    def name(self, row: ImportRow) -> str:
+        return str(row.number)
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["line"])
+
+
+class Nodes(Listed):
+    address = f"{V1}/memory-nodes"
+
+    def make(self) -> MemoryNode:
+        name = f"Node {next(self.number):04}"
+        return nodes.create_node(self.cast.workspace, name=name, by=self.cast.owner, now=timezone.now())
+
+    add = make
+
+    @property
+    def query(self) -> dict[str, Any]:  # type: ignore[override]
+        return {"workspace_id": self.cast.workspace.public_id}
+
+
+class NodeMemories(Nodes):
+    address = f"{V1}/memory-nodes/{{node_id}}/memories"
+
+    def setup(self) -> None:
+        self.node = self.make()
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"node_id": self.node.public_id}
+
+    def add(self) -> Any:
+        memory = make_memory(f"Fact number {next(self.number)}", self.cast.owner, self.cast.workspace)
+        nodes.link_memory(self.node, memory, now=timezone.now())
+        return memory
+
+    def remove(self, row: Any) -> None:
+        nodes.unlink_memory(self.node, row)
+
+
+class NodeRelations(NodeMemories):
+    address = f"{V1}/memory-nodes/{{node_id}}/relations"
+
+    def add(self) -> Any:
+        other = self.make()
+        nodes.relate(self.node, other, "knows", now=timezone.now())
+        return other
+
+    def remove(self, row: Any) -> None:
+        nodes.unrelate(self.node, row, "knows")
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["target"]["id"])
+
+
+LISTS: list[type[Listed]] = [
+    Workspaces,
+    Members,
+    Agents,
+    OrganisationAgents,
+    Memories,
+    OrganisationMemories,
+    Revisions,
+    Chats,
+    Messages,
+    Imports,
+    ImportRows,
+    Nodes,
+    NodeMemories,
+    NodeRelations,
+]
+
+
+def test_every_list_with_a_cursor_is_read_here() -> None:
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    paged = {
+        path
+        for path, methods in schema["paths"].items()
+        if any(parameter["name"] == "cursor" for parameter in methods.get("get", {}).get("parameters", []))
+    }
+    assert {kind.address for kind in LISTS} == paged
+
+
+class Writers:
+    """Threads that add and remove rows, so many for each page that is read."""
+
+    def __init__(self, listed: Listed, doomed: list[Any]) -> None:
+        self.listed, self.doomed = listed, doomed
+        self.allowed = self.taken = self.done = 0
+        self.stopped = False
+        self.failed: Exception | None = None
+        self.turn = Condition()
+
+    def go_on(self) -> None:
+        """Lets them write while the next page is read, and waits for what they were to write at the last one."""
+        with self.turn:
+            assert self.turn.wait_for(lambda: self.failed or self.done == self.allowed, 20)
+            assert self.failed is None
+            self.allowed += WRITES_A_PAGE
+            self.turn.notify_all()
+
+    def stop(self) -> None:
+        with self.turn:
+            self.stopped = True
+            self.turn.notify_all()
+
+    def work(self) -> None:
+        try:
+            while True:
+                with self.turn:
+                    self.turn.wait_for(lambda: self.stopped or self.allowed > self.taken)
+                    if self.stopped:
+                        return
+                    self.taken += 1
+                    victim = self.doomed.pop(0) if self.doomed and self.listed.removable else None
+                made = self.listed.add()
+                if victim is not None:
+                    self.listed.remove(victim)
+                with self.turn:
+                    self.doomed.append(made)
+                    self.done += 1
+                    self.turn.notify_all()
+        except Exception as error:
+            with self.turn:
+                self.failed = error
+                self.turn.notify_all()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def writing(listed: Listed, doomed: list[Any]) -> Iterator[Writers]:
+    writers = Writers(listed, doomed)
+    threads = [Thread(target=writers.work) for _ in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield writers
+    finally:
+        writers.stop()
+        for thread in threads:
+            thread.join(20)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", LISTS, ids=lambda kind: kind.__name__)
+def test_what_is_there_throughout_is_seen_once(
+    kind: type[Listed], cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memories.embedding.get_embedder", lambda: FakeEmbedder(16))
+    listed = kind(cast)
+    steady, doomed = [], []
+    for _ in range(STEADY):
+        steady.append(listed.name(listed.add()))
+        if listed.removable:
+            doomed.append(listed.add())
+    doomed = doomed[::2] + doomed[1::2][::-1]  # before and behind where the reader is
+    api, seen, cursor = Api(cast.owner, base=""), [], None
+    with writing(listed, doomed) as writers:
+        while True:
+            writers.go_on()
+            page = api.get(
+                listed.address.format(**listed.ids).removeprefix("/"),
+                limit=LIMIT,
+                **listed.query,
+                **({"cursor": cursor} if cursor else {}),
+            ).json()
+            assert len(page["items"]) <= LIMIT
+            seen += [listed.listed_name(item) for item in page["items"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+    assert writers.failed is None
+    assert writers.done >= STEADY // LIMIT  # they did write meanwhile
+    assert len(seen) == len(set(seen)), "a row came twice"
+    assert [name for name in seen if name in set(steady)] in (steady, steady[::-1]), (
+        "a row was missed or moved"
+    )
