@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memories.recall import recall
-from workspaces.models import User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 TYPES = ("memory", "document", "artifact")
 LIMIT = 10  # unless the caller says another; recall's cap of 50 holds here too
@@ -24,14 +24,21 @@ class Found:
 
 
 def search_workspace(
-    query: str, workspace: Workspace, user: User, *, limit: int = LIMIT, now: datetime
+    query: str,
+    workspace: Workspace,
+    user: User,
+    *,
+    limit: int = LIMIT,
+    now: datetime,
+    agent: Agent | None = None,
 ) -> list[Found]:
     """What matters to the query, best first: today the memories, by the hybrid ranking, the asker's personal ones
-    among them. What is said in chats is not searched. A blank query or a limit below 1 finds nothing.
+    among them, and in a chat with an assistant what that one remembers. What is said in chats is not searched. A blank
+    query or a limit below 1 finds nothing.
 
     Costs one recall. NotFound for a stranger.
     """
-    found = recall(query, workspace, user, limit=limit, now=now)
+    found = recall(query, workspace, user, limit=limit, now=now, agent=agent)
     return [
         Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
         for item in found.items

@@ -105,6 +105,7 @@ def search(caller: Caller, arguments: dict[str, Any]) -> Result:
         caller.user,
         limit=arguments.get("limit", RECALLED),
         now=caller.now,
+        agent=caller.chat.agent,
     )
     entries = [
         f"{number}. **{item.id}** ({item.type}, score {item.score:.2f})\n{escape(item.text)}"
