@@ -7,7 +7,7 @@ APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
 
-.PHONY: help run install install-dev test lint format docs clean clean-data
+.PHONY: help run install install-dev test lint format docs audit clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
+	@echo "make audit       ask the Python advisory database about every pinned version (needs the network)"
 	@echo "make clean       remove the virtual environment and caches (your data stays)"
 	@echo "make clean-data  remove the data folder var/ with everything in it, after asking"
 
@@ -80,8 +81,14 @@ format: install-dev
 docs: install-dev
 	@$(PY) -m tests.access_docs
 
+# In an environment of its own: what pip-audit pulls in is nothing that MemoryHub runs on.
+audit: $(VENV)/.made
+	@test -x $(VENV)-audit/bin/pip-audit || { $(PY) -m venv $(VENV)-audit && \
+		$(VENV)-audit/bin/python -m pip --disable-pip-version-check -qq install pip-audit==2.10.1; }
+	@$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements/constraints.txt
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find $(APPS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-data:

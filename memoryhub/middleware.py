@@ -27,6 +27,24 @@ STRICT = (
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
 )
 RELAXED = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
+# What no page here asks a browser for.
+PERMISSIONS = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "browsing-topics",
+        "camera",
+        "display-capture",
+        "geolocation",
+        "gyroscope",
+        "magnetometer",
+        "microphone",
+        "midi",
+        "payment",
+        "serial",
+        "usb",
+    )
+)
 RELAXED_PATHS = ("/admin/", "/api/docs/")
 
 
@@ -85,7 +103,8 @@ class SecurityHeadersMiddleware:
         response.headers.setdefault("Content-Security-Policy", policy)
         if response.status_code == 429:
             response.headers.setdefault("Retry-After", "60")  # allauth's limits do not say how long
-        response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
         # Nearly every page holds somebody's words: the back button must not show them after signing out.
         response.headers.setdefault("Cache-Control", "no-store")
         return response

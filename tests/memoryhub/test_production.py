@@ -1,0 +1,106 @@
+"""What holds when it is set up for others to reach: Django's own checks, headers, cookies, hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCTION = {
+    "MEMORYHUB_HTTPS": "on",
+    "MEMORYHUB_ALLOWED_HOSTS": "hub.example.org",
+    "MEMORYHUB_CSRF_TRUSTED_ORIGINS": "https://hub.example.org",
+}
+ASK = """
+import json, sys
+import django
+django.setup()
+from django.test import Client
+client = Client(headers={"host": "hub.example.org", "x-forwarded-proto": "https"})
+def told(response):
+    return [response.status_code, dict(response.headers), {
+        name: [bool(c["secure"]), bool(c["httponly"]), c["samesite"]] for name, c in response.cookies.items()}]
+print(json.dumps({
+    "page": told(client.get("/accounts/login/")),
+    "admin": told(client.get("/admin/")),
+    "plain": told(Client(headers={"host": "hub.example.org"}).get("/accounts/login/")),
+    "other host": told(client.get("/accounts/login/", headers={"host": "evil.example"})),
+    "probe": told(Client(headers={"host": "10.0.0.1"}).get("/healthz")),
+}))
+"""
+
+
+def production(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MEMORYHUB_")}
+    place = {"MEMORYHUB_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "memoryhub.settings"}
+    return subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=clean | place | PRODUCTION, capture_output=True, text=True
+    )
+
+
+def test_djangos_checks_for_deployment_find_nothing(tmp_path: Path) -> None:
+    done = production(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "INFO")
+    assert done.returncode == 0, done.stderr
+    assert "no issues (0 silenced)" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Asked of a process of its own: settings are read once, at the start. None of these pages needs the database."""
+    from django.conf import settings
+
+    folder = tmp_path_factory.mktemp("production")
+    plain = settings.STORAGES["staticfiles"]  # no manifest to collect first
+    static = f"from django.conf import settings; settings.STORAGES['staticfiles'] = {plain!r}"
+    done = production(folder, "-W", "ignore", "-c", f"{static}\n{ASK}")
+    assert done.returncode == 0, done.stderr
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_pages_carry_every_header(answers: dict[str, Any]) -> None:
+    status, headers, _ = answers["page"]
+    assert status == 200
+    assert headers["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains; preload"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "same-origin"
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert "camera=()" in headers["Permissions-Policy"]
+    assert "no-store" in headers["Cache-Control"]
+    policy = headers["Content-Security-Policy"]
+    assert "unsafe" not in policy and "default-src 'none'" in policy and "script-src 'self';" in policy
+    assert "Server" not in headers and "X-Powered-By" not in headers
+
+
+def test_cookies_are_for_https_and_this_site_alone(answers: dict[str, Any]) -> None:
+    cookies = answers["page"][2]
+    assert cookies["csrftoken"] == [
+        True,
+        False,
+        "Lax",
+    ]  # pages send it back in a header, so their scripts read it
+    for name, (secure, _, same_site) in cookies.items():
+        assert secure and same_site in {"Lax", "Strict"}, name
+
+
+def test_http_is_sent_to_https_and_another_host_nowhere(answers: dict[str, Any]) -> None:
+    status, headers, _ = answers["plain"]
+    assert (status, headers["Location"]) == (301, "https://hub.example.org/accounts/login/")
+    assert answers["other host"][0] == 400
+    assert answers["probe"][0] == 200
+
+
+def test_the_admin_has_scripts_of_its_own_files_only(answers: dict[str, Any]) -> None:
+    policy = dict(
+        part.strip().split(" ", 1) for part in answers["admin"][1]["Content-Security-Policy"].split(";")
+    )
+    assert policy["script-src"] == "'self'"
+    assert policy["style-src"] == "'self' 'unsafe-inline'"  # its select boxes set styles
