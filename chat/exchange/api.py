@@ -17,7 +17,7 @@ from chat.api.views import workspace_or_404
 from chat.exchange import run
 from chat.exchange.export import MEDIA_TYPE, export_response
 from chat.exchange.models import Import, ImportKind, ImportStatus, Outcome
-from chat.exchange.preview import Shown, with_texts
+from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.fields import Body, Flag, Moment, Text
@@ -67,7 +67,9 @@ FILE = OpenApiResponse(
 
 class OutcomesJson(serializers.Serializer[Any]):
     new = serializers.IntegerField()
-    update = serializers.IntegerField(help_text="Change a memory of the same key in place.")
+    update = serializers.IntegerField(  # type: ignore[assignment]  # the name is the API's
+        help_text="Change a memory of the same key in place."
+    )
     duplicate = serializers.IntegerField(help_text="Are here already.")
     refused = serializers.IntegerField()
 
@@ -105,7 +107,7 @@ class ImportJson(serializers.ModelSerializer[Import]):
         return imported.checked_at is not None
 
 
-class ImportRowJson(serializers.Serializer[Shown]):
+class ImportRowJson(serializers.Serializer[Any]):
     line = serializers.IntegerField(source="row.number")
     kind = serializers.ChoiceField(choices=KINDS, source="row.kind")
     outcome = serializers.ChoiceField(choices=Outcome.values, source="row.outcome")

@@ -67,8 +67,9 @@ def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> 
         workspaces = workspaces.filter(pk=workspace.pk)
     header = {"type": FORMAT, "version": VERSION, "exported_at": _at(now), "by": user.get_username()}
     yield _joined([header | {"of": "workspace" if workspace else "person"}])
-    for each in workspaces.iterator():
-        for lines in _of_workspace(user, each, now):
+    for key in list(workspaces.values_list("pk", flat=True)):
+        each = Workspace.objects.visible_to(user).filter(pk=key).first()
+        for lines in _of_workspace(user, each, now) if each else ():
             yield _joined(lines)
 
 

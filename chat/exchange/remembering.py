@@ -204,8 +204,9 @@ def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow
         each.record.fingerprint = made
         first.setdefault(made, each.record.number)
     earlier = rows.filter(fingerprint__in=first, outcome=Outcome.NEW)
-    for made, number in earlier.values_list("fingerprint", "number"):
-        first[made or 0] = number
+    first |= {
+        made: number for made, number in earlier.values_list("fingerprint", "number") if made is not None
+    }
     for each, made in zip(read, prints, strict=True):
         number = first[made]
         if each.record.is_new and number < each.record.number:
