@@ -48,6 +48,7 @@ class Draft:
     source_message_id: str = ""
     source_excerpt: str = ""
     source_details: Mapping[str, Any] = field(default_factory=dict)
+    for_review: bool = False  # it waits for a person with the right to write
 
     @property
     def place(self) -> int:
@@ -61,6 +62,20 @@ class Draft:
     def owner(self) -> User | None:
         """Whose alone it will be."""
         return self.author if self.scope == Scope.USER else None
+
+    def to_review(self) -> Draft:
+        return replace(self, for_review=True)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Proposed by a model or noticed in a conversation; see ``Memory.is_automatic``."""
+        return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
+
+    @property
+    def waits_for_review(self) -> bool:
+        """``for_review``, or made by a model where the workspace reviews that; one's own is never its business."""
+        reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
+        return self.for_review or (self.is_automatic and reviewed)
 
     def cleaned(self) -> Draft:
         """The draft, every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""

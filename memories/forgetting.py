@@ -26,6 +26,7 @@ from memories.models import (
     PlaceStatistics,
     Receipt,
     ReceiptItem,
+    Review,
     Revision,
     Tombstone,
 )
@@ -136,7 +137,8 @@ def purge(*, now: datetime, seconds: float) -> int:
     before, deadline, number = now - timedelta(days=settings.PURGE_AFTER_DAYS), time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
         with transaction.atomic():
-            rows = Memory.objects.filter(deleted_at__lt=before).order_by("deleted_at")
+            rows = Memory.objects.filter(deleted_at__lt=before).exclude(review=Review.PENDING)
+            rows = rows.order_by("deleted_at")
             ids = list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH])
             _remove(ids)
         number += len(ids)

@@ -22,7 +22,7 @@ from memories.embedding import (
     queue_embedding,
     store_vector,
 )
-from memories.models import Memory, Revision, Scope
+from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
 from memories.versions import next_update, require_version
@@ -51,13 +51,14 @@ class Saved:
     """What became of a draft. ``duplicate``: nothing was stored, ``memory`` is the one that said it already.
 
     ``forgotten``: nothing was stored, since it was forgotten for good; ``memory`` has no row. Of many at once only:
-    a single one raises WasForgotten.
+    a single one raises WasForgotten. ``pending``: it waits for review (``memories.review``) and is in no list yet.
     """
 
     memory: Memory
     created: bool
     duplicate: bool = False
     forgotten: bool = False
+    pending: bool = False
 
 
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
@@ -85,8 +86,9 @@ def save_embedded(
         tombstones.check(draft, by=by)
         rows = rows_beside(draft, now)
         may_replace = None
-        if dedupe != "create":
-            if draft.key and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
+        if dedupe != "create" or draft.waits_for_review:
+            changes_one = draft.key and not draft.waits_for_review
+            if changes_one and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
                 return Saved(_update_by_key(same_key, draft, embedded, by=by, now=now), created=False)
             if equal := rows.filter(content_hash=content_hash(draft.content)).first():
                 return Saved(equal, created=False, duplicate=True)
@@ -96,6 +98,8 @@ def save_embedded(
                 if found.duplicate:
                     return Saved(found.duplicate, created=False, duplicate=True)
                 may_replace = found.possible_update
+        if draft.waits_for_review:
+            return _propose(draft, may_replace, by=by, now=now)
         memory = _insert(draft, may_replace, by=by, now=now)
         _store_vector_or_queue(memory, embedded)
         announce(memory, "create")
@@ -135,7 +139,7 @@ def edit_memory(
             if made_from and locked.source_message_id != made_from:
                 raise NotFound("What this memory came from was forgotten in the meantime.")
             tombstones.check_edit(locked, changes, by=None if made_from else by)
-            others = _beside(locked, now).exclude(pk=locked.pk)
+            others = beside(locked, now).exclude(pk=locked.pk)
             if changes.get("key") and others.filter(key=changes["key"]).exists():
                 raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
             _change(locked, changes, by=by, now=now)
@@ -175,6 +179,8 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """Undo a soft delete. Twice does nothing more."""
     with transaction.atomic():
         locked = _locked(memory)
+        if locked.review != Review.NONE:
+            raise Conflict("This is a proposal: it is approved or rejected.", code="in_review")
         if locked.deleted_at is not None:
             locked.deleted_at, locked.updated_at = None, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
@@ -233,7 +239,7 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    older = _beside(memory, now).filter(pk__lt=memory.pk)
+    older = beside(memory, now).filter(pk__lt=memory.pk)
     threshold = settings.DEDUPE_THRESHOLD
     found = find_similar(memory.content, embedded, memory.place, older, threshold=threshold)
     if found.duplicate and not memory.pinned and not memory.key:
@@ -255,7 +261,7 @@ def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
     )
 
 
-def _beside(memory: Memory, now: datetime) -> QuerySet[Memory]:
+def beside(memory: Memory, now: datetime) -> QuerySet[Memory]:
     """The live memories of the same workspace, scope, owner and assistant, itself included."""
     return Memory.objects.live(now).filter(
         workspace_id=memory.workspace_id,
@@ -300,6 +306,22 @@ def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: d
     Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     return memory
+
+
+def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Saved:
+    """A row that nothing knows of until somebody approves it. What waits already, or was rejected, waits once."""
+    proposed = new_row(draft, may_replace, now)
+    equals = Memory.objects.exclude(review=Review.NONE).filter(
+        workspace=draft.workspace, content_hash=proposed.content_hash
+    )
+    if equal := next((each for each in equals if each.place == draft.place), None):
+        return Saved(equal, created=False, pending=True)
+    proposed.review, proposed.deleted_at = Review.PENDING, now
+    proposed.save(force_insert=True)
+    index_words([proposed.pk])
+    Revision.objects.create(memory=proposed, action=RevisionAction.PROPOSE, by=by, at=now)
+    announce(proposed, "propose")
+    return Saved(proposed, created=False, pending=True)
 
 
 def _update_by_key(

@@ -71,9 +71,7 @@ def forgotten(drafts: Sequence[Draft]) -> list[bool]:
 
 def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
     """Whether a person saves this, just now: a model, a conversation and an import are none."""
-    source = draft.source_type
-    by_itself = source in {SourceType.MODEL, SourceType.IMPORT} or source.startswith("auto_")
-    return by is not None and not by_itself
+    return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
 
 
 def check(draft: Draft, *, by: User | None) -> None:
@@ -82,9 +80,16 @@ def check(draft: Draft, *, by: User | None) -> None:
     Part of the transaction that stores the draft, under the lock of the workspace's writers. One query.
     """
     if is_said_by_a_person(draft, by):
+        if draft.waits_for_review:  # whoever approves it lifts the tombstone
+            return
         Tombstone.objects.filter(place__in=_places(draft), digest=digest(draft.content)).delete()
     elif forgotten([draft])[0]:
         raise WasForgotten
+
+
+def lift(memory: Memory) -> None:
+    """A person decided that this is to be remembered."""
+    Tombstone.objects.filter(place=memory.place, digest=digest(memory.content)).delete()
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:

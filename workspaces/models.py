@@ -71,6 +71,9 @@ class Workspace(models.Model):
         default=False,
         help_text="A person's private chats here are told of, in short, in that person's other chats.",
     )
+    reviews_proposals = models.BooleanField(
+        default=False, help_text="What viewers or models propose waits for an editor."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

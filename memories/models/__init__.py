@@ -3,7 +3,7 @@ from memories.models.embedding import MemoryEmbedding
 from memories.models.embedding_model import EmbeddingModel, ModelState
 from memories.models.extraction import Extraction
 from memories.models.growth import CommonWord, PlaceStatistics, VectorIndex
-from memories.models.memory import Memory, Revision, Scope, SourceType
+from memories.models.memory import Memory, Review, Revision, Scope, SourceType
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
 from memories.models.receipt import Receipt, ReceiptItem
 from memories.models.refusal import Refusal
@@ -28,6 +28,7 @@ __all__ = [
     "Receipt",
     "ReceiptItem",
     "Refusal",
+    "Review",
     "Revision",
     "Scope",
     "SourceType",

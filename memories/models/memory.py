@@ -49,6 +49,12 @@ def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | 
     return workspace_id if agent_id is None else AGENT_PLACES + agent_id
 
 
+class Review(models.TextChoices):
+    NONE = "", "Not needed"
+    PENDING = "pending", "Waits for review"
+    REJECTED = "rejected", "Rejected"
+
+
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def live(self, now: datetime | None = None) -> MemoryQuerySet:
         """Neither deleted nor expired."""
@@ -140,6 +146,8 @@ class Memory(models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (memories.review).
+    review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
 
     objects = MemoryQuerySet.as_manager()
 
@@ -177,6 +185,11 @@ class Memory(models.Model):
             ),
             # What is to be purged, asked every minute.
             models.Index(fields=["deleted_at"], name="memory_purge", condition=Q(deleted_at__isnull=False)),
+            models.Index(
+                fields=["workspace", "-created_at", "-id"],
+                name="memory_proposals",
+                condition=Q(review="pending"),
+            ),
             models.Index(fields=["-created_at", "-id"], name="memory_pinned", condition=Q(pinned=True)),
             models.Index(fields=["expires_at"], name="memory_expiry", condition=Q(expires_at__isnull=False)),
             models.Index(
@@ -188,6 +201,9 @@ class Memory(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(importance__gte=0, importance__lte=1), name="importance_0_to_1"
+            ),
+            models.CheckConstraint(
+                condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
             ),
             models.CheckConstraint(
                 condition=Q(scope=Scope.WORKSPACE, owner=None, agent=None)
@@ -228,6 +244,9 @@ class RevisionAction(models.TextChoices):
     RESTORE = "restore", "Restored"
     EVICT = "evict", "Made room"
     MERGE = "merge", "Merged with an older one"
+    PROPOSE = "propose", "Proposed"
+    APPROVE = "approve", "Approved"
+    REJECT = "reject", "Rejected"
 
 
 class Revision(models.Model):
