@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -59,6 +60,8 @@ class Chat(models.Model):
 
     class Meta:
         ordering = ["-active_at", "-id"]
+        # For staff, in the admin: the text of private and temporary chats is in no other permission.
+        permissions = [("read_private_chat", "Can read private and temporary chats")]
         indexes = [
             models.Index(
                 fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)
@@ -200,6 +203,11 @@ class ShortTermMemory(models.Model):
         max_length=40, blank=True, help_text="The answer, and which attempt, in which the model wrote it."
     )
     summarised_at = models.DateTimeField(null=True, blank=True)
+    last_said: models.JSONField[Any, Any] = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[role, text] of the last messages of turns with memory on, cut short.",
+    )
     touched_at = models.DateTimeField(help_text="The last turn with memory on, or change of the summary.")
     expires_at = models.DateTimeField(db_index=True)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db import DatabaseError, connection, transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils.timesince import timesince
 from django.utils.translation import override
 
-from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, ShortTermMemory
+from chat.models import SUMMARY_LENGTH, Chat, Message, ShortTermMemory
 from chat.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.drafts import UNSTORABLE, cut_at_word
 from memories.secret_filter import find_secret
@@ -63,7 +63,8 @@ def short_term_for(question: Message, user: User, *, can_update: bool, room: int
     if room < LEAST_ROOM:
         return ShortTerm()
     try:
-        with transaction.atomic():
+        # A failed query must not spoil the caller's transaction, where there is one.
+        with transaction.atomic() if connection.in_atomic_block else nullcontext():
             return _gather(question, user, can_update=can_update, room=room, now=now)
     except Exception:
         logger.exception("Short-term memory failed; the turn goes on without it")
@@ -71,13 +72,12 @@ def short_term_for(question: Message, user: User, *, can_update: bool, room: int
 
 
 def _gather(question: Message, user: User, *, can_update: bool, room: int, now: datetime) -> ShortTerm:
-    chat = question.chat
     items = []
-    if others := other_chats(chat, user, now=now):
+    own, others = recent(question.chat, user, now=now)
+    if others:
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
         lines = [_line(entry, longest, now) for entry in others]
         items.append("\n".join([prompt_text("short_term_others"), *lines]))
-    own = live_memory(chat, now=now)
     summary = own.summary if own else ""
     if summary:
         items.append(f"{prompt_text('short_term_own')}\n{escape(summary)}")
@@ -104,77 +104,68 @@ def _has_enough_messages(question: Message) -> bool:
     return len(said.values_list("pk")[:least]) >= least
 
 
-@dataclass(frozen=True)
-class Entry:
-    """Another chat as a turn sees it: its summary, or where there is none its last messages."""
-
-    chat: Chat
-    summary: str
-    touched_at: datetime
-    said: Sequence[Message] = field(default=())
-
-
 def live_memory(chat: Chat, *, now: datetime) -> ShortTermMemory | None:
     return ShortTermMemory.objects.filter(chat=chat, expires_at__gt=now).first()
 
 
-def other_chats(chat: Chat, user: User, *, now: datetime) -> list[Entry]:
-    """Up to three other chats that this person may see, the one touched last first.
+def recent(chat: Chat, user: User, *, now: datetime) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
+    """This chat's own, and those of up to three other chats that this person may see, the one touched last first.
 
     Those of the same workspace, and of all their workspaces if they chose so. Private chats only where their
-    workspace allows it, and then to their own person alone. Two queries, and one for each chat without a summary.
+    workspace allows it, and then to their own person alone. One query.
     """
     seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
     seen = seen.filter(Q(is_private=False) | Q(workspace__private_short_term=True))
     if not user.short_term_everywhere:
         seen = seen.filter(workspace_id=chat.workspace_id)
-    rows = (
-        ShortTermMemory.objects.filter(expires_at__gt=now, chat__in=seen)
-        .exclude(chat=chat)
-        .select_related("chat__workspace")
-        .order_by("-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS]
+    is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
+    something = ~Q(summary="") | ~Q(last_said=[])
+    rows = list(
+        ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | Q(chat__in=seen), something, expires_at__gt=now)
+        .select_related("chat")
+        .only("summary", "last_said", "touched_at", "chat__title")
+        .order_by(is_own.desc(), "-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS + 1]
     )
-    entries = [
-        Entry(row.chat, row.summary, row.touched_at, () if row.summary else _last_said(row.chat, now))
-        for row in rows
-    ]
-    return [entry for entry in entries if entry.summary or entry.said]
+    own = rows.pop(0) if rows and rows[0].chat_id == chat.pk else None
+    return own, rows[: settings.SHORT_TERM_OTHER_CHATS]
 
 
-def _last_said(chat: Chat, now: datetime) -> list[Message]:
-    """The latest messages of turns that were taken with memory on, oldest first."""
-    with_memory = Q(memory_enabled=True) | Q(answers__memory_enabled=True)
-    said = chat.messages.filter(with_memory, created_at__gt=now - KEPT).exclude(content="").distinct()
-    return list(said.order_by("-pk")[:SNIPPETS])[::-1]
-
-
-def _line(entry: Entry, longest: int, now: datetime) -> str:
+def _line(row: ShortTermMemory, longest: int, now: datetime) -> str:
     """One chat on one line: title, age, and what it is about in at most ``longest`` characters."""
+    about = cut_at_word(row.summary, longest) or " / ".join(f"{role}: {text}" for role, text in row.last_said)
+    return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
+
+
+def _age(moment: datetime, now: datetime) -> str:
+    """“2 hours ago”, in the language of our prompts."""
     with override("en"):
-        age = timesince(entry.touched_at, now, depth=1).replace("\xa0", " ")
-    title = escape(entry.chat.title or "Untitled")
-    about = escape(cut_at_word(entry.summary, longest)) or " / ".join(
-        f"{'User' if message.role == MessageRole.USER else 'Assistant'}: "
-        f"{escape(cut_at_word(' '.join(message.content.split()), SNIPPET_LENGTH))}"
-        for message in entry.said
-    )
-    return f"- {title} ({'just now' if age.startswith('0') else f'{age} ago'}): {about}"
+        age = timesince(moment, now, depth=1).replace("\xa0", " ")
+    return "just now" if age.startswith("0") else f"{age} ago"
 
 
-def touch(chat: Chat, *, now: datetime) -> None:
-    """A turn with memory on has ended here: the chat is recent once more. Never raises."""
+def touch(answer: Message, *, now: datetime) -> None:
+    """A turn with memory on has ended with this answer: its chat is recent once more. Never raises."""
     try:
         with transaction.atomic():
-            row, made = ShortTermMemory.objects.select_for_update().get_or_create(
-                chat=chat, defaults={"touched_at": now, "expires_at": now + KEPT}
+            row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+                chat=answer.chat, defaults={"touched_at": now, "expires_at": now + KEPT}
             )
-            if not made:
-                if row.expires_at <= now:  # what the chat was about then is over
-                    row.summary, row.summarised_by, row.summarised_in, row.summarised_at = "", None, "", None
-                _keep(row, now)
-                row.save()
+            if row.expires_at <= now:  # what the chat was about then is over
+                row.summary, row.summarised_by, row.summarised_in, row.summarised_at = "", None, "", None
+                row.last_said = []
+            row.last_said = _with_turn(row.last_said, answer)
+            _keep(row, now)
+            row.save()
     except DatabaseError:
         logger.exception("A chat's short-term memory could not be touched")
+
+
+def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:
+    """The last messages, this turn's among them; a question that was answered again stands there once."""
+    said = [("User", answer.reply_to.content if answer.reply_to else ""), ("Assistant", answer.content)]
+    turn = [[role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in said]
+    kept = earlier[:-2] if earlier[-2:-1] == turn[:1] else earlier
+    return [*kept, *turn][-SNIPPETS:]
 
 
 def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: str = "") -> ShortTermMemory:

@@ -85,7 +85,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
         is_tight = plan.is_tight and can_compact(plan.model.capabilities)
         return _Outcome(MessageStatus.DONE, is_tight=is_tight)
     except ModelError as error:
-        logger.warning("The model failed: %s %s", error.code, error.detail)
+        logger.warning("The model failed: %s", error.for_log)
         return _Outcome(MessageStatus.FAILED, error.code, f"{error} Your message is saved.")
     except Exception:
         logger.exception("A turn failed")
@@ -220,7 +220,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             queue_compaction(answer)
         user = User.objects.filter(pk=user_pk).first()  # their account may be gone by now
         if outcome.status == MessageStatus.DONE and answer.memory_enabled and user is not None:
-            touch(answer.chat, now=now)
+            touch(answer, now=now)
             queue_extraction(
                 workspace=answer.chat.workspace,
                 user=user,

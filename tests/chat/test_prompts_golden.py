@@ -74,10 +74,7 @@ class Scene:
             self.summarise(chat, summary, hours=hours)
         else:
             asked = make_message(chat, "Which tea is\ngreen?", created_at=at)
-            make_message(
-                chat, "Sencha, for one.", "assistant", reply_to=asked, memory_enabled=True, created_at=at
-            )
-            touch(chat, now=at)
+            touch(make_message(chat, "Sencha, for one.", "assistant", reply_to=asked), now=at)
         return chat
 
     def summarise(self, chat: Chat, summary: str, *, hours: float = 1) -> None:

@@ -33,6 +33,11 @@ def summarised(chat: Chat, summary: str, *, ago: timedelta = timedelta(hours=2))
     return chat
 
 
+def answered(chat: Chat, question: str, answer: str, *, ago: timedelta) -> None:
+    asked = make_message(chat, question)
+    touch(make_message(chat, answer, "assistant", reply_to=asked, memory_enabled=True), now=NOW - ago)
+
+
 def seen_in(chat: Chat, person: User, *, text: str = "And now?", can_update: bool = True) -> ShortTerm:
     question = make_message(chat, text, author=person)
     return short_term_for(question, person, can_update=can_update, room=10_000, now=NOW)
@@ -66,13 +71,16 @@ class TestOtherChats:
         self, here: Chat, cast: Cast
     ) -> None:
         other = make_chat(cast.editor, cast.workspace, title="Tea")
+        answered(other, "Which is\nblack?", "Assam.", ago=timedelta(minutes=9))
         secret = make_message(other, "Said with memory off")
         make_message(other, "Answered with memory off", "assistant", reply_to=secret)
-        question = make_message(other, "Which tea\nis green?")
-        make_message(other, "Sencha.", "assistant", reply_to=question, memory_enabled=True)
-        touch(other, now=NOW - timedelta(minutes=3))
+        for number in range(2):
+            answered(other, f"Which tea\nis green {number}?", "Sencha.", ago=timedelta(minutes=3))
         lines = seen_in(here, cast.owner, can_update=False).items[0].content.splitlines()
-        assert lines[-1] == "- Tea (3 minutes ago): User: Which tea is green? / Assistant: Sencha."
+        assert lines[-1] == (
+            "- Tea (3 minutes ago): User: Which tea is green 0? / Assistant: Sencha. / "
+            "User: Which tea is green 1? / Assistant: Sencha."
+        )
         assert "memory off" not in "".join(lines)
 
     @pytest.mark.parametrize(
@@ -122,13 +130,9 @@ class TestOtherChats:
     )
     def test_entries_expire(self, here: Chat, cast: Cast, summary: str, hours: int, shown: bool) -> None:
         other = make_chat(cast.owner, cast.workspace)
-        at = NOW - timedelta(hours=hours)
-        question = make_message(other, "Tea?", created_at=at)
-        make_message(other, "Yes.", "assistant", reply_to=question, memory_enabled=True, created_at=at)
+        answered(other, "Tea?", "Yes.", ago=timedelta(hours=hours))
         if summary:
             summarised(other, summary, ago=timedelta(hours=hours))
-        else:
-            touch(other, now=at)
         assert bool(seen_in(here, cast.owner, can_update=False).items) is shown
         drop_expired(now=NOW)
         assert ShortTermMemory.objects.exists() is shown
@@ -201,7 +205,7 @@ class TestOwnSummaryHintAndDirective:
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError("broken")
 
-        monkeypatch.setattr(short_term, "other_chats", fail)
+        monkeypatch.setattr(short_term, "recent", fail)
         assert seen_in(here, cast.owner) == ShortTerm()
         assert "Short-term memory failed" in caplog.text
 
@@ -282,12 +286,14 @@ class TestWriting:
         self, here: Chat, cast: Cast
     ) -> None:
         summarised(here, "Plan", ago=timedelta(hours=20))
-        touch(here, now=NOW)
+        answer = make_message(here, "Yes.", "assistant", reply_to=make_message(here, "Tea?"))
+        touch(answer, now=NOW)
         row = ShortTermMemory.objects.get()
         assert (row.summary, row.expires_at) == ("Plan", NOW + timedelta(hours=24))
-        touch(here, now=NOW + timedelta(days=3))
+        touch(answer, now=NOW + timedelta(days=3))
         row.refresh_from_db()
         assert (row.summary, row.expires_at) == ("", NOW + timedelta(days=3, hours=12))
+        assert row.last_said == [["User", "Tea?"], ["Assistant", "Yes."]]
 
 
 @pytest.mark.django_db(transaction=True)
