@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_delete, post_migrate
 
 
 def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
@@ -34,13 +34,27 @@ def _schedule_indexes(sender: Any, **kwargs: Any) -> None:
     )
 
 
+def _schedule_orphans(sender: Any, **kwargs: Any) -> None:
+    """Every hour: files that a crash left without their row."""
+    from django_q.models import Schedule
+
+    Schedule.objects.update_or_create(
+        name="memories: files",
+        defaults={"func": "memories.tasks.sweep_files", "schedule_type": Schedule.HOURLY, "repeats": -1},
+    )
+
+
 class MemoriesConfig(AppConfig):
     name = "memories"
 
     def ready(self) -> None:
+        from memories.assets import forget_file
         from memories.forgetting import empty_places
+        from memories.models import Asset
         from workspaces.removal import register_room
 
         register_room(empty_places)
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
         post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.indexes")
+        post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")
+        post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")

@@ -54,5 +54,6 @@ class RelationForm(DomainForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="relation-%s", **kwargs)
+        kwargs.setdefault("auto_id", "relation-%s")
+        super().__init__(*args, **kwargs)
         self.fields["relation"].widget.attrs["placeholder"] = _("works on")

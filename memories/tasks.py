@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories import embedding, eviction, forgetting, gate, indexes, reembedding
+from memories import assets, embedding, eviction, forgetting, gate, indexes, reembedding
 from memories.extraction import run
 from memories.models import Memory
 from memoryhub.jobs import job
@@ -105,3 +106,9 @@ def sweep() -> str:
 def keep_indexes() -> str:
     """Vector indexes and counts of large places where they pay, and nowhere else; what was done, in a sentence."""
     return str(indexes.keep_up(now=timezone.now()))
+
+
+@job
+def sweep_files() -> str:
+    """Every hour: remove files that a crash left without their row."""
+    return f"{assets.sweep(now=time.time(), seconds=settings.JOB_TIMEOUT / 3)} files without a row removed"

@@ -9,8 +9,9 @@ from typing import Any
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole
+from memories.assets import attach
 from memories.gate import Draft, save_memory
-from memories.models import Memory, MemoryNode
+from memories.models import Asset, Memory, MemoryNode
 from memories.nodes import create_node
 from workspaces.access import default_workspace
 from workspaces.agents import create_agent
@@ -56,6 +57,10 @@ def make_memory(
 def make_agent(by: User, workspace: Workspace | None = None, *, name: str = "", **fields: Any) -> Agent:
     place, name = workspace or default_workspace(by), name or f"Assistant {next(_number)}"
     return create_agent(place, name=name, by=by, now=timezone.now(), **fields)
+
+
+def make_asset(memory: Memory, content: bytes = b"Hello", name: str = "note.txt") -> Asset:
+    return attach(memory, name=name, content=[content], by=memory.author, now=timezone.now())
 
 
 def make_node(by: User, workspace: Workspace | None = None, *, name: str = "", **fields: Any) -> MemoryNode:

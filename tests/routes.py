@@ -19,6 +19,7 @@ from memories.models import Receipt, ReceiptItem
 from tests.conftest import Cast
 from tests.factories import (
     make_agent,
+    make_asset,
     make_chat,
     make_key_text,
     make_memory,
@@ -178,6 +179,24 @@ API_ROWS = [
     ),
     Row("GET", f"{V1}/agents", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row("GET", f"{V1}/agents/<agent_id:agent_id>", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row("GET", f"{V1}/memories/<mem_id:memory_id>/assets", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "POST",
+        f"{V1}/memories/<mem_id:memory_id>/assets",
+        answering(201, EDITORS),
+        keys=answering(201, KEYS_WRITE),
+        query=IN_WS,
+        upload=True,
+    ),
+    Row("GET", f"{V1}/assets/<asset_id:asset_id>", MEMBERS, keys=KEYS_READ, query=IN_WS),
+    Row(
+        "DELETE",
+        f"{V1}/assets/<asset_id:asset_id>",
+        answering(204, EDITORS),
+        keys=KEYS_NEVER,
+        query=IN_WS,
+        fresh=True,
+    ),
     Row("GET", f"{V1}/memory-nodes", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row(
         "POST",
@@ -406,6 +425,7 @@ def make_world(cast: Cast) -> World:
         "memory_id": memory.public_id,
         "mem_id": memory.public_id,
         "item_id": str(item.pk),
+        "asset_id": make_asset(memory).public_id,
         "node_id": make_node(owner, workspace, name="Maria").public_id,
         "other_node_id": make_node(owner, workspace, name="Launch").public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import resolve_url
 from rest_framework import authentication, exceptions, status
 from rest_framework.request import Request
@@ -71,7 +72,7 @@ def _translate(exception: Exception) -> DomainError | None:
     if isinstance(exception, RequestDataTooBig):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
         return TooLarge(f"The request has more than {limit:,} bytes.")
-    if isinstance(exception, SuspiciousOperation):
+    if isinstance(exception, SuspiciousOperation | MultiPartParserError):
         return Malformed()
     return None
 

@@ -67,7 +67,8 @@ def test_every_body_and_every_answer_has_an_example(schema: dict[str, Any]) -> N
 def test_bodies_allow_no_unknown_fields(schema: dict[str, Any]) -> None:
     for place, operation in operations(schema).items():
         if "requestBody" in operation:
-            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            [content] = operation["requestBody"]["content"].values()
+            reference = content["schema"]["$ref"]
             assert (
                 schema["components"]["schemas"][reference.split("/")[-1]]["additionalProperties"] is False
             ), place

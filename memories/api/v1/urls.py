@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from memories.api.v1 import agents, nodes, views
+from memories.api.v1 import agents, assets, nodes, views
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.views import NoSuchRoute
 
@@ -16,6 +16,8 @@ urlpatterns = [
     path("memories/<mem_id:memory_id>", views.MemoryDetail.as_view(), name="memory"),
     path("agents", agents.AgentList.as_view(), name="agents"),
     path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
+    path("memories/<mem_id:memory_id>/assets", assets.AssetList.as_view(), name="assets"),
+    path("assets/<asset_id:asset_id>", assets.AssetDetail.as_view(), name="asset"),
     path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),
     path("memory-nodes/<node_id:node_id>", nodes.NodeDetail.as_view(), name="node"),
     path("memory-nodes/<node_id:node_id>/memories", nodes.NodeMemories.as_view(), name="node_memories"),
