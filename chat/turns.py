@@ -8,7 +8,8 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from chat.excerpts import excerpt_around
-from chat.models import Chat, Compaction, Message, MessageRole, ToolCall
+from chat.heard import heard_until
+from chat.models import Chat, Compaction, Message, MessageRole, ToolCall, ToolOutcome
 from memories.extraction.turns import TurnText
 from memories.models import SourceType
 
@@ -28,7 +29,15 @@ def load_turn(public_id: str, source_type: str) -> TurnText | None:
     if source_type in THOUGHT:
         return _output(answer.content, question, answer.chat)
     said = (("user", question.content), ("assistant", answer.content))
-    return TurnText(said, question.public_id, excerpt_around(question), answer.chat.is_private)
+    heard = heard_until(answer)
+    return TurnText(
+        said,
+        question.public_id,
+        excerpt_around(question),
+        answer.chat.is_private,
+        said=heard.said,
+        shown=heard.shown,
+    )
 
 
 def load_message(message_id: str) -> TurnText | None:
@@ -44,7 +53,8 @@ def _tool_output(call_id: str) -> TurnText | None:
     call = calls.select_related("message__chat", "message__reply_to").filter(public_id=call_id).first()
     if call is None or call.message.reply_to is None:
         return None
-    return _output(call.output, call.message.reply_to, call.message.chat)
+    foreign = () if call.outcome == ToolOutcome.NOTED else (call.output,)
+    return _output(call.output, call.message.reply_to, call.message.chat, *foreign)
 
 
 def _summary(compaction_id: str) -> TurnText | None:
@@ -53,10 +63,18 @@ def _summary(compaction_id: str) -> TurnText | None:
     return _output(found.summary, found.upto, found.chat) if found else None
 
 
-def _output(text: str, source: Message, chat: Chat) -> TurnText:
-    """Without an excerpt: what it came from is longer ago, or all around."""
-    said = (("assistant", text),)
-    return TurnText(said, source.public_id, "", chat.is_private, is_output=True)
+def _output(text: str, source: Message, chat: Chat, *foreign: str) -> TurnText:
+    """Without an excerpt: what it came from is longer ago, or all around. ``foreign``: what of it nobody here said."""
+    heard = heard_until(source)
+    return TurnText(
+        (("assistant", text),),
+        source.public_id,
+        "",
+        chat.is_private,
+        is_output=True,
+        said=heard.said,
+        shown=(*heard.shown, *foreign),
+    )
 
 
 def _messages() -> QuerySet[Message]:

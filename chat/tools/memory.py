@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chat.excerpts import excerpt_around
+from chat.heard import heard_until
 from chat.models import ToolOutcome
 from chat.text import escape
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
@@ -59,6 +60,7 @@ def store(
         source_message_id=caller.question.public_id,
         source_excerpt=excerpt_around(caller.question),
         source_details={"tool": True, "answer": caller.answer.public_id},
+        for_review=heard_until(caller.answer).is_taken(content),
     )
     try:
         saved = save_memory(draft, by=user, now=caller.now)
@@ -67,6 +69,8 @@ def store(
     except Invalid as error:
         raise ToolTrouble("; ".join(f"{name} {why}" for name, why in error.fields.items())) from None
     memory = saved.memory
+    if saved.pending:
+        return Result("Proposed. A person decides whether it is kept; do not count on it.", ToolOutcome.NOTED)
     if saved.duplicate:
         text = f"Already in memory, nothing new was stored:\n{_entry(1, memory)}"
         return Result(text, ToolOutcome.DUPLICATE, (memory.public_id,))

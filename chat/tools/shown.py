@@ -55,6 +55,8 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     if call.outcome == ToolOutcome.FOUND:
         found = ngettext("%(count)d found", "%(count)d found", call.count) % {"count": call.count}
         return f"{_searched(call)} · {found if call.count else _('nothing found')}"
+    if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
+        return _("Proposed for memory: somebody has to approve it")
     if call.outcome == ToolOutcome.NOTED:
         return _("Noted a summary of this chat")
     if call.name in SAVES:

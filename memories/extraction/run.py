@@ -16,6 +16,7 @@ from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
 from memories.extraction.candidates import Candidate
 from memories.extraction.model import distil_with_model, extract_with_model, synthesize
+from memories.extraction.provenance import is_taken_from
 from memories.extraction.rules import extract_with_rules
 from memories.extraction.turns import TurnText, load_message, load_turn
 from memories.models import Extraction, Memory, Scope
@@ -156,7 +157,10 @@ def _candidates(turn: TurnText) -> tuple[str, list[Candidate]]:
 
 
 def _draft(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft:
-    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other."""
+    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
+
+    What only repeats a tool, a memory or a document that the model was shown waits for review.
+    """
     return Draft(
         content=cut_at_word(candidate.text),
         summary=cut_at_word(candidate.text),
@@ -170,6 +174,7 @@ def _draft(extraction: Extraction, turn: TurnText, extractor: str, candidate: Ca
         source_message_id=turn.user_message_id,
         source_excerpt=turn.excerpt,
         source_details={"extractor": extractor, **candidate.details},
+        for_review=is_taken_from(candidate.text, said=turn.said, shown=turn.shown),
     )
 
 

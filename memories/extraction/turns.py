@@ -15,6 +15,8 @@ class TurnText:
     excerpt: str  # the messages around the user's: two before, one after
     is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
     is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
+    said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
+    shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
 
 
 TurnLoader = Callable[[str, str], TurnText | None]

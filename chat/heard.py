@@ -1,0 +1,38 @@
+"""Whose words a model had before it: those of the chat's people, and what it was shown that none of them said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chat.models import Message, MessageRole, ToolCall, ToolOutcome
+from memories.extraction.provenance import is_taken_from
+from memories.models import Memory, ReceiptItem
+
+MESSAGES, ANSWERS = 20, 10  # looked back at
+
+
+@dataclass(frozen=True)
+class Heard:
+    said: tuple[str, ...]
+    shown: tuple[str, ...]  # recalled memories and what tools found
+
+    def is_taken(self, statement: str) -> bool:
+        return is_taken_from(statement, said=self.said, shown=self.shown)
+
+
+def heard_until(last: Message) -> Heard:
+    """Up to this message. Four queries."""
+    before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
+    said = before.filter(role=MessageRole.USER).values_list("content", flat=True)[:MESSAGES]
+    answers = dict(before.filter(role=MessageRole.ASSISTANT).values_list("pk", "public_id")[:ANSWERS])
+    recalled = ReceiptItem.objects.filter(receipt__message_id__in=answers.values(), used=True)
+    shown = list(recalled.values_list("content", flat=True))
+    # A summary that the model noted is its own, of what was said; whatever else a tool came to is not.
+    calls = ToolCall.objects.filter(message_id__in=answers).exclude(outcome=ToolOutcome.NOTED)
+    found: list[str] = []
+    for ids, output in calls.values_list("memory_ids", "output"):
+        found += ids
+        shown += [output] if output else []
+    if found:
+        shown += Memory.objects.filter(public_id__in=found).values_list("content", flat=True)
+    return Heard(tuple(said), tuple(shown))
