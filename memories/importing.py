@@ -19,7 +19,7 @@ from memories import cap, gate, tombstones
 from memories.drafts import Draft
 from memories.embedding import Embedded, embed_texts, put_vectors, queue_embedding
 from memories.gate import Saved
-from memories.models import Memory, MemoryEmbedding, Revision
+from memories.models import Memory, MemoryEmbedding, MemorySource, Revision
 from memories.models.memory import RevisionAction
 from memories.portable import Past
 from memories.similar import NEAREST, POSSIBLE_UPDATE, Similar, judge
@@ -264,6 +264,11 @@ class _Batch:
         Revision.objects.bulk_create(
             revision for memory in memories for revision in self._revisions(memory, by)
         )
+        MemorySource.objects.bulk_create(
+            MemorySource(memory=memory, source_id=source)
+            for memory in memories
+            for source in self.past_of[memory.pk].sources
+        )
         self._store_vectors()
         for source, number in Counter(memory.source_type for memory in memories).items():
             transaction.on_commit(partial(metrics.count_saves, source, number))
@@ -325,6 +330,7 @@ def _with_past(memory: Memory, past: Past) -> Memory:
     memory.created_at = past.created_at or memory.created_at
     memory.updated_at = past.updated_at or past.created_at or memory.updated_at
     memory.last_accessed_at, memory.deleted_at = past.last_accessed_at, past.deleted_at
+    memory.review = past.review
     return memory
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 from memories.drafts import CLEANERS, LABEL_LENGTH, UNSTORABLE, Draft, clean_fields
-from memories.models import Memory, Scope
+from memories.models import Memory, Review, Scope
 from memories.models.memory import RevisionAction
 from memories.secret_filter import find_secret
 from memoryhub.errors import Invalid, SecretRefused
@@ -24,6 +24,7 @@ DERIVED = ("id", "content_hash", "search", "embedding_failed_at")  # made anew w
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
 REVISIONS = 5_000
+SOURCES = 100
 
 Find = Callable[[str], User | None]  # a person by the name they have in the file
 
@@ -45,18 +46,22 @@ class Past:
     updated_at: datetime | None = None
     last_accessed_at: datetime | None = None
     deleted_at: datetime | None = None
+    review: str = ""
     may_replace: str = ""  # a public id
+    sources: tuple[str, ...] = ()  # public ids
     revisions: tuple[PastRevision, ...] = ()
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
-    """What an export says of a memory. Its workspace, people, assistant and revisions must be loaded."""
+    """What an export says of a memory. Its workspace, people, assistant, sources and revisions must be loaded."""
     line: dict[str, Any] = {"type": "memory", "id": memory.public_id, "workspace": memory.workspace.public_id}
     line |= {name: getattr(memory, name) for name in (*PLAIN, *SOURCE)}
     line |= {name: _written(getattr(memory, name)) for name in DATES}
     line["owner"] = memory.owner.get_username() if memory.owner else None
     line["author"] = memory.author.get_username() if memory.author else None
     line["agent"] = memory.agent.public_id if memory.agent else None
+    line["review"] = memory.review
+    line["sources"] = [source.source_id for source in memory.sources.all()]
     line["may_replace"] = memory.may_replace.public_id if memory.may_replace else None
     line["revisions"] = [
         {
@@ -105,6 +110,8 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
         raise Invalid(fields={"revisions": f"must be a list of at most {REVISIONS:,}"})
     past = Past(
         public_id=_text("id", line.get("id", "")),
+        review=_review(line),
+        sources=_sources(line),
         may_replace=_text("may_replace", line.get("may_replace") or ""),
         revisions=tuple(_revision(revision) for revision in revisions),
         **{name: read_moment(name, line.get(name)) for name in DATES if name != "expires_at"},
@@ -207,6 +214,20 @@ def _details(value: Any) -> dict[str, Any]:
         )
     refuse_hidden_secrets("source_details", value)
     return dict(value)
+
+
+def _review(line: Mapping[str, Any]) -> str:
+    review = line.get("review", Review.NONE)
+    if review not in Review.values or (review and line.get("deleted_at") is None):
+        raise Invalid(fields={"review": "must be one of the known words, and comes with deleted_at"})
+    return str(review)
+
+
+def _sources(line: Mapping[str, Any]) -> tuple[str, ...]:
+    sources = line.get("sources") or []
+    if not isinstance(sources, list) or len(sources) > SOURCES:
+        raise Invalid(fields={"sources": f"must be a list of at most {SOURCES} ids"})
+    return tuple(dict.fromkeys(_short("sources", source, ID_LENGTH) for source in sources))
 
 
 def _text(name: str, value: Any) -> str:

@@ -106,6 +106,7 @@ def _settle(read: list[Read], places: Places) -> None:
         if PATTERN.fullmatch(each.draft.source_chat_id):
             chats[each] = (each.draft.source_chat_id, workspace.public_id)
     _point_at_sources(chats, places)
+    _keep_own_sources([each for each in read if each.past.sources], places)
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
@@ -123,6 +124,16 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
         assert each.draft is not None
         message_id = at_messages[messages[each]].local if each in messages else each.draft.source_message_id
         each.draft = replace(each.draft, source_chat_id=at_chats[pair].local, source_message_id=message_id)
+
+
+def _keep_own_sources(read: list[Read], places: Places) -> None:
+    """Of the other sources those that lead to what the importer sees, or nowhere."""
+    given = {source for each in read for source in each.past.sources}
+    taken = chats_at({source for source in given if source.startswith("chat_")}, places)
+    taken |= messages_at({source for source in given if source.startswith("msg_")}, places)
+    for each in read:
+        kept = tuple(source for source in each.past.sources if taken.get(source) != "")
+        each.past = replace(each.past, sources=kept)
 
 
 def _into(draft: Draft) -> str:

@@ -17,8 +17,8 @@ from chat.exchange import run
 from chat.exchange.export import export
 from chat.exchange.models import Import, ImportStatus
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from memories.gate import delete_memory, edit_memory, restore_memory
-from memories.models import Memory, MemoryWord, Receipt, ReceiptItem, Revision, Scope
+from memories.gate import Draft, delete_memory, edit_memory, restore_memory, save_memory
+from memories.models import Memory, MemorySource, MemoryWord, Receipt, ReceiptItem, Revision, Scope
 from memories.portable import DATES, DERIVED, PLAIN, SOURCE
 from memories.recall import recall
 from tests.conftest import Cast
@@ -130,6 +130,12 @@ def a_rich_workspace(cast: Cast) -> None:
     make_memory("Tea is black.", owner, workspace, now=THEN)  # a near-duplicate that was kept
     gone = make_memory("The old office is in Porto", owner, workspace, now=THEN)
     delete_memory(gone, by=editor, now=THEN + timedelta(days=5))
+    MemorySource.objects.create(memory=edited, source_id=answer.public_id)
+    save_memory(
+        Draft("Lunch is at noon", workspace, author=editor, source_type="model").to_review(),
+        by=editor,
+        now=THEN,
+    )
     make_memory("I am allergic to nuts", owner, now=THEN, scope=Scope.USER)
     make_memory("Ada answers in French", owner, workspace, now=THEN, scope=Scope.AGENT, agent=agent)
     receipt = Receipt.objects.create(
@@ -181,9 +187,9 @@ def everything() -> dict[str, list[Any]]:
             )
         ),
         "memories": list(
-            Memory.objects.order_by("workspace__public_id", "pk").values_list(
+            Memory.objects.order_by("workspace__name", "pk").values_list(
                 "public_id", "workspace__public_id", "scope", "owner__username", "author__username", "agent__public_id",
-                "may_replace__public_id", "content_hash", *memory,
+                "may_replace__public_id", "content_hash", "review", "sources__source_id", *memory,
             )
         ),
         "revisions": list(
@@ -244,7 +250,7 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
 
 
 def test_every_field_of_a_memory_is_exported_or_derived() -> None:
-    people = {"workspace", "owner", "author", "agent", "may_replace", "public_id"}
+    people = {"workspace", "owner", "author", "agent", "may_replace", "public_id", "review"}
     fields = {field.name for field in Memory._meta.concrete_fields}
     assert fields == {*PLAIN, *SOURCE, *DATES, *DERIVED, *people}
 
