@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
-from django.db.models import Max, Model, QuerySet
+from django.db.models import Max, Model, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import reverse
@@ -21,13 +21,17 @@ from memoryhub.admin import (
     ReadOnlyAdmin,
     action,
     counted,
+    offer_undo,
     rows_by_id,
 )
 from memoryhub.admin_filters import AutocompleteFilter, ChoiceFilter
 from memoryhub.ids import PATTERN
+from workspaces.audit import Verb, record
+from workspaces.models import User
 
 Choices = list[tuple[str, str]]
 WORDS_AMONG_NEWEST = 20_000
+NOT_PRIVATE = Q(is_private=False, is_temporary=False)
 
 
 class WorkspaceFilter(AutocompleteFilter):
@@ -77,6 +81,23 @@ class StatusFilter(ChoiceFilter):
         return queryset.filter(status=self.chosen()) if self.chosen() else queryset
 
 
+def may_read_private(request: HttpRequest) -> bool:
+    """Private and temporary chats are their maker's alone: looking after the others gives no right to read them."""
+    return request.user.has_perm("chat.read_private_chat")
+
+
+def _note_look(request: HttpRequest, chats: QuerySet[Chat]) -> None:
+    """Who opens a private chat in the admin stands in the audit log."""
+    chat = chats.exclude(NOT_PRIVATE).first()
+    if chat is not None and may_read_private(request) and request.user.has_perm("chat.view_message"):
+        record(
+            Verb.MODERATED,
+            by=cast("User", request.user),
+            target=chat.public_id,
+            details={"read": "private_chat"},
+        )
+
+
 @admin.register(Chat)
 class ChatAdmin(ReadOnlyAdmin):
     many = "chats"
@@ -103,6 +124,10 @@ class ChatAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("kind", "its_messages")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows if may_read_private(request) else rows.filter(NOT_PRIVATE)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
@@ -124,21 +149,27 @@ class ChatAdmin(ReadOnlyAdmin):
         """The permission counts for the soft action only; the page that deletes for good is not there."""
         return obj is None and request.user.has_perm("chat.delete_chat")
 
-    @action("Delete (can be restored)", "delete")
+    @action(
+        "Delete (can be restored)",
+        "delete",
+        asks="They leave everybody's lists at once. Their messages are kept, and they can be restored.",
+    )
     def delete_softly(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
         live = list(rows.filter(deleted_at=None).select_related("workspace", "created_by"))
         already = rows.count() - len(live)
         for chat in live:
             actions.delete_chat(chat, by=chat.created_by, now=timezone.now())
+        offer_undo(self, request, "restore", [chat.pk for chat in live])
         rest = f", {counted(already, 'was', 'were')} already" if already else ""
         yield f"{counted(len(live), 'chat', 'chats')} deleted{rest}.", messages.SUCCESS
 
-    @action("Restore", "change")
+    @action("Restore", "change", asks="They are in their people's lists again.")
     def restore(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
         gone = list(rows.filter(deleted_at__isnull=False).select_related("workspace", "created_by"))
         in_use = rows.count() - len(gone)
         for chat in gone:
             actions.restore_chat(chat, by=chat.created_by, now=timezone.now())
+        offer_undo(self, request, "delete_softly", [chat.pk for chat in gone])
         rest = f", {counted(in_use, 'was', 'were')} not deleted" if in_use else ""
         yield f"{counted(len(gone), 'chat', 'chats')} restored{rest}.", messages.SUCCESS
 
@@ -157,6 +188,28 @@ class MessageAdmin(ReadOnlyAdmin):
         f"among the newest {WORDS_AMONG_NEWEST:,}."
     )
     actions = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Without private chats, but for a single one or one message of it, by who may: each such look is noted."""
+        rows = super().get_queryset(request)
+        match = request.resolver_match
+        one_chat = "chat" in request.GET or bool(match and match.url_name != "chat_message_changelist")
+        if one_chat and may_read_private(request):
+            return rows
+        return rows.filter(chat__is_private=False, chat__is_temporary=False)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        asked = request.GET.get("chat", "")
+        if asked.isascii() and asked.isdigit() and len(asked) < 18:
+            _note_look(request, Chat.objects.filter(pk=int(asked)))
+        return super().changelist_view(request, extra_context)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
+    ) -> Any:
+        if object_id and object_id.isascii() and object_id.isdigit() and len(object_id) < 18:
+            _note_look(request, Chat.objects.filter(messages=int(object_id)))
+        return super().changeform_view(request, object_id, *args, **more)
 
     def for_list(self, rows: QuerySet[Message]) -> QuerySet[Any]:
         return rows.defer("content", "error").annotate(start=Left("content", EXCERPT + 1))

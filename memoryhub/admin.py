@@ -8,13 +8,12 @@ over a long table is a search box.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Iterable
 from typing import Any, cast
 
 from allauth.account.decorators import secure_admin_login
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.admin.options import ShowFacets, get_content_type_for_model
 from django.contrib.admin.views.main import ChangeList
@@ -24,14 +23,29 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.text import slugify
 
+from memoryhub.admin_actions import AT_ONCE, action, counted, offer_undo
 from memoryhub.admin_filters import AutocompleteFilter
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
 from workspaces import audit
 from workspaces.models import User, Workspace
 
+__all__ = [
+    "AT_ONCE",
+    "EXACT_COUNT_UP_TO",
+    "EXCERPT",
+    "BoundedPaginator",
+    "LeanAdmin",
+    "ReadOnlyAdmin",
+    "ReadOnlyInline",
+    "action",
+    "count_or_estimate",
+    "counted",
+    "offer_undo",
+    "refused",
+    "rows_by_id",
+]
 EXACT_COUNT_UP_TO = 1000
-AT_ONCE = 1000  # the most rows one click of an action may touch: each goes through the domain on its own
 EXCERPT = 120
 
 admin.site.site_header = "MemoryHub"
@@ -89,6 +103,10 @@ class LeanAdmin(admin.ModelAdmin):
     def for_list(self, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Leave out the columns a list does not show."""
         return rows
+
+    def named(self, row: Any) -> str:
+        """How the page that asks before an action calls a row."""
+        return str(row)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
@@ -231,39 +249,3 @@ def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) ->
         return rows
     field = fields.get(text.split("_")[0]) if PATTERN.fullmatch(text) else None
     return rows.filter(**{field: text}) if field else rows.none()
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """ "1 memory", "3 memories"."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
-Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Iterable[tuple[str, int]]]
-
-
-def action(label: str, permission: str) -> Callable[[Action], Any]:
-    """An admin action that yields (sentence, level) pairs, refuses a huge selection and words a refusal.
-
-    ``permission``: view, change or delete; who lacks it is not offered the action, and cannot run it.
-    """
-
-    def decorate(function: Action) -> Any:
-        @wraps(function)
-        def run(self: LeanAdmin, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
-            keys = list(queryset.order_by().values_list("pk", flat=True)[: AT_ONCE + 1])
-            if len(keys) > AT_ONCE:
-                text = f"More than {AT_ONCE:,} {self.many} at once: nothing was done. Narrow the list down."
-                self.message_user(request, text, messages.ERROR)
-                return
-            rows = self.model._default_manager.filter(pk__in=keys).order_by("pk")
-            touched = list(rows)
-            try:
-                for sentence, level in function(self, request, rows):
-                    self.message_user(request, sentence, level)
-                self.note(request, touched, CHANGE, f"Action: {label}")
-            except DomainError as error:
-                self.message_user(request, error.message, messages.ERROR)
-
-        return admin.action(run, description=label, permissions=[permission])
-
-    return decorate

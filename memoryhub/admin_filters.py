@@ -58,6 +58,7 @@ class AutocompleteFilter(admin.ListFilter):
             raise IncorrectLookupParameters(f"{self.parameter_name} must be a number")
         other = self.site.get_model_admin(self._field(model).related_model)
         self.may_search = other.has_view_permission(request)
+        self.may_choose = other.get_queryset(request)  # the name of what is chosen may be private
 
     @classmethod
     def _field(cls, model: type[models.Model]) -> Any:
@@ -83,7 +84,7 @@ class AutocompleteFilter(admin.ListFilter):
 
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
         select = forms.ModelChoiceField(
-            self._field(self.model).related_model._default_manager.all(),
+            self.may_choose,
             required=False,
             widget=self.widget_of(self.model, self.site),
         )

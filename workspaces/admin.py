@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from memoryhub.admin import LeanAdmin, ReadOnlyAdmin, action, counted, rows_by_id
+from memoryhub.admin import LeanAdmin, ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
 from memoryhub.admin_filters import ChoiceFilter
 from workspaces import actions, agents, audit, audit_admin  # noqa: F401  registers the audit log
 from workspaces.keys import end_keys
@@ -183,22 +183,29 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         fixed = tuple(super().get_readonly_fields(request, obj))
         return fixed if cast(User, request.user).is_superuser else (*fixed, *POWERS)
 
-    @action("Close the account (can be reopened)", "change")
+    @action(
+        "Close the account (can be reopened)",
+        "change",
+        asks="They can no longer sign in, nor can their programs. Nothing of theirs is deleted.",
+    )
     def close(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
         mine = cast(User, request.user)
         own = rows.filter(pk=mine.pk).exists()
         others = rows.exclude(pk=mine.pk)
         if not mine.is_superuser:
             others = others.filter(is_superuser=False)
-        closed = _open_or_close(others.filter(is_active=True), audit.Verb.ACCOUNT_CLOSED, by=mine)
+        others = others.filter(pk__in=list(others.filter(is_active=True).values_list("pk", flat=True)))
+        closed = _open_or_close(others, audit.Verb.ACCOUNT_CLOSED, by=mine)
+        offer_undo(self, request, "reopen", list(others.values_list("pk", flat=True)))
         yield f"{counted(closed, 'account', 'accounts')} closed.", messages.SUCCESS
         if own:
             yield "Yours was left open: somebody else has to close it.", messages.WARNING
 
-    @action("Reopen the account", "change")
+    @action("Reopen the account", "change", asks="They can sign in again.")
     def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
-        closed_ones = rows.filter(is_active=False)
+        closed_ones = rows.filter(pk__in=list(rows.filter(is_active=False).values_list("pk", flat=True)))
         opened = _open_or_close(closed_ones, audit.Verb.ACCOUNT_REOPENED, by=cast(User, request.user))
+        offer_undo(self, request, "close", list(closed_ones.values_list("pk", flat=True)))
         yield f"{counted(opened, 'account', 'accounts')} reopened.", messages.SUCCESS
 
 
@@ -248,18 +255,24 @@ class AgentAdmin(ReadOnlyAdmin):
         places = {"agent": "public_id", "usr": "created_by__public_id", "ws": "workspace__public_id"}
         return rows_by_id(queryset, search_term, places), False
 
-    @action("Archive (no new chats with it)", "change")
+    @action(
+        "Archive (no new chats with it)",
+        "change",
+        asks="Nobody can begin a chat with them. Chats that are there, and their memories, stay.",
+    )
     def archive(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
         found = list(rows.in_use().select_related("workspace"))  # type: ignore[attr-defined]
         for agent in found:
             agents.archive_agent(agent, by=_acting_owner(agent.workspace, request), now=timezone.now())
+        offer_undo(self, request, "restore", [agent.pk for agent in found])
         yield f"{counted(len(found), 'assistant', 'assistants')} archived.", messages.SUCCESS
 
-    @action("Restore", "change")
+    @action("Restore", "change", asks="Chats can be begun with them again.")
     def restore(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
         found = list(rows.exclude(archived_at=None).select_related("workspace"))
         for agent in found:
             agents.restore_agent(agent, by=_acting_owner(agent.workspace, request), now=timezone.now())
+        offer_undo(self, request, "archive", [agent.pk for agent in found])
         yield f"{counted(len(found), 'assistant', 'assistants')} restored.", messages.SUCCESS
 
 
@@ -304,7 +317,12 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         places = {"key": "public_id", "usr": "user__public_id", "ws": "workspace__public_id"}
         return rows_by_id(queryset, search_term, places), False
 
-    @action("Revoke (for good)", "change")
+    @action(
+        "Revoke (for good)",
+        "change",
+        asks="Programs that use them are refused from now on. This cannot be undone: a new key has to be made.",
+        danger=True,
+    )
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Iterator[tuple[str, int]]:
         ended = end_keys(
             list(rows.values_list("pk", flat=True)), by=cast(User, request.user), now=timezone.now()

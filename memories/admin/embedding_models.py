@@ -43,7 +43,12 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
     def progress(self, model: EmbeddingModel) -> str:
         return model.progress or "-"
 
-    @action("Build the configured model's vectors, or go on", "change")
+    @action(
+        "Build the configured model's vectors, or go on",
+        "change",
+        asks="Every memory gets a vector of the configured model in the background. "
+        "Recall goes over when all have one.",
+    )
     def start(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
         try:
             model = reembedding.start()
@@ -55,7 +60,11 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         else:
             yield f"{model.label} is being built in the background.", messages.SUCCESS
 
-    @action("Stop building", "change")
+    @action(
+        "Stop building",
+        "change",
+        asks="Recall stays with the model it compares. What is built so far is kept, and can be gone on with.",
+    )
     def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
         model = reembedding.stop()
         if model is None:

@@ -26,12 +26,13 @@ from memories.admin.filters import (
     WorkspaceFilter,
 )
 from memories.admin.forgetting import ForgetForGood
+from memories.admin.private import readable
 from memories.admin.search import HELP, search_memories
 from memories.drafts import CLEANERS
 from memories.embedding import active_model
 from memories.extraction import run
 from memories.models import Memory, MemoryEmbedding, Revision
-from memoryhub.admin import EXCERPT, ReadOnlyInline, action, counted
+from memoryhub.admin import EXCERPT, ReadOnlyInline, action, counted, offer_undo
 from memoryhub.errors import DomainError
 
 Sentences = Iterator[tuple[str, int]]
@@ -101,6 +102,9 @@ class MemoryAdmin(ForgetForGood):
 
     # What a list shows
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return readable(super().get_queryset(request), request.user)
+
     def for_list(self, rows: QuerySet[Memory]) -> QuerySet[Any]:
         vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
         return rows.defer(*HEAVY).annotate(start=Left("content", EXCERPT + 1), has_vector=Exists(vectors))
@@ -109,6 +113,9 @@ class MemoryAdmin(ForgetForGood):
     def opening(self, memory: Any) -> str:
         start = getattr(memory, "start", memory.content if "content" in memory.__dict__ else "")
         return f"{start[:EXCERPT].rstrip()}…" if len(start) > EXCERPT else start
+
+    def named(self, row: Memory) -> str:
+        return self.opening(row)
 
     def action_checkbox(self, obj: Memory) -> SafeString:
         # Django's names the row by str(), which would fetch each row's whole text again.
@@ -222,26 +229,43 @@ class MemoryAdmin(ForgetForGood):
 
     def delete_model(self, request: HttpRequest, obj: Memory) -> None:
         gate.delete_memory(obj, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+        offer_undo(self, request, "restore", [obj.pk])
 
-    @action("Forget (can be restored)", "delete")
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
+        """Without the text, which Django would repeat."""
+        undo = "undo" if getattr(request, "undo_offered", False) else ""
+        self.message_user(request, "1 memory forgotten.", messages.SUCCESS, extra_tags=undo)
+        return HttpResponseRedirect(reverse("admin:memories_memory_changelist"))
+
+    @action(
+        "Forget (can be restored)",
+        "delete",
+        asks="They leave every list, count and recall at once. Their text is kept, and they can be restored.",
+    )
     def forget(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         live = list(rows.filter(deleted_at=None))
         already = rows.count() - len(live)
         for memory in live:
             gate.delete_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+        offer_undo(self, request, "restore", [memory.pk for memory in live])
         sentence = f"{counted(len(live), 'memory', 'memories')} forgotten"
         yield _with_rest(sentence, already, "already"), messages.SUCCESS
 
-    @action("Restore", "change")
+    @action("Restore", "change", asks="They are listed, counted and recalled again.")
     def restore(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         gone = list(rows.filter(deleted_at__isnull=False))
         in_use = rows.count() - len(gone)
         for memory in gone:
             gate.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+        offer_undo(self, request, "forget", [memory.pk for memory in gone])
         sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
         yield _with_rest(sentence, in_use, "not forgotten"), messages.SUCCESS
 
-    @action("Embed anew", "change")
+    @action(
+        "Embed anew",
+        "change",
+        asks="Their vectors are made anew in the background. Their text stays as it is.",
+    )
     def embed_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         if active_model() is None:
             yield "No embedder is configured, so nothing was queued.", messages.WARNING
@@ -250,16 +274,35 @@ class MemoryAdmin(ForgetForGood):
         sentence = f"{counted(queued, 'memory', 'memories')} queued to be embedded anew"
         yield _with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
 
-    @action("Rerun extraction", "change")
+    @action(
+        "Rerun extraction",
+        "change",
+        asks="Summaries, and texts that were synthesised, are made anew from the messages they came from. "
+        "What a text was before stays in its history.",
+    )
     def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         yield from self._each(request, rows, run.rerun, "queued to be extracted anew")
 
-    @action("Replace the older one (forgets it)", "delete")
+    @action(
+        "Replace the older one (forgets it)",
+        "delete",
+        asks="The older memory beside each of these is forgotten, and can be restored. The newer one stays.",
+    )
     def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         linked = rows.filter(may_replace__isnull=False)
-        yield from self._each(request, linked, gate.replace_older, "replaced an older one")
+        older: list[Any] = list(
+            linked.filter(may_replace__deleted_at=None).values_list("may_replace", flat=True)
+        )
+        said = list(self._each(request, linked, gate.replace_older, "replaced an older one"))
+        gone = Memory.objects.filter(pk__in=older, deleted_at__isnull=False)
+        offer_undo(self, request, "restore", list(gone.values_list("pk", flat=True)))
+        yield from said
 
-    @action("Keep both", "change")
+    @action(
+        "Keep both",
+        "change",
+        asks="Both stay, and are no longer shown as a possible update. Nothing is forgotten.",
+    )
     def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         linked = rows.filter(may_replace__isnull=False)
         yield from self._each(request, linked, gate.keep_both, "kept beside the older one")

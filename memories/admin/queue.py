@@ -35,7 +35,11 @@ class FailureAdmin(JobAdmin):
     def reason(self, failure: Failure) -> str:
         return str(failure.result or "").split("\n", 1)[0][:200]
 
-    @action("Run again", "change")
+    @action(
+        "Run again",
+        "change",
+        asks="Each is queued once more, and leaves the list of failed ones. Jobs may run twice without harm.",
+    )
     def run_again(self, request: HttpRequest, rows: QuerySet[Failure]) -> Iterator[tuple[str, int]]:
         failed = list(rows)
         for failure in failed:

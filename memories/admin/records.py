@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memories.admin.filters import WorkspaceFilter
+from memories.admin.private import may_read_personal
 from memories.extraction import run
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
@@ -78,7 +79,11 @@ class ExtractionAdmin(ReadOnlyAdmin):
         parts = [f"{count} {name}" for name, count in counts.items() if count]
         return ", ".join(parts) or "nothing to remember"
 
-    @action("Retry the failed ones", "change")
+    @action(
+        "Retry the failed ones",
+        "change",
+        asks="Each begins anew in the background, with all its attempts. What is found twice is stored once.",
+    )
     def retry(self, request: HttpRequest, rows: QuerySet[Extraction]) -> Iterator[tuple[str, int]]:
         failed = list(rows.filter(status=ExtractionStatus.FAILED))
         others = rows.count() - len(failed)
@@ -94,6 +99,10 @@ class ReceiptItemInline(ReadOnlyInline):
     fields = ("position", "content", "score", "score_parts", "used", "reason", "not_relevant")
     readonly_fields = fields
     verbose_name_plural = "what was recalled, best first"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
 
 
 @admin.register(Receipt)

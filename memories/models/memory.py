@@ -154,6 +154,8 @@ class Memory(models.Model):
     class Meta:
         verbose_name_plural = "memories"
         ordering = ["-created_at", "-id"]
+        # For staff, in the admin: what somebody keeps for themselves is in no other permission.
+        permissions = [("read_personal_memory", "Can read memories that are one person's alone")]
         indexes = [
             models.Index(
                 fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)

@@ -10,9 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.models import Chat, Message
+from tests.admin_pages import run_action, said
 from tests.bench.bulk import insert_messages
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_user
+from workspaces.models import AuditEvent
 
 pytestmark = pytest.mark.django_db
 CHATS = "/admin/chat/chat/"
@@ -27,9 +29,7 @@ def admin_client() -> Client:
 
 
 def run(client: Client, action: str, *rows: Chat) -> list[str]:
-    chosen = {"action": action, "_selected_action": [row.pk for row in rows]}
-    response = client.post(f"{CHATS}?state=every", chosen, follow=True)
-    return [str(message) for message in response.context["messages"]]
+    return said(run_action(client, f"{CHATS}?state=every", action, *rows))
 
 
 def test_chats_are_deleted_softly_and_restored(admin_client: Client, cast: Cast) -> None:
@@ -95,7 +95,9 @@ def test_search_and_filters(admin_client: Client, cast: Cast) -> None:
     assert shown(f"{CHATS}?state=deleted") == []
     assert shown(f"{MESSAGES}?chat={chat.pk}") == [second, first]
     assert shown(f"{MESSAGES}?q=green") == [second]
-    assert shown(f"{MESSAGES}?q={third.public_id}") == [third]
+    assert shown(f"{MESSAGES}?q={first.public_id}") == [first]
+    assert shown(f"{MESSAGES}?q={third.public_id}") == []  # said in private: only by opening that chat
+    assert shown(f"{MESSAGES}?chat={other.pk}") == [third]
     assert shown(f"{MESSAGES}?q={chat.public_id}") == [second, first]
     assert shown(f"{MESSAGES}?role=assistant") == [second]
     assert shown(f"{MESSAGES}?status=failed") == [second]
@@ -130,3 +132,74 @@ def test_the_list_of_messages_reads_no_more_than_it_shows(admin_client: Client, 
         with connection.cursor() as cursor:
             cursor.execute("EXPLAIN " + listed[0])
             assert "Seq Scan on chat_message" not in str(cursor.fetchall())
+
+
+def staff_with(*codenames: str) -> Client:
+    client, user = Client(), make_user(is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("kind", ["is_private", "is_temporary"])
+def test_private_chats_are_read_by_a_permission_of_its_own(cast: Cast, kind: str) -> None:
+    """Neither title nor text, in no list, page, search, filter or choice."""
+    secret = make_chat(cast.owner, cast.workspace, title="Leaving plans", **{kind: True})
+    kept = make_message(secret, "I hand in my notice")
+    open_one = make_chat(cast.owner, cast.workspace, title="Tea")
+    make_message(open_one, "I drink tea")
+    pages = [
+        CHATS,
+        f"{CHATS}?state=every",
+        f"{CHATS}?q=leaving",
+        f"{CHATS}?q={secret.public_id}",
+        f"{CHATS}{secret.pk}/change/",
+        MESSAGES,
+        f"{MESSAGES}?q=notice",
+        f"{MESSAGES}?q={kept.public_id}",
+        f"{MESSAGES}?chat={secret.pk}",
+        f"{MESSAGES}{kept.pk}/change/",
+        "/admin/autocomplete/?term=leaving&app_label=chat&model_name=message&field_name=chat",
+    ]
+    moderator = staff_with("view_chat", "view_message", "change_chat", "delete_chat")
+    for page in pages:
+        content = moderator.get(page, follow=True).content.decode()
+        assert "Leaving plans" not in content, page
+        assert "hand in my notice" not in content, page
+    run(moderator, "delete_softly", secret)
+    assert Chat.objects.live().filter(pk=secret.pk).exists()
+    assert not AuditEvent.objects.filter(verb="moderated").exists()
+
+    reader = staff_with("view_chat", "view_message", "read_private_chat")
+    assert "Leaving plans" in reader.get(CHATS).content.decode()
+    assert "hand in my notice" not in reader.get(f"{MESSAGES}?q=notice").content.decode()
+    for page in (f"{MESSAGES}?chat={secret.pk}", f"{MESSAGES}{kept.pk}/change/"):
+        assert "hand in my notice" in reader.get(page).content.decode()
+    looks = AuditEvent.objects.filter(verb="moderated")
+    assert [(look.target, look.details) for look in looks] == [
+        (secret.public_id, {"read": "private_chat"})
+    ] * 2
+    assert "Tea" in reader.get(f"{MESSAGES}?chat={open_one.pk}").content.decode()
+    assert looks.count() == 2
+
+
+def test_the_permission_to_read_private_chats_opens_nothing_by_itself(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Leaving plans", is_private=True)
+    client = staff_with("read_private_chat")
+    for page in (CHATS, MESSAGES, f"{MESSAGES}?chat={chat.pk}"):
+        assert client.get(page).status_code == 403
+    assert not AuditEvent.objects.filter(verb="moderated").exists()
+
+
+def test_deleting_asks_first_and_can_be_undone(admin_client: Client, cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Tea")
+    asked = admin_client.post(CHATS, {"action": "delete_softly", "_selected_action": [chat.pk]})
+    assert "Delete: 1 chat?" in asked.content.decode()
+    assert Chat.objects.live().filter(pk=chat.pk).exists()
+    done = run_action(admin_client, CHATS, "delete_softly", chat)
+    assert not Chat.objects.live().filter(pk=chat.pk).exists()
+    assert done.content.decode().count(">Undo</button>") == 1
+    undo = admin_client.session["admin_undo"]
+    form = {name: undo[name] for name in ("action", "confirmed")} | {"_selected_action": undo["key"]}
+    admin_client.post(undo["url"], form)
+    assert Chat.objects.live().filter(pk=chat.pk).exists()

@@ -18,6 +18,7 @@ from django_q.models import OrmQ
 from memories import gate, reembedding
 from memories.models import Extraction, Memory, Receipt
 from memoryhub.llm.base import Embedder
+from tests.admin_pages import run_action, said
 from tests.bench.bulk import insert_memories
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
@@ -47,10 +48,7 @@ def staff_with(*codenames: str) -> Client:
 def run(client: Client, action: str, *rows: Any, at: str = LIST) -> list[str]:
     """Run an action on these rows; the sentences it says."""
     page = f"{at}?state=every" if at == LIST else at
-    chosen = {"action": action, "_selected_action": [row.pk for row in rows]}
-    response = client.post(page, chosen, follow=True)
-    assert response.redirect_chain
-    return [str(message) for message in response.context["messages"]]
+    return said(run_action(client, page, action, *rows))
 
 
 def shown(client: Client, query: str = "") -> set[str]:
@@ -452,7 +450,7 @@ def test_a_possible_update_is_decided(admin_client: Client, cast: Cast) -> None:
 def test_a_huge_selection_is_refused(
     admin_client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryhub.admin.AT_ONCE", 2)
+    monkeypatch.setattr("memoryhub.admin_actions.AT_ONCE", 2)
     memories = [make_memory(f"Memory {n}", cast.owner, cast.workspace) for n in range(3)]
     response = admin_client.post(
         LIST, {"action": "forget", "select_across": "1", "_selected_action": [memories[0].pk]}
@@ -464,9 +462,9 @@ def test_a_huge_selection_is_refused(
 def test_actions_need_the_permission_they_name(fake_embedder: FakeEmbedder, cast: Cast) -> None:
     memory = make_memory("Stays", cast.owner, cast.workspace)
     looker = staff_with("view_memory")
-    looker.post(LIST, {"action": "forget", "_selected_action": [memory.pk]})
+    run(looker, "forget", memory)
     changer = staff_with("view_memory", "change_memory")
-    changer.post(LIST, {"action": "forget", "_selected_action": [memory.pk]})
+    run(changer, "forget", memory)
     memory.refresh_from_db()
     assert memory.deleted_at is None
     offered = changer.get(LIST).content.decode()

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from memories.gate import Draft, save_memory
 from memories.models import Memory
+from tests.admin_pages import said
 from tests.conftest import Cast
 
 LIST = "/admin/memories/memory/"
@@ -44,8 +45,11 @@ def press(client: Client, memory: Memory, action: str) -> list[str]:
     hidden = dict(re.findall(r'type="hidden"\s+name="(index|_selected_action)"\s+value="(\d+)"', form))
     target = re.search(r'action="([^"]+)"', form)
     assert target is not None
-    response = client.post(target.group(1), {**hidden, "action": action}, follow=True)
-    return [str(message) for message in response.context["messages"]]
+    asked = client.post(target.group(1), {**hidden, "action": action})
+    if asked.status_code != 200 or "confirmed" not in asked.context:
+        return []
+    answer = {**hidden, "action": action, "confirmed": asked.context["confirmed"]}
+    return said(client.post(target.group(1), answer, follow=True))
 
 
 def test_the_panel_shows_both_and_replaces_with_one_click(

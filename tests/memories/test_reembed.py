@@ -12,6 +12,7 @@ from memories import reembedding
 from memories.models import EmbeddingModel, MemoryEmbedding
 from memories.recall import recall
 from memoryhub.llm.errors import EmbedderUnavailable
+from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
@@ -111,8 +112,7 @@ def test_the_admin_shows_stops_and_starts_it(five: None, models: Models) -> None
     assert building is not None
 
     def act(action: str) -> str:
-        chosen = {"action": action, "_selected_action": [building.pk]}
-        return client.post(PAGE, chosen, follow=True).content.decode()
+        return run_action(client, PAGE, action, building).content.decode()
 
     assert "0 of 5 (0 %)" in client.get(PAGE).content.decode()
     assert "new: 0 of 5 (0 %)" in client.get("/admin/").content.decode()

@@ -18,13 +18,14 @@ from django_q.tasks import async_task
 from chat.models import Chat, Message
 from memories.models import EmbeddingModel, Extraction, Memory, Receipt
 from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
+from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
-from workspaces.models import Agent, ApiKey, User, Workspace
+from workspaces.models import Agent, ApiKey, AuditEvent, User, Workspace
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, Agent, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
-NOT_ADDED_HERE = {Agent, ApiKey, Chat, EmbeddingModel, Message, Extraction, Receipt, *QUEUE}
+NOT_ADDED_HERE = {Agent, ApiKey, AuditEvent, Chat, EmbeddingModel, Message, Extraction, Receipt, *QUEUE}
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
 HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
 
@@ -261,10 +262,9 @@ def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, looker:
         stopped=now,
         success=False,
     )
-    chosen = {"action": "run_again", "_selected_action": [failed.pk]}
-    signed_in(looker).post(url(Failure, "changelist"), chosen)
+    run_action(signed_in(looker), url(Failure, "changelist"), "run_again", failed)
     assert Failure.objects.exists()
-    signed_in(superuser).post(url(Failure, "changelist"), chosen)
+    run_action(signed_in(superuser), url(Failure, "changelist"), "run_again", failed)
     assert not Failure.objects.exists()
     assert OrmQ.objects.get().func() == "memories.tasks.evict"
 
@@ -291,8 +291,7 @@ def test_the_log_keeps_no_copy_of_a_memory(superuser: User, everything: dict[Any
     memory = everything[Memory]
     client = signed_in(superuser)
     client.post(url(Memory, "delete", memory.pk), {"post": "yes"})
-    chosen = {"action": "restore", "_selected_action": [memory.pk]}
-    client.post(url(Memory, "changelist") + "?state=every", chosen)
+    run_action(client, url(Memory, "changelist") + "?state=every", "restore", memory)
     entries = list(LogEntry.objects.all())
     assert len(entries) == 2
     assert {entry.object_repr for entry in entries} == {memory.public_id}

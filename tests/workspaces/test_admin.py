@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.contrib.messages import get_messages
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from tests.admin_pages import run_action, said
 from tests.conftest import Cast
 from tests.factories import make_user, make_workspace
 from workspaces.access import default_workspace, role_in
@@ -151,15 +151,13 @@ def test_hostile_names_are_escaped(admin_client: Client, cast: Cast) -> None:
 
 def test_accounts_are_closed_and_reopened_but_never_ones_own(admin_client: Client, cast: Cast) -> None:
     root = User.objects.get(username="root")
-    chosen = {"_selected_action": [root.pk, cast.viewer.pk]}
-    response = admin_client.post(PEOPLE, {"action": "close"} | chosen)
-    assert [str(message) for message in get_messages(response.wsgi_request)] == [
+    assert said(run_action(admin_client, PEOPLE, "close", root, cast.viewer)) == [
         "1 account closed.",
         "Yours was left open: somebody else has to close it.",
     ]
     cast.viewer.refresh_from_db()
     assert not cast.viewer.is_active
-    admin_client.post(PEOPLE, {"action": "reopen"} | chosen)
+    run_action(admin_client, PEOPLE, "reopen", root, cast.viewer)
     cast.viewer.refresh_from_db()
     assert cast.viewer.is_active
 
@@ -185,7 +183,7 @@ def test_staff_cannot_raise_themselves_nor_touch_a_superuser(cast: Cast) -> None
     assert client.post(f"{PEOPLE}{root.pk}/change/", values | {"username": "toor"}).status_code == 403
     secret = {"password1": "a quiet evening", "password2": "a quiet evening"}
     assert client.post(f"{PEOPLE}{root.pk}/password/", secret).status_code == 403
-    client.post(PEOPLE, {"action": "close", "_selected_action": [root.pk]})
+    run_action(client, PEOPLE, "close", root)
     root.refresh_from_db()
     assert (root.username, root.is_active) == ("root", True)
 

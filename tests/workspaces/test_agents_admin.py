@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from memories.models import Scope
+from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_agent, make_chat, make_memory, make_user, make_workspace
 from workspaces.models import Agent
@@ -21,8 +22,7 @@ def admin(db: None) -> Client:
 
 
 def act(admin: Client, action: str, *agents: Agent) -> str:
-    data = {"action": action, "_selected_action": [agent.pk for agent in agents]}
-    return admin.post(LIST, data, follow=True).content.decode()
+    return run_action(admin, LIST, action, *agents).content.decode()
 
 
 def test_found_by_the_id_of_it_its_maker_or_its_workspace(cast: Cast, admin: Client) -> None:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from chat.actions import delete_chat, restore_chat
 from memories.gate import delete_memory, edit_memory, restore_memory
 from memoryhub import origin
+from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_user
 from workspaces import actions
@@ -215,8 +216,7 @@ def test_what_staff_do_in_the_admin_is_theirs_not_the_owners(cast: Cast, staff: 
 
 def test_an_action_over_many_rows_is_one_event_with_their_ids(cast: Cast, staff: Client) -> None:
     people = [cast.editor, cast.viewer]
-    form = {"action": "close", "_selected_action": [person.pk for person in people]}
-    staff.post("/admin/workspaces/user/", form)
+    run_action(staff, "/admin/workspaces/user/", "close", *people)
     event = AuditEvent.objects.get(verb="admin_action")
     assert event.details["count"] == 2
     assert set(event.details["ids"]) == {person.public_id for person in people}

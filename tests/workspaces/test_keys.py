@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from memories.secret_filter import find_secret
 from memoryhub.errors import Invalid, NotFound
+from tests.admin_pages import run_action
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_key_text, make_memory, make_user, make_workspace
@@ -336,7 +337,7 @@ def test_the_admin_revokes_keys_and_shows_none(cast: Cast) -> None:
         page = admin.get(path).content.decode()
         assert "Script" in page
         assert text not in page and key.key_hash not in page
-    admin.post(listed, {"action": "revoke", "_selected_action": [key.pk]})
+    run_action(admin, listed, "revoke", key)
     with pytest.raises(keys.KeyRefused, match="revoked"):
         keys.verify_key(text, now=NOON)
     assert LogEntry.objects.get().object_repr == key.public_id
