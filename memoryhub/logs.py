@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TypeAlias
 
+from django.conf import settings
+
 from memoryhub import origin
 
 MESSAGE_LENGTH = 200
@@ -36,6 +38,7 @@ class JsonFormatter(Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
+            "service": settings.PROCESS_ROLE,
             "process": record.process,
             "message": record.getMessage(),
         }

@@ -18,6 +18,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR: Path = env.path("DATA_DIR", BASE_DIR / "var")
 RUNNING_WORKER = "qcluster" in sys.argv[1:2]
 RUNNING_COMMAND = Path(sys.argv[0]).name == "manage.py"
+PROCESS_ROLE = "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "web"
 
 # --- Web server ------------------------------------------------------------------------------------------------------
 HOST = env.text("HOST", "127.0.0.1")
@@ -151,8 +152,7 @@ def _database() -> dict[str, Any]:
     # For the cursors that let the server bind (memories.prepared): prepared at once. Django's own never are.
     database["OPTIONS"].setdefault("prepare_threshold", 0)
     # By which /readyz sees in pg_stat_activity that a worker is at work.
-    role = "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "web"
-    database["OPTIONS"]["application_name"] = f"memoryhub {role}"
+    database["OPTIONS"]["application_name"] = f"memoryhub {PROCESS_ROLE}"
     if RUNNING_WORKER:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}

@@ -1,7 +1,8 @@
 """What can go wrong with a model, in sentences a person can read.
 
-`str(error)` is for the page. `detail` is the start of what the server said, for the log. `code` is stable for
-clients and tests. `retryable` says whether the same call may succeed later without anyone changing anything.
+`str(error)` is for the page. `detail` is the start of what the server said; servers quote what they were asked, so
+only `for_log` of it may be logged. `code` is stable for clients and tests. `retryable` says whether the same call
+may succeed later without anyone changing anything.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ class _ServiceError(Exception):
     code: str = "error"
     retryable: bool = False
     sentence: str = "Something went wrong."
+    about_the_text: bool = True
+    """Whether the server's words may quote what it was asked; false where it did not look at it."""
 
     def __init__(
         self, sentence: str | None = None, *, detail: str = "", retry_after: float | None = None
@@ -21,6 +24,11 @@ class _ServiceError(Exception):
         self.detail = detail[:MAX_DETAIL_CHARS]
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it said so."""
+
+    @property
+    def for_log(self) -> str:
+        """The code, and what the server said where that cannot be a person's text."""
+        return self.code if self.about_the_text or not self.detail else f"{self.code}: {self.detail}"
 
 
 class ModelError(_ServiceError):
@@ -48,16 +56,19 @@ class ModelRefused(ModelError):
     """The endpoint does not let us in: key missing, wrong, without rights or without credit."""
 
     code = "model_refused"
+    about_the_text = False
     sentence = "The model's endpoint refused the API key."
 
 
 class ModelNotFound(ModelError):
     code = "model_not_found"
+    about_the_text = False
     sentence = "The model's endpoint does not know this model or address."
 
 
 class ModelRateLimited(ModelError):
     code = "model_rate_limited"
+    about_the_text = False
     retryable = True
     sentence = "The model's endpoint is limiting requests. Try again in a moment."
 
@@ -116,6 +127,7 @@ class EmbedderRefused(EmbedderError):
     """The endpoint will go on saying no until someone changes the settings."""
 
     code = "embedder_refused"
+    about_the_text = False
     sentence = "The embedding endpoint refused the API key or does not know the model."
 
 

@@ -22,9 +22,9 @@ _console = threading.Lock()
 
 
 def say(name: str, text: str) -> None:
-    """One line on the console, after the name of the child it comes from. A closed console is no error."""
+    """One line on the console, after the name of the child it comes from, if any. A closed console is no error."""
     with _console, contextlib.suppress(OSError, ValueError):
-        print(f"{name:<{NAME_WIDTH}} | {text}", flush=True)  # noqa: T201
+        print(f"{name:<{NAME_WIDTH}} | {text}" if name else text, flush=True)  # noqa: T201
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,13 @@ class Child:
         handler = logging.handlers.RotatingFileHandler(
             self._log_file, maxBytes=LOG_BYTES, backupCount=LOG_COPIES, encoding="utf-8", errors="replace"
         )
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        stamped, whole = logging.Formatter("%(asctime)s %(message)s"), logging.Formatter("%(message)s")
         with contextlib.closing(handler), process.stdout or contextlib.nullcontext() as output:
             for raw in output or ():
                 line = raw.decode("utf-8", "replace").rstrip()
-                say(self.service.name, line)
+                is_json = line.startswith('{"')  # says for itself when and where; a program reads it
+                say("" if is_json else self.service.name, line)
+                handler.setFormatter(whole if is_json else stamped)
                 handler.emit(logging.LogRecord(self.service.name, logging.INFO, "", 0, "%s", (line,), None))
 
     def exit_status(self) -> int | None:
