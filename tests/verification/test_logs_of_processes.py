@@ -1,0 +1,122 @@
+"""Whatever people write, through every door and into every failure: no log of web or worker has a word of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2 as http
+import pytest
+
+from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
+from tests.stack import Stack, running_stack, signed_up
+
+WORD = "kumquat"
+TOKEN = "a token of some length"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedOpenAI]:
+    server = ScriptedOpenAI().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> Iterator[Stack]:
+    folder: Path = tmp_path_factory.mktemp("stack")
+    (folder / "metrics").mkdir()
+    env = {
+        "MEMORYHUB_LLM_BASE_URL": server.base_url,
+        "MEMORYHUB_LLM_API_KEY": server.api_key,
+        "MEMORYHUB_LLM_MODEL": server.model,
+        "MEMORYHUB_LLM_TIMEOUT": "5",
+        "MEMORYHUB_LOG_FORMAT": "json",
+        "MEMORYHUB_LOG_LEVEL": "DEBUG",
+        "MEMORYHUB_METRICS_TOKEN": TOKEN,
+        "MEMORYHUB_WORKERS": "1",
+        "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
+    }
+    with running_stack(folder, **env) as stack:
+        yield stack
+
+
+def page(person: http.Client, path: str, **form: str) -> http.Response:
+    answer = person.post(path, data=form, headers={"HX-Request": "true"})
+    assert answer.status_code < 500, answer.text
+    return answer
+
+
+def write_everywhere(person: http.Client, server: ScriptedOpenAI, eventually: Callable[..., None]) -> None:
+    """The same word through every door, also into what is refused and what fails."""
+    said = f"My {WORD} deadline is March"
+    api = "/chat/api"
+    ws = person.get(f"{api}/workspaces").json()["items"][0]["id"]
+    memories = f"{api}/workspaces/{ws}/memories"
+    made = person.post(memories, json={"content": f"{said} 1", "tags": [WORD]}).json()["id"]
+    person.patch(f"{memories}/{made}", json={"content": f"{said} 2"})
+    person.post(memories, json={"content": f"api_key = sk-{WORD}{'a1B2' * 8}"})  # a secret
+    person.post(
+        memories, json={"content": said * 500, WORD: said, "importance": said}
+    )  # too long, unknown, no number
+    person.post(
+        memories,
+        content=b'{"content": "' + said.encode() + b"\xff",
+        headers={"content-type": "application/json"},
+    )
+    person.get(memories, params={"cursor": WORD, "limit": WORD})
+    person.post(f"{api}/workspaces/{ws}/recall", json={"query": said})
+    person.post(f"{api}/workspaces/{ws}/search", json={"query": said})
+    person.post(f"{api}/workspaces", json={"name": said, "description": said})
+    page(person, f"/workspaces/{ws}/memories/add/", **{"new-content": f"{said} 3"})
+    page(person, f"/workspaces/{ws}/memories/{made}/edit/", **{f"{made}-content": f"{said} 4"})
+    person.get(f"/workspaces/{ws}/memories/", params={"q": said})
+    page(person, "/workspaces/", name=WORD * 99, description=said)
+    page(person, f"/workspaces/{ws}/members/", username=WORD, role="viewer")
+    person.post("/accounts/login/", data={"login": said, "password": said})
+    chat = person.post(f"{api}/chats", json={"title": said, "memory_enabled": True}).json()["id"]
+    found = [{"text": f"{said} 5", "kind": "fact", "importance": 0.6}]
+    server.script(Answer(f"Noted: {said}"), Answer(json.dumps(found)))
+    person.post(f"{api}/{chat}/messages", json={"content": said, "stream": False})
+    eventually(lambda: bool(person.get(f"{api}/{chat}/memories").json()["memories"]), 30)
+    # Servers that quote what they were asked when they fail, as some do.
+    for status, times in ((400, 1), (500, 3)):
+        server.script(*[Failure(status, f"Failed to parse messages: {said}")] * times)
+        chat = person.post(f"{api}/chats", json={"title": said}).json()["id"]
+        person.post(f"{api}/{chat}/messages", json={"content": said, "stream": False})
+    page(person, f"/workspaces/{ws}/chats/", content=said)
+    person.delete(f"{memories}/{made}")
+
+
+def lines(stack: Stack) -> Iterator[tuple[str, str]]:
+    for path in sorted(stack.folder.glob("*.log")) + sorted((stack.folder / "logs").glob("*.log")):
+        for line in path.read_text(errors="replace").splitlines():
+            yield path.name, line
+
+
+def test_no_log_has_a_word_of_what_people_said(
+    stack: Stack, server: ScriptedOpenAI, eventually: Callable[..., None]
+) -> None:
+    web, other = stack.web(), stack.web()
+    stack.worker()
+    person = signed_up(web, "writer")
+    write_everywhere(person, server, eventually)
+    marked = [(name, line) for name, line in lines(stack) if WORD in line.lower()]
+    assert marked == []
+    for name, line in lines(stack):
+        if name.startswith("web") and line.startswith("{"):
+            told: dict[str, Any] = json.loads(line)
+            assert {"at", "level", "logger", "message", "service"} <= set(told), line
+    requests = [json.loads(line) for _, line in lines(stack) if '"memoryhub.requests"' in line]
+    assert {"POST", "GET", "PATCH", "DELETE"} <= {each["method"] for each in requests}
+    assert all(each["request_id"] for each in requests)
+    # The counters of both web processes and of the worker, from either.
+    scraped = http.get(f"{other.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    assert 'memoryhub_memories_saved_total{source="auto_chat"} 1.0' in scraped  # counted in the worker
+    assert 'memoryhub_turns_total{status="failed"} 2.0' in scraped
+    assert 'memoryhub_memories_refused_total{kind="secret"} 1.0' in scraped
+    assert WORD not in scraped
+    ready = http.get(f"{other.url}/readyz").json()
+    assert ready["status"] == "ok", ready
