@@ -36,10 +36,17 @@ class MemoryForm(forms.Form):
             self.add_error(name, message if len(named) == 1 else f"{message} {text}")
 
 
+class WhoseField(forms.ChoiceField):
+    """Whose a memory is to be: everyone's in the workspace, unless it is said."""
+
+    def clean(self, value: Any) -> Any:
+        return super().clean(value or Scope.WORKSPACE)
+
+
 class AddForm(MemoryForm):
     """Of a new one: it also asks whose it is to be."""
 
-    whose = forms.ChoiceField(label=_("Recalled for"), required=False)
+    whose = WhoseField(label=_("Recalled for"))
 
     def __init__(self, *args: Any, agents: Iterable[Agent], **kwargs: Any) -> None:
         super().__init__(*args, prefix="new", **kwargs)
@@ -52,7 +59,7 @@ class AddForm(MemoryForm):
     @property
     def draft_fields(self) -> dict[str, Any]:
         """What the form says, by the names of a draft, except for ``agent_id``."""
-        whose = self.cleaned_data["whose"] or Scope.WORKSPACE
+        whose = self.cleaned_data["whose"]
         of_agent = whose not in Scope.values
         return {
             "content": self.cleaned_data["content"],

@@ -141,4 +141,4 @@ def shoot(page: Page, name: str) -> None:
     folder = os.environ.get("SCREENSHOTS")
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=f"{folder}/{name}.png")
+        page.screenshot(path=f"{folder}/{name}.png", caret="initial")  # hiding it would set styles

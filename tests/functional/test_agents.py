@@ -1,0 +1,85 @@
+"""An assistant made, chosen, talked to, given a memory and archived in a browser, at both widths, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import SIZES, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults, open_sheet
+
+pytestmark = pytest.mark.local_model
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size: str, scheme: str) -> None:
+    page = open_page(size, scheme)
+    page.emulate_media(reduced_motion="reduce")
+    sign_up(page, f"ada-{size}-{scheme}")
+    with page.expect_navigation():
+        page.get_by_role("button", name="No, not by itself").click()
+    found = []
+
+    def look(name: str) -> None:
+        found.extend(faults(page))
+        shoot(page, f"agents-{name}-{size}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+
+    expect(page.locator("#agent-chooser")).to_have_count(0)
+    workspace = page.locator("body").get_attribute("data-workspace")
+    page.goto(f"/workspaces/{workspace}/agents/")
+    look("none")
+    for name, told in (
+        ("Planner", "Plan in weeks."),
+        ("A proofreader with a rather long name for a chip", "Correct."),
+    ):
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("What it is for").fill(f"{name} helps with the newsletter.")
+        page.get_by_label("Instructions").fill(told)
+        page.get_by_role("button", name="Make the assistant").click()
+        expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
+    look("list")
+
+    page.get_by_role("link", name="New chat with Planner").click()
+    expect(page.locator("#welcome-title")).to_have_text("A new chat with Planner")
+    expect(page.locator("#talking-to")).to_contain_text("Planner")
+    chooser = page.get_by_label("Assistant of this chat")
+    chooser.select_option(label="No assistant")
+    expect(page.locator("#welcome-title")).to_contain_text("A new chat in")
+    expect(page.locator("#talking-to")).not_to_contain_text("Planner")
+    chooser.select_option(label="A proofreader with a rather long name for a chip")
+    expect(page.locator("#talking-to")).to_contain_text("A proofreader")
+    look("new-chat")
+    chooser.select_option(label="Planner")
+    expect(page.locator("#welcome-title")).to_have_text("A new chat with Planner")
+    page.get_by_role("textbox", name="Message", exact=True).fill("Hello")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/chats/"))
+    finished(page.locator(".message--assistant").first)
+    expect(page.locator("#talking-to")).to_contain_text("Planner")
+    look("chat")
+    page.get_by_label("Assistant of this chat").select_option(label="No assistant")
+    expect(page.locator("#talking-to")).not_to_contain_text("Planner")
+    page.reload()
+    expect(page.locator("#talking-to")).not_to_contain_text("Planner")
+
+    open_sheet(page, "Memory panel", "#panel")
+    page.locator("#panel").get_by_role("button", name="Add").click()
+    page.get_by_label("What to remember").fill("The newsletter goes out on Tuesdays")
+    page.get_by_label("Recalled for", exact=False).first.select_option(label="Chats with Planner")
+    look("panel-add")
+    page.locator("#panel").get_by_role("button", name="Remember", exact=True).click()
+    expect(page.locator("#panel [data-memory]").first).to_contain_text("Only with Planner")
+    look("panel")
+
+    page.goto(f"/workspaces/{workspace}/agents/")
+    page.get_by_role("button", name="Archive Planner").click()
+    expect(page.locator(".toast")).to_contain_text("“Planner” is archived.")
+    look("archived")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Archive Planner")).to_be_visible()
+    assert found == []
