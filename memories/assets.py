@@ -37,7 +37,6 @@ MOST_ASSETS = 20  # of one memory
 ORPHAN_AGE = 3600  # seconds: a younger file without a row may be an upload that has not ended yet
 SWEPT_AT_ONCE = 500
 TEXT, UNKNOWN = "text/plain", "application/octet-stream"
-RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what a browser may draw and never runs
 # What the first bytes say. What the sender says is not believed: HTML and SVG are text here.
 SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -58,9 +58,14 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
         if last is None:
             return PanelPage([])
         found = found.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
-    memories = list(with_searchable(found.listed())[: PAGE_SIZE + 1])
+    memories = list(for_cards(found)[: PAGE_SIZE + 1])
     more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
     return PanelPage(memories[:PAGE_SIZE], more)
+
+
+def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
+    """Newest first, with all that a card shows."""
+    return with_searchable(memories.listed()).prefetch_related("assets", "sources")
 
 
 def with_searchable(memories: MemoryQuerySet) -> MemoryQuerySet:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories import forget_views, node_views, views
+from memories import asset_views, forget_views, node_views, views
 
 app_name = "memories"
 urlpatterns = [
@@ -17,6 +17,15 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", views.replace, name="replace"),
     path("workspaces/<str:ws_id>/memories/<str:mem_id>/history/", views.history, name="history"),
     path("workspaces/<str:ws_id>/memories/<str:mem_id>/forget/", forget_views.forget, name="forget"),
+    path("workspaces/<str:ws_id>/memories/<str:mem_id>/assets/", asset_views.attach, name="attach"),
+    path(
+        "workspaces/<str:ws_id>/memories/<str:mem_id>/assets/<str:asset_id>/", asset_views.get, name="asset"
+    ),
+    path(
+        "workspaces/<str:ws_id>/memories/<str:mem_id>/assets/<str:asset_id>/remove/",
+        asset_views.remove,
+        name="asset_remove",
+    ),
     path("workspaces/<str:ws_id>/nodes/", node_views.node_list, name="nodes"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/", node_views.node, name="node"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/find/", node_views.find_memories, name="node_find"),

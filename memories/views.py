@@ -22,9 +22,9 @@ from memories.panel_page import (
     PanelPage,
     assistants,
     choices,
+    for_cards,
     is_shared,
     search_panel,
-    with_searchable,
 )
 from memories.receipts import mark_not_relevant, receipt_for
 from memories.versions import Stale
@@ -67,7 +67,7 @@ def _show(
 ) -> HttpResponse:
     """The memory as it stands in its place; ``changed`` has badge and panel look again."""
     workspace = context["workspace"]
-    shown = with_searchable(Memory.objects.listed()).get(pk=memory.pk)
+    shown = for_cards(Memory.objects.all()).get(pk=memory.pk)
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
     response = render(request, PLACES[_place(request)], context)
     return _changed(request, response, workspace) if changed else response

@@ -85,6 +85,7 @@ CHAT = "chat/api/<chat_id:chat_id>"
 IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
+MEMORY_PAGE = "workspaces/<str:ws_id>/memories/<str:mem_id>/"
 NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
 API_ROWS = [
@@ -321,6 +322,9 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/pin/", PAGE_EDITORS, {"pinned": "on"}),
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", PAGE_EDITORS),
     Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/history/", PAGE_MEMBERS),
+    Row("POST", f"{MEMORY_PAGE}assets/", PAGE_EDITORS, upload=True),
+    Row("GET", f"{MEMORY_PAGE}assets/<str:asset_id>/", PAGE_MEMBERS),
+    Row("POST", f"{MEMORY_PAGE}assets/<str:asset_id>/remove/", PAGE_EDITORS),
     Row("GET", NODES, PAGE_MEMBERS),
     Row("POST", NODES, answering(302, PAGE_EDITORS), {"name": "Apollo"}),
     Row("GET", NODE_PAGE, PAGE_MEMBERS),

@@ -10,6 +10,8 @@ from memoryhub.ids import PublicIdField
 from workspaces.models import User
 
 ASSET_NAME_LENGTH = 150
+RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what a browser may draw and never runs
+PICTURE_BYTES = 2_000_000
 
 
 class Asset(models.Model):
@@ -32,3 +34,8 @@ class Asset(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_picture(self) -> bool:
+        """Small enough to be shown on a card, and of a kind that a browser only draws."""
+        return self.content_type in RASTER and self.size <= PICTURE_BYTES

@@ -131,6 +131,11 @@ document.addEventListener("htmx:afterSettle", (event) => {
   }
 });
 
+// A file that was sent, or refused, may be chosen again.
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.matches("[data-reset]")) event.detail.elt.reset();
+});
+
 // A form that comes back with errors: to the first of them.
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();

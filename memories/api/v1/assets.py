@@ -147,7 +147,7 @@ class AssetDetail(OrganisationView):
         tag=TAG,
         operation="v1_assets_get",
         answers={
-            (200, "application/octet-stream"): OpenApiResponse(
+            (200, "*/*"): OpenApiResponse(
                 OpenApiTypes.BINARY,
                 description="The bytes, as a download under its name; the type is that of the file.",
                 examples=[OpenApiExample("A file", value="(its bytes)")],
