@@ -17,11 +17,12 @@ ROW_FOR_EACH = {"workspace", "agent", "chat", "memory"}  # of the others only th
 Counts = dict[str, dict[str, int]]
 
 
-def read_ahead(imported: Import, records: list[Record]) -> list[Read]:
+def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
     """The part that may wait for a model, so before the transaction: the memories with their vectors."""
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
-    return read_memories(_of(records, "memory"), embed=compares)
+    places = Places(imported, now=now, stores=False)
+    return read_memories(_of(records, "memory"), places, embed=compares and imported.takes_memories)
 
 
 def take(imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool) -> None:

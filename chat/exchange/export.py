@@ -25,6 +25,7 @@ from workspaces.models import Agent, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
 ROWS = 500  # of one query and one piece of the answer
+SETTINGS = ("private_short_term", "reviews_proposals")  # of a workspace, on or off
 MEDIA_TYPE = "application/x-ndjson"
 
 Line = dict[str, Any]
@@ -123,6 +124,7 @@ def _workspace_line(workspace: Workspace) -> Line:
         "description": workspace.description,
         "is_default": workspace.is_default,
         "created_at": _at(workspace.created_at),
+        "settings": {name: getattr(workspace, name) for name in SETTINGS},
         "members": [{"username": each.user.get_username(), "role": each.role} for each in members],
     }
 

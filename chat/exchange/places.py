@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import F
 
+from chat.exchange.export import SETTINGS
 from chat.exchange.ids import resolve
 from chat.exchange.lines import Record
 from chat.exchange.models import Import
@@ -152,7 +153,10 @@ class Places:
         name, description = text_of(line, "name", 120, least=1), text_of(line, "description", 2000)
         made = create_workspace(name=name, description=description, by=self.user, public_id=local)
         created_at = min(read_moment("created_at", line.get("created_at")) or self.now, self.now)
-        Workspace.objects.filter(pk=made.pk).update(created_at=created_at)
+        given = line.get("settings")
+        flags = given if isinstance(given, dict) else {}
+        settings = {name: flags[name] for name in SETTINGS if isinstance(flags.get(name), bool)}
+        Workspace.objects.filter(pk=made.pk).update(created_at=created_at, **settings)
 
     def _add_agent(self, record: Record) -> None:
         line = record.line

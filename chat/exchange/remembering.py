@@ -41,21 +41,36 @@ class Read:
     past: Past = field(default_factory=Past)
 
 
-def read_memories(records: Sequence[Record], *, embed: bool) -> list[Read]:
-    """Those that are sound, the others refused. ``embed``: with vectors, so this may wait for a model."""
+def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> list[Read]:
+    """Those that are sound, the others refused. ``embed``: with vectors of what is not here yet, so this may wait for
+    a model. ``places`` are only looked at.
+    """
     read: list[Read] = []
     for record in records:
         try:
             read.append(Read(record, read_memory(record.line)))
         except DomainError as error:
             record.refuse_for(error)
-    if embed and read and get_embedder() is not None:
-        made = embed_texts([(each.memory.draft.content, each.memory.draft.source_excerpt) for each in read])
-        if made is None:
+    if embed and get_embedder() is not None:
+        here = _here_already(read, places)
+        wanted = [each for each in read if each not in here]
+        made = embed_texts([(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted])
+        if wanted and made is None:
             raise NoVectors
-        for each, embedded in zip(read, made, strict=True):
+        for each, embedded in zip(wanted, made or [], strict=True):
             each.embedded = embedded
     return read
+
+
+def _here_already(read: list[Read], places: Places) -> set[Read]:
+    wanted = {}
+    for each in read:
+        personal = each.memory.draft.scope == Scope.USER
+        place = places.user if personal else places.workspace(each.memory.workspace)
+        if each.memory.past.public_id and place is not None:
+            wanted[each] = (each.memory.past.public_id, place.public_id)
+    ids = resolve("mem", wanted.values(), lambda found: memories_at(found, places))
+    return {each for each, pair in wanted.items() if ids[pair].is_here}
 
 
 def take_memories(

@@ -183,7 +183,7 @@ def path_of(imported: Import) -> Path:
 def _go_through(imported: Import, deadline: float) -> Outcome:
     stores = not imported.is_checking
     for piece in _chunks(imported):
-        read = chunk.read_ahead(imported, piece.records)
+        read = chunk.read_ahead(imported, piece.records, now=timezone.now())
         with transaction.atomic():
             locked = Import.objects.at_work().select_for_update(of=("self",)).filter(pk=imported.pk).first()
             if locked is None or locked.is_checking == stores:

@@ -14,7 +14,7 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 
 from chat.exchange import run
-from chat.exchange.export import export
+from chat.exchange.export import SETTINGS, export
 from chat.exchange.models import Import, ImportStatus
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from memories.gate import Draft, delete_memory, edit_memory, restore_memory, save_memory
@@ -74,6 +74,7 @@ def imported_whole(
 def a_rich_workspace(cast: Cast) -> None:
     """One of everything, long ago, by several people."""
     owner, editor, workspace = cast.owner, cast.editor, cast.workspace
+    Workspace.objects.filter(pk=workspace.pk).update(reviews_proposals=True, description="All of it")
     agent = create_agent(workspace, name="Ada", instructions="Be brief.", by=editor, now=THEN)
     archived = create_agent(workspace, name="Old", by=owner, now=THEN)
     archive_agent(archived, by=owner, now=THEN + timedelta(days=1))
@@ -166,7 +167,7 @@ def everything() -> dict[str, list[Any]]:
     memory = [name for name in (*PLAIN, *SOURCE, *DATES) if name != "scope"]
     return {
         "workspaces": list(
-            Workspace.objects.order_by("pk").values_list("public_id", "name", "description", "created_at")
+            Workspace.objects.order_by("pk").values_list("public_id", "name", "description", "created_at", *SETTINGS)
         ),
         "agents": list(
             Agent.objects.order_by("pk").values_list(
