@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.db import transaction
@@ -16,7 +17,7 @@ from django.utils.html import format_html
 
 from memoryhub.admin import LeanAdmin, ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
 from memoryhub.admin_filters import ChoiceFilter
-from workspaces import actions, agents, audit, audit_admin  # noqa: F401  registers the audit log
+from workspaces import actions, agents, audit, audit_admin, two_factor_admin  # noqa: F401  registers their pages
 from workspaces.keys import end_keys
 from workspaces.models import Agent, ApiKey, Membership, Role, User, Workspace
 
@@ -35,15 +36,25 @@ class KindFilter(ChoiceFilter):
         return queryset.filter(default_of__isnull=chosen == "shared") if chosen else queryset
 
 
+class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Who a member is stands above their row. Only the row of a new one lets choose: choices cost a query each."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["user"].widget = forms.HiddenInput()
+
+
 class MembershipInline(admin.TabularInline):
     model = Membership
+    form = MembershipForm
     extra = 0
     autocomplete_fields = ("user",)
     readonly_fields = ("created_at",)
     verbose_name_plural = "members"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
-        return super().get_queryset(request).select_related("user")
+        return super().get_queryset(request).select_related("user", "workspace")
 
 
 @admin.register(Workspace)

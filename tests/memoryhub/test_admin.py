@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
@@ -25,7 +26,18 @@ from workspaces.models import Agent, ApiKey, AuditEvent, User, Workspace
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, Agent, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
-NOT_ADDED_HERE = {Agent, ApiKey, AuditEvent, Chat, EmbeddingModel, Message, Extraction, Receipt, *QUEUE}
+NOT_ADDED_HERE = {
+    Agent,
+    ApiKey,
+    AuditEvent,
+    Authenticator,
+    Chat,
+    EmbeddingModel,
+    Message,
+    Extraction,
+    Receipt,
+    *QUEUE,
+}
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
 HOSTILE += ["mem_" + "a" * 24, "usr_" + "a" * 24, "ws_" + "a" * 24, "🦊", "the", "-1", "\u202e"]
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.contrib.auth.models import Permission
 from django.core.cache import cache
 from django.test import Client
 
 from tests.conftest import Cast
-from tests.factories import PASSWORD
+from tests.factories import PASSWORD, make_user
 from workspaces.models import ApiKey, AuditEvent, User
 
 pytestmark = pytest.mark.django_db
@@ -222,3 +223,48 @@ def test_nobody_sees_the_pages_without_signing_in() -> None:
     for path in ("/", "/totp/activate/", "/totp/deactivate/", "/recovery-codes/", "/reauthenticate/"):
         answer = Client().get(BASE + path)
         assert (answer.status_code, answer.url.split("?")[0]) == (302, "/accounts/login/"), path  # type: ignore[attr-defined]
+
+
+def staff(name: str, **fields: Any) -> Client:
+    client = Client()
+    client.force_login(make_user(name, is_staff=True, **fields))
+    return client
+
+
+def turn_off(client: Client, authenticator: Authenticator) -> str:
+    """As somebody does who confirms; the page after it."""
+    path = "/admin/mfa/authenticator/"
+    asked = client.post(path, {"action": "turn_off", "_selected_action": [authenticator.pk]})
+    found = re.search(r'name="confirmed"\s+value="([^"]+)"', asked.content.decode())
+    form = {
+        "action": "turn_off",
+        "confirmed": found[1] if found else "",
+        "_selected_action": [authenticator.pk],
+    }
+    return client.post(path, form, follow=True).content.decode()
+
+
+def test_staff_turn_it_off_for_who_lost_the_telephone_and_never_see_a_secret(
+    cast: Cast, on: tuple[Client, str]
+) -> None:
+    boss = staff("boss", is_superuser=True)
+    authenticator = Authenticator.objects.get(type=Authenticator.Type.TOTP)
+    for path in ("", f"{authenticator.pk}/change/"):
+        page = boss.get(f"/admin/mfa/authenticator/{path}").content.decode()
+        assert "olive" in page and on[1] not in page and authenticator.data["secret"] not in page
+    assert boss.get("/admin/mfa/authenticator/add/").status_code == 403
+    assert "off for 1 person" in turn_off(boss, authenticator)
+    assert not Authenticator.objects.exists()
+    event = AuditEvent.objects.get(verb="two_factor_off")
+    assert (event.by_name, event.target) == ("boss", cast.owner.public_id)
+    assert Client().post("/accounts/login/", {"login": "olive", "password": PASSWORD})["Location"] == "/"
+
+
+def test_a_moderator_cannot_weaken_a_superuser(cast: Cast, on: tuple[Client, str]) -> None:
+    User.objects.filter(pk=cast.owner.pk).update(is_superuser=True)
+    moderator = make_user("mod", is_staff=True)
+    moderator.user_permissions.set(Permission.objects.filter(content_type__app_label="mfa"))
+    client = Client()
+    client.force_login(moderator)
+    assert "off for 0 people" in turn_off(client, Authenticator.objects.get(type=Authenticator.Type.TOTP))
+    assert Authenticator.objects.count() == 2

@@ -1,0 +1,66 @@
+"""Two-factor sign-in in the admin: who has it, and turning it off for who lost their telephone.
+
+allauth's own page would show the secrets to staff, and let them add some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import allauth.mfa.admin  # noqa: F401  registers the page that is replaced here
+from allauth.mfa.models import Authenticator
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from memoryhub.admin import ReadOnlyAdmin, action, counted, rows_by_id
+from workspaces.audit import Verb, record
+from workspaces.models import User
+
+admin.site.unregister(Authenticator)
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(ReadOnlyAdmin):
+    many = "authenticators"
+    list_display = ("user", "kind", "created_at", "last_used_at")
+    list_select_related = ("user",)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("user__public_id",)
+    search_help_text = "The id of a person (usr_)."
+    fields = ("user", "kind", "created_at", "last_used_at")
+    actions = ("turn_off",)
+
+    def for_list(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.defer("data")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return rows_by_id(queryset, search_term, {"usr": "user__public_id"}), False
+
+    @admin.display(description="kind")
+    def kind(self, authenticator: Authenticator) -> str:
+        return str(authenticator.get_type_display())
+
+    @action(
+        "Turn off two-factor sign-in",
+        "change",
+        asks="For who lost their telephone and their codes: be sure that it is them. Their password alone opens their "
+        "account again, until they set it up anew. This cannot be undone.",
+        danger=True,
+    )
+    def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Iterator[tuple[str, int]]:
+        by = cast(User, request.user)
+        people = User.objects.filter(pk__in=rows.values("user"))
+        if not by.is_superuser:
+            people = people.filter(is_superuser=False)
+        with transaction.atomic():
+            found = list(people.select_for_update(of=("self",)))
+            Authenticator.objects.filter(user__in=found).delete()
+            for person in found:
+                record(Verb.TWO_FACTOR_OFF, by=by, target=person.public_id)
+        yield f"Two-factor sign-in is off for {counted(len(found), 'person', 'people')}.", messages.SUCCESS
