@@ -8,11 +8,13 @@ from typing import Any
 from django import template
 from django.template import Context
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.models import Chat
 from chat.rail import rail_page
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
+from memoryhub.llm.registry import get_chat_model
 from workspaces.access import default_workspace
 from workspaces.models import Role, Workspace
 
@@ -67,3 +69,10 @@ def memory_vetoed() -> bool:
 def memory_on_by_default(context: Context) -> bool:
     """Whether this person's new chats begin with memory on: their own answer, else the operator's."""
     return memory_on(context["request"].user, None)
+
+
+@register.simple_tag
+def model_without_tools() -> str:
+    """The name of the model in use where it cannot call tools, else nothing: said once, on the profile."""
+    model = get_chat_model()
+    return "" if model.capabilities.has_tools else model.name or _("the bundled one")

@@ -41,7 +41,9 @@ class ShownCall:
     def icon(self) -> str:
         if self.call.status == ToolStatus.FAILED:
             return "info"
-        return "search" if self.call.name not in SAVES else "memory"
+        if self.call.outcome == ToolOutcome.NOTED:
+            return "clock"
+        return "memory" if self.call.name in SAVES else "search"
 
 
 def line_of(call: ToolCall, *, is_over: bool = False) -> str:

@@ -450,3 +450,11 @@ class TestDoors:
             f"workspaces/{cast.workspace.public_id}", {"private_short_term": False}
         )
         assert changed.json()["private_short_term"] is False
+
+    def test_the_profile_says_once_what_a_model_without_tools_lacks(self, cast: Cast, settings: Any) -> None:
+        client = Client()
+        client.force_login(cast.owner)
+        assert "cannot call tools" in client.get("/profile/").content.decode()
+        settings.LLM_BASE_URL, settings.LLM_MODEL = "http://127.0.0.1:9/v1", "able"
+        settings.LLM_HAS_TOOLS, settings.EMBEDDED_MODEL = True, False
+        assert "cannot call tools" not in client.get("/profile/").content.decode()

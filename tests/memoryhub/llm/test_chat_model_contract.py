@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from memoryhub.llm import errors, registry
-from memoryhub.llm.base import ChatModel, Message
+from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall, ToolChoice
 from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import Answer, Failure, Received, Reply
@@ -58,6 +58,26 @@ async def test_answers_several_people_at_once(model: ChatModel) -> None:
         return "".join([delta.text async for delta in model.stream(QUESTION, max_tokens=5)])
 
     assert all(await asyncio.gather(*[ask() for _ in range(6)]))
+
+
+@pytest.mark.parametrize("choice", ["auto", "none"])
+async def test_tools_that_are_not_called_change_nothing(model: ChatModel, choice: ToolChoice) -> None:
+    """The embedded server takes the request; its model is not made for calling and answers in words."""
+    tool = Tool(
+        "x_recall_memory", "Looks up.", {"type": "object", "properties": {"query": {"type": "string"}}}
+    )
+    stream = model.stream(QUESTION, max_tokens=20, temperature=0.0, tools=[tool], tool_choice=choice)
+    deltas = [delta async for delta in stream]
+    assert any(delta.text for delta in deltas)
+    assert deltas[-1].finish_reason in ("stop", "length")
+    assert deltas[-1].tool_calls == ()
+
+
+async def test_what_earlier_tools_said_may_stand_in_a_prompt(model: ChatModel) -> None:
+    call = ToolCall("call_1", "x_recall_memory", '{"query": "sea"}')
+    asked = Message("assistant", "", tool_calls=(call,))
+    messages = [*QUESTION, asked, Message("tool", "# Recalled memories", tool_call_id="call_1")]
+    assert "".join([delta.text async for delta in model.stream(messages, max_tokens=20, temperature=0.0)])
 
 
 def test_complete_gives_text(model: ChatModel) -> None:
