@@ -7,7 +7,7 @@ APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
 
-.PHONY: help run install install-dev test lint format docs audit clean clean-data
+.PHONY: help run install install-dev test lint format attack docs audit clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
@@ -77,6 +77,10 @@ format: install-dev
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/djlint templates --reformat --quiet
+
+# Who attacks what, and how often it was withstood.
+attack: install-dev
+	@$(PY) -m pytest --attacks
 
 docs: install-dev
 	@$(PY) -m tests.access_docs

@@ -15,7 +15,7 @@ from django.conf import settings as django_settings
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from workspaces.models import User, Workspace
 
-pytest_plugins = ["tests.fakes.fixtures"]
+pytest_plugins = ["tests.fakes.fixtures", "tests.attacks"]
 _server: EmbeddedPostgres | None = None
 
 

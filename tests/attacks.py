@@ -1,0 +1,68 @@
+"""The attack suite: which tests are attacks, of what kind, and their count at the end (``make attack``)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+# A file, or one test of it, by how its node id begins. The first that fits counts.
+KINDS = {
+    "tests/memories/test_secret_": "secrets",
+    "tests/memories/test_scan_secrets": "secrets",
+    "tests/memories/test_refusals.py": "secrets",
+    "tests/chat/test_injection.py": "injections",
+    "tests/chat/test_role_aware.py": "injections",
+    "tests/chat/test_xss.py": "XSS",
+    "tests/test_attacks.py::test_forged": "CSRF",
+    "tests/test_attacks.py::test_ids": "IDOR",
+    "tests/test_attacks.py::test_form": "mass assignment",
+    "tests/test_attacks.py": "headers and paths",
+    "tests/memoryhub/test_api_hostile_input.py::test_unknown_fields": "mass assignment",
+    "tests/memoryhub/test_api_hostile_input.py::test_ids": "IDOR",
+    "tests/memoryhub/test_api_hostile_input.py::test_hostile_addresses": "headers and paths",
+    "tests/memoryhub/test_api_hostile_input.py": "oversized and malformed",
+    "tests/test_api_fuzz.py": "oversized and malformed",
+    "tests/test_access_matrix.py": "isolation",
+    "tests/test_isolation.py": "isolation",
+    "tests/memories/test_forgetting_races.py": "races",
+    "tests/memories/test_versions.py": "races",
+    "tests/test_api_idempotency.py": "races",
+    "tests/test_api_paging.py": "races",
+    "tests/memories/test_assets_api.py": "uploads",
+    "tests/workspaces/test_throttles.py": "guessing",
+    "tests/workspaces/test_keys.py": "keys",
+    "tests/memoryhub/test_middleware.py": "headers and paths",
+    "tests/memoryhub/test_production.py": "headers and paths",
+}
+_outcomes: dict[str, Counter[str]] = {}
+
+
+def kind_of(node_id: str) -> str | None:
+    return next((kind for beginning, kind in KINDS.items() if node_id.startswith(beginning)), None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--attacks", action="store_true", help="only the attack suite, with counts by kind")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--attacks"):
+        others = [item for item in items if kind_of(item.nodeid) is None]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if kind_of(item.nodeid) is not None]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    kind = kind_of(report.nodeid)
+    if kind and (report.when == "call" or report.failed):
+        _outcomes.setdefault(kind, Counter())["withstood" if report.passed else report.outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if not config.getoption("--attacks"):
+        return
+    terminalreporter.section("attacks by kind")
+    for kind, counts in sorted(_outcomes.items()):
+        said = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items(), reverse=True))
+        terminalreporter.write_line(f"{kind:>24}: {said}")

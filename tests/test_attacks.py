@@ -1,0 +1,255 @@
+"""Attacks on every route at once: forged requests, ids of others, fields nobody offered, headers and paths that lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from chat.models import Chat, Message
+from memories.models import Memory
+from tests.api import type_password_again
+from tests.conftest import Cast
+from tests.factories import make_user, make_workspace
+from tests.routes import ROWS, Row, World, make_world
+from workspaces.models import Agent, ApiKey, Membership, SignIn, User, Workspace
+
+UNSAFE = [row for row in ROWS if row.method != "GET" and not row.in_threads]
+FORMS = [row for row in UNSAFE if not row.is_api]
+READING_PAGES = [row for row in ROWS if row.method == "GET" and not row.is_api and not row.in_threads]
+BODY_IDS = ["{ws}", "{mem}", "{agent}", "{node}", "{other_node}"]
+
+
+def _ids_in(row: Row) -> list[str]:
+    """The names of the ids in a row's body."""
+    return [f"{text[1:-1]}_id" for text in BODY_IDS if text in str(row.data)]
+
+
+WITH_IDS = [row for row in ROWS if not row.in_threads and ("<" in row.route or _ids_in(row))]
+
+
+def client_of(person: User, row: Row, **options: Any) -> Client:
+    client = Client(raise_request_exception=False, **options)
+    client.force_login(person)
+    if row.fresh:
+        type_password_again(client)
+    return client
+
+
+def send(client: Client, row: Row, url: str, data: Mapping[str, Any], **extra: Any) -> Any:
+    if row.upload:
+        return client.post(url, {**data, "file": SimpleUploadedFile("list.txt", b"Cats purr")}, **extra)
+    if row.is_api and row.method != "GET":
+        return client.generic(row.method, url, json.dumps(data), content_type="application/json", **extra)
+    return client.get(url, **extra) if row.method == "GET" else client.post(url, data, **extra)
+
+
+def stored() -> list[Any]:
+    tables = (User, Workspace, Membership, Chat, Message, Memory, Agent, ApiKey)
+    return [
+        list(table.objects.order_by("pk").values_list(*_columns(table)))  # type: ignore[attr-defined]
+        for table in tables
+    ]
+
+
+def _columns(table: Any) -> list[str]:
+    """All but what a mere visit changes."""
+    names = [field.attname for field in table._meta.concrete_fields]
+    return [name for name in names if name not in {"last_login", "last_used_at", "last_accessed_at"}]
+
+
+@pytest.fixture
+def world(cast: Cast) -> World:
+    return make_world(cast)
+
+
+@pytest.fixture
+def others(world: World) -> World:
+    """A second world whose owner has no place in the first."""
+    User.objects.filter(username="max").update(username="max of the first world")
+    ApiKey.objects.update(name="of the first world")
+    SignIn.objects.update(session_key="of the first world")
+    keys = list(ApiKey.objects.values_list("pk", flat=True))
+    eve = make_user("eve")
+    cast = replace(world.cast, owner=eve, workspace=make_workspace(owner=eve, name="Eve's"))
+    made = make_world(cast)
+    assert ApiKey.objects.exclude(pk__in=keys).count() == 1
+    return made
+
+
+@pytest.mark.parametrize("row", UNSAFE, ids=str)
+def test_forged_requests_change_nothing(world: World, row: Row) -> None:
+    client = client_of(world.cast.owner, row, enforce_csrf_checks=True)
+    before = stored()
+    assert send(client, row, world.address(row), world.data(row)).status_code == 403
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", WITH_IDS, ids=str)
+def test_ids_of_another_world_open_nothing(world: World, others: World, row: Row) -> None:
+    """Each id in turn is another world's, and all that stand beside it are one's own."""
+    client = client_of(others.cast.owner, row)
+    mine = others.ids | (others.deleted_ids if row.deleted else {})
+    mine |= others.proposed_ids if row.proposed else {}
+    theirs = world.ids | (world.deleted_ids if row.deleted else {})
+    theirs |= world.proposed_ids if row.proposed else {}
+    in_route = [name for name in mine if f":{name}>" in row.route]
+    protected = stored_of(world)
+    tried = 0
+    for name in in_route:
+        mixed = replace(others, ids=mine | {name: theirs[name]}, deleted_ids={}, proposed_ids={})
+        answer = send(client, row, mixed.address(row), others.data(row))
+        assert answer.status_code in {404, 422}, name
+        tried += 1
+    for name in _ids_in(row):
+        mixed = replace(others, ids=mine | {name: theirs[name]})
+        address = replace(others, ids=mine, deleted_ids={}, proposed_ids={}).address(row)
+        answer = send(client, row, address, mixed.data(row))
+        refused = answer.status_code in {404, 422} or theirs[name] in answer.json().get("missing", [])
+        assert refused, name
+        tried += 1
+    assert tried
+    assert stored_of(world) == protected
+
+
+def stored_of(world: World) -> list[Any]:
+    """All of the first world."""
+    place = world.cast.workspace
+    return list(
+        chain(
+            Workspace.objects.filter(pk=place.pk).values_list(),
+            Membership.objects.filter(workspace=place).order_by("pk").values_list(),
+            Memory.objects.filter(workspace=place).order_by("pk").values_list(*_columns(Memory)),
+            Chat.objects.filter(workspace=place).order_by("pk").values_list(),
+            Message.objects.filter(chat__workspace=place).order_by("pk").values_list(),
+            Agent.objects.filter(workspace=place).order_by("pk").values_list(),
+        )
+    )
+
+
+@pytest.mark.parametrize("row", FORMS, ids=str)
+def test_form_fields_that_nobody_offered_do_nothing(world: World, row: Row) -> None:
+    editor, stranger = world.cast.editor, world.cast.stranger
+    elsewhere = make_workspace(owner=stranger, name="Sam's")
+    forged = {
+        "is_staff": "on",
+        "is_superuser": "on",
+        "is_active": "",
+        "user_permissions": "1",
+        "groups": "1",
+        "owner": str(stranger.pk),
+        "owner_id": str(stranger.pk),
+        "author": str(stranger.pk),
+        "created_by": str(stranger.pk),
+        "user": str(stranger.pk),
+        "workspace": str(elsewhere.pk),
+        "workspace_id": elsewhere.public_id,
+        "default_of": str(editor.pk),
+        "public_id": "mem_000000000000000000000000",
+        "id": "1",
+        "pk": "1",
+        "source_type": "user",
+        "deleted_at": "2020-01-01",
+        "key_hash": "0" * 64,
+        "review_state": "",
+    }
+    powers = User.objects.order_by("pk").values_list(
+        "pk", "is_staff", "is_superuser", "is_active", "public_id"
+    )
+    before, roles = (
+        list(powers),
+        dict(Membership.objects.filter(user=editor).values_list("workspace", "role")),
+    )
+    answer = send(client_of(editor, row), row, world.address(row), {**forged, **world.data(row)})
+    assert answer.status_code < 500
+    assert list(powers)[: len(before)] == before
+    now = dict(Membership.objects.filter(user=editor).values_list("workspace", "role"))
+    assert {pk: role for pk, role in now.items() if pk in roles and role != roles[pk]} == {}
+    for table in (Memory, Chat, Agent):
+        assert not table.objects.filter(workspace=elsewhere).exists()  # type: ignore[attr-defined]
+        assert not table.objects.filter(public_id=forged["public_id"]).exists()  # type: ignore[attr-defined]
+    assert not Memory.objects.filter(author=stranger).exists()
+
+
+LYING_HEADERS: list[dict[str, str]] = [
+    {"X-Original-URL": "/admin/", "X-Rewrite-URL": "/admin/"},
+    {"X-HTTP-Method-Override": "DELETE", "X-Method-Override": "DELETE", "X-HTTP-Method": "DELETE"},
+    {"X-Forwarded-User": "olive", "Remote-User": "olive", "X-Remote-User": "olive", "X-Auth-User": "olive"},
+    {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"},
+    {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "X-Forwarded-Port": "443"},
+    {"Authorization": "Basic b2xpdmU6b2xpdmU="},
+    {"Authorization": "Bearer mhk_" + "A" * 40},
+    {"Accept": "*/*;q=9,\x01", "Accept-Language": "x" * 5000},
+    {"HX-Request": "true", "HX-Current-URL": "https://evil.example/", "HX-Target": "<script>"},
+]
+
+
+@pytest.mark.parametrize("row", READING_PAGES, ids=str)
+def test_headers_that_lie_open_nothing(world: World, row: Row) -> None:
+    for person in (world.cast.stranger, None):
+        client = Client(raise_request_exception=False)
+        if person is not None:
+            client.force_login(person)
+        usual = client.get(world.address(row))  # the first sight makes somebody's own workspace
+        before = stored()
+        for headers in LYING_HEADERS:
+            answer = client.get(world.address(row), headers=headers)
+            where = answer.headers.get("Location", "")
+            assert answer.status_code == usual.status_code, headers
+            assert where.startswith("/") or not where
+            assert not where.startswith("//")
+            assert b"March 15" not in getattr(answer, "content", b"")
+        assert stored() == before
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost:80@evil.example", "local host", "localhost\x01", ""]
+)
+def test_a_host_that_is_not_ours_is_refused(world: World, host: str) -> None:
+    for path in ("/", "/accounts/login/", "/chat/api/workspaces", "/static/css/tokens.css"):
+        answer = Client(raise_request_exception=False).get(path, headers={"host": host} if host else {})
+        if host:
+            assert answer.status_code == 400 or path.startswith("/static/")
+        assert b"evil.example" not in getattr(answer, "content", b"")
+
+
+PATHS = [
+    "//evil.example/{ws}",
+    "/./workspaces/{ws}/settings/",
+    "/workspaces/{ws}/settings/..;/",
+    "/workspaces/{ws}/%2e%2e/{ws}/settings/",
+    "/workspaces/{ws}%2fsettings/",
+    "/workspaces/{ws}/settings/%00",
+    "/workspaces//{ws}//settings/",
+    "/WORKSPACES/{ws}/settings/",
+    "/workspaces/{ws}/settings",
+    "/workspaces/{ws};jsessionid=1/settings/",
+    "/workspaces/{ws}\\settings/",
+    "/static/../memoryhub/settings.py",
+    "/static/%2e%2e/memoryhub/settings.py",
+    "/static/..%5cmemoryhub%5csettings.py",
+    "/media/../../etc/passwd",
+    "/.env",
+    "/.git/config",
+    "/var/secret-key",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_that_lie_lead_nowhere(world: World, path: str) -> None:
+    address = path.replace("{ws}", world.ids["ws_id"])
+    for person in (world.cast.stranger, None):
+        client = Client(raise_request_exception=False)
+        if person is not None:
+            client.force_login(person)
+        answer = client.get(address)
+        where = answer.headers.get("Location", "")
+        assert answer.status_code in {301, 302, 400, 404}
+        assert not where.startswith(("//", "http", "\\"))
+        assert b"SECRET_KEY" not in getattr(answer, "content", b"")
