@@ -18,7 +18,7 @@ from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
 from chat.models import Chat, Message
 from memories import nodes
 from memories.gate import delete_memory, edit_memory
-from memories.models import Memory, MemoryNode
+from memories.models import Asset, Memory, MemoryNode
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
@@ -159,6 +159,25 @@ class Messages(Listed):
         return make_message(self.chat, "Hello")
 
 
+class Assets(Listed):
+    address = f"{V1}/memories/{{memory_id}}/assets"
+
+    def setup(self) -> None:
+        self.memory = make_memory("It begins", self.cast.owner, self.cast.workspace)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"memory_id": self.memory.public_id}
+
+    @property
+    def query(self) -> dict[str, Any]:  # type: ignore[override]
+        return {"workspace_id": self.cast.workspace.public_id}
+
+    def add(self) -> Asset:
+        file_name = f"none-{next(self.number)}"
+        return Asset.objects.create(memory=self.memory, name="a.txt", size=1, file_name=file_name)
+
+
 class Imports(Listed):
     address = f"{API}/imports"
 
@@ -247,6 +266,7 @@ LISTS: list[type[Listed]] = [
     Revisions,
     Chats,
     Messages,
+    Assets,
     Imports,
     ImportRows,
     Nodes,
