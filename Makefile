@@ -14,6 +14,7 @@ help:
 	@echo "make test        lint, then the whole test suite"
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
+	@echo "make attack      the attack suite alone, with counts by kind"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
 	@echo "make audit       ask the Python advisory database about every pinned version (needs the network)"
 	@echo "make clean       remove the virtual environment and caches (your data stays)"
