@@ -29,13 +29,19 @@ def cut_to(text: str, room: int) -> str:
 
 
 # Signs that nobody sees, by which text hides from its reader or shows in another order, and doubles of < and >.
-_UNSEEN = [0x200B, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_UNSEEN += range(0xE0000, 0xE0080)
+_UNSEEN_RANGES = (
+    (0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x84), (0x86, 0x9F),  # controls that are no white space
+    (0xAD, 0xAD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200B), (0x200E, 0x200F),  # between them the joiners, which Persian and emoji are written with
+    (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0D), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+_UNSEEN = [sign for first, last in _UNSEEN_RANGES for sign in range(first, last + 1)]
 _ESCAPES: dict[int, str | None] = dict.fromkeys(_UNSEEN)
 _ESCAPES |= (
     {ord("&"): "&amp;"}
-    | {ord(c): "&lt;" for c in "<\uff1c\ufe64"}
-    | {ord(c): "&gt;" for c in ">\uff1e\ufe65"}
+    | {ord(c): "&lt;" for c in "<\uff1c\ufe64\u2039\u27e8\u3008\u276e\u1438\u02c2\u2329"}
+    | {ord(c): "&gt;" for c in ">\uff1e\ufe65\u203a\u27e9\u3009\u276f\u1433\u02c3\u232a"}
 )
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories import asset_views, forget_views, node_views, views
+from memories import asset_views, forget_views, node_views, proposal_views, views
 
 app_name = "memories"
 urlpatterns = [
@@ -26,6 +26,8 @@ urlpatterns = [
         asset_views.remove,
         name="asset_remove",
     ),
+    path("workspaces/<str:ws_id>/proposals/<str:mem_id>/approve/", proposal_views.approve, name="approve"),
+    path("workspaces/<str:ws_id>/proposals/<str:mem_id>/reject/", proposal_views.reject, name="reject"),
     path("workspaces/<str:ws_id>/nodes/", node_views.node_list, name="nodes"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/", node_views.node, name="node"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/find/", node_views.find_memories, name="node_find"),

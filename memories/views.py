@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memories import gate
+from memories import gate, review
 from memories.access import get_memory
 from memories.forms import AddForm, EditForm
 from memories.models import Memory
@@ -33,6 +33,7 @@ from workspaces.access import get_workspace
 from workspaces.models import Agent, Role, Workspace
 from workspaces.page_request import PageRequest
 
+PROPOSALS_SHOWN = 20
 # Where a memory is shown decides what it looks like after an edit, a delete or an undo.
 PLACES = {
     "panel": "memories/cards.html",
@@ -46,7 +47,13 @@ def _workspace(
 ) -> tuple[Workspace, dict[str, Any]]:
     found = get_workspace(request.user, ws_id, need=need)
     can_write = Role(found.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
-    return found, {"workspace": found, "can_write": can_write, "now": timezone.now()}
+    can_propose = review.may_propose(found, found.role)  # type: ignore[attr-defined]
+    return found, {
+        "workspace": found,
+        "can_write": can_write,
+        "can_propose": can_propose,
+        "now": timezone.now(),
+    }
 
 
 def _memory(
@@ -101,6 +108,8 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     if before:
         return render(request, "memories/cards.html", context)
     context["usage"] = usage(found, request.user)
+    if not filters:
+        context["proposals"] = list(review.proposals(found, request.user)[:PROPOSALS_SHOWN])
     if asked.get("part") == "list":
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)
@@ -126,7 +135,9 @@ def count(request: PageRequest, ws_id: str) -> HttpResponse:
 @login_required
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
-    found, context = _workspace(request, ws_id, Role.EDITOR)
+    """Who may not write may propose, where the workspace reviews proposals."""
+    found, context = _workspace(request, ws_id)
+    review.require_to_save(found)
     agents = _in_use(assistants(found))
     form = AddForm(request.POST, agents=agents)
     if form.is_valid():
@@ -135,7 +146,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
         agent = next((agent for agent in agents if agent.public_id == agent_id), None)
         draft = gate.Draft(workspace=found, author=request.user, agent=agent, **fields)
         try:
-            saved = gate.save_memory(draft, by=request.user, now=context["now"])
+            saved = review.save_or_propose(draft, by=request.user, now=context["now"])
         except Invalid as error:
             form.add_domain_errors(error.message, error.fields)
         else:

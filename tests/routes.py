@@ -14,7 +14,7 @@ from chat.actions import delete_chat
 from chat.exchange import run
 from chat.exchange.models import Import
 from chat.models import MessageRole
-from memories.gate import delete_memory
+from memories.gate import Draft, delete_memory, save_memory
 from memories.models import Receipt, ReceiptItem
 from tests.conftest import Cast
 from tests.factories import (
@@ -65,6 +65,7 @@ class Row:
     statuses: tuple[Status, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
     deleted: bool = False  # of a chat or memory that is deleted
+    proposed: bool = False  # of a memory that waits for review
     in_threads: bool = False  # reads the database from threads of its own
     keys: tuple[Status, ...] = NO_KEYS
     query: str = ""
@@ -118,6 +119,22 @@ API_ROWS = [
     Row("POST", f"{WS}/memories/<mem_id:memory_id>/restore", EDITORS, deleted=True, keys=KEYS_WRITE),
     Row("POST", f"{WS}/memories/<mem_id:memory_id>/forget", OWNERS, keys=KEYS_NEVER, fresh=True),
     Row("GET", f"{WS}/memories/<mem_id:memory_id>/revisions", MEMBERS, keys=KEYS_READ),
+    Row("GET", f"{WS}/proposals", MEMBERS, keys=KEYS_READ),
+    Row(
+        "POST",
+        f"{WS}/proposals",
+        answering(202, EDITORS),
+        {"content": "Cats purr"},
+        keys=answering(202, KEYS_WRITE),
+    ),
+    Row("POST", f"{WS}/proposals/<mem_id:memory_id>/approve", EDITORS, keys=KEYS_NEVER, proposed=True),
+    Row(
+        "POST",
+        f"{WS}/proposals/<mem_id:memory_id>/reject",
+        answering(204, EDITORS),
+        keys=KEYS_NEVER,
+        proposed=True,
+    ),
     Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("POST", f"{WS}/search", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("GET", "chat/api/chats", EVERYBODY),
@@ -357,6 +374,9 @@ PAGE_ROWS = [
     Row("POST", f"{IMPORT_PAGE}stop/", answering(409, PAGE_THEIRS)),
     Row("POST", f"{IMPORT_PAGE}resume/", answering(409, PAGE_THEIRS)),
     Row("POST", f"{IMPORT_PAGE}delete/", answering(302, PAGE_THEIRS)),
+    Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/approve/", PAGE_EDITORS, proposed=True),
+    Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/reject/", PAGE_EDITORS, proposed=True),
+    Row("POST", "workspaces/<str:ws_id>/reviews/", answering(302, PAGE_OWNERS), {"reviews": "on"}),
     Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
     # Theirs to say about their own turns: the cast's owner asked.
     Row("POST", "receipts/items/<int:item_id>/not-relevant/", (200, 404, 404, 404, LOGIN)),
@@ -371,9 +391,11 @@ class World:
     cast: Cast
     ids: dict[str, str]
     deleted_ids: dict[str, str]
+    proposed_ids: dict[str, str]
 
     def url(self, row: Row) -> str:
         ids = self.ids | (self.deleted_ids if row.deleted else {})
+        ids |= self.proposed_ids if row.proposed else {}
         return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], row.route)
 
     def address(self, row: Row) -> str:
@@ -440,7 +462,9 @@ def make_world(cast: Cast) -> World:
         "memory_id": gone_memory.public_id,
         "mem_id": gone_memory.public_id,
     }
-    return World(cast, ids, gone)
+    draft = Draft("Olive sings", workspace, owner).to_review()
+    proposed = save_memory(draft, by=owner, now=timezone.now()).memory.public_id
+    return World(cast, ids, gone, {"memory_id": proposed, "mem_id": proposed})
 
 
 def known_routes() -> Iterator[tuple[str, str]]:

@@ -34,10 +34,12 @@ def update_workspace(
     name: str | None = None,
     description: str | None = None,
     private_short_term: bool | None = None,
+    reviews_proposals: bool | None = None,
 ) -> Workspace:
     """Change what is passed; ``None`` leaves it as it is. Owners only.
 
     ``private_short_term``: whether a person's private chats here are told of, in short, in their other chats.
+    ``reviews_proposals``: whether what viewers or models propose waits for an editor.
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -47,7 +49,10 @@ def update_workspace(
             workspace.description = _clean_description(description)
         if private_short_term is not None:
             workspace.private_short_term = private_short_term
-        workspace.save(update_fields=["name", "description", "private_short_term", "updated_at"])
+        if reviews_proposals is not None:
+            workspace.reviews_proposals = reviews_proposals
+        changed = ["name", "description", "private_short_term", "reviews_proposals", "updated_at"]
+        workspace.save(update_fields=changed)
         record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace)
     return workspace
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces import agent_views, leaving_views, security_views, short_term_views, views
+from workspaces import agent_views, leaving_views, review_views, security_views, short_term_views, views
 
 app_name = "workspaces"
 urlpatterns = [
@@ -25,6 +25,7 @@ urlpatterns = [
     path("profile/sessions/end-others/", security_views.end_other_sessions, name="end_other_sessions"),
     path("profile/sessions/<str:session_id>/end/", security_views.end_session, name="end_session"),
     path("profile/short-term/", short_term_views.everywhere, name="short_term_everywhere"),
+    path("workspaces/<str:ws_id>/reviews/", review_views.proposals, name="reviews"),
     path("workspaces/<str:ws_id>/short-term/", short_term_views.private_chats, name="private_short_term"),
     path("profile/memory/", views.memory_default, name="memory_default"),
 ]

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from memories.embedding import active_model
-from memories.models import Extraction, MemoryEmbedding, SourceType
+from memories.models import Extraction, MemoryEmbedding, Review, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CATEGORIES
 from memoryhub.admin_filters import AutocompleteFilter, ChoiceFilter
@@ -38,7 +38,9 @@ class StateFilter(ChoiceFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
         return [
             ("live", "In use"),
+            ("pending", "Waits for review"),
             ("deleted", "Forgotten"),
+            ("rejected", "Rejected"),
             ("expired", "Expired"),
             ("every", "Everything"),
         ]
@@ -47,7 +49,11 @@ class StateFilter(ChoiceFilter):
         now = timezone.now()
         match self.chosen():
             case "deleted":
-                return queryset.filter(deleted_at__isnull=False)
+                return queryset.filter(deleted_at__isnull=False, review=Review.NONE)
+            case "pending":
+                return queryset.filter(review=Review.PENDING)
+            case "rejected":
+                return queryset.filter(review=Review.REJECTED)
             case "expired":
                 return queryset.filter(deleted_at=None, expires_at__lte=now)
             case "every":

@@ -27,6 +27,7 @@ from memories.admin.filters import (
 )
 from memories.admin.forgetting import ForgetForGood
 from memories.admin.private import readable
+from memories.admin.review import ReviewActions
 from memories.admin.search import HELP, search_memories
 from memories.drafts import CLEANERS
 from memories.embedding import active_model
@@ -50,7 +51,7 @@ class RevisionInline(ReadOnlyInline):
 
 
 @admin.register(Memory)
-class MemoryAdmin(ForgetForGood):
+class MemoryAdmin(ForgetForGood, ReviewActions):
     many = "memories"
     list_display = ("opening", "workspace", "category", "source", "state", "author", "created_at")
     list_select_related = ("workspace", "author")
@@ -74,6 +75,8 @@ class MemoryAdmin(ForgetForGood):
         "extract_anew",
         "replace_older",
         "keep_both",
+        "approve",
+        "reject",
         "forget_for_good",
     )
     inlines = (RevisionInline,)
@@ -132,6 +135,7 @@ class MemoryAdmin(ForgetForGood):
     @admin.display(description="state")
     def state(self, memory: Memory) -> str:
         words = ["in use" if memory.is_live else "forgotten" if memory.deleted_at else "expired"]
+        words = [memory.get_review_display().lower()] if memory.review else words
         words += ["pinned"] if memory.pinned else []
         words += ["may replace an older one"] if memory.may_replace_id else []
         words += ["personal"] if memory.owner_id else []

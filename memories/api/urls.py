@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from memories.api import forgetting, views
+from memories.api import forgetting, proposals, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
+PROPOSALS = "workspaces/<ws_id:workspace_id>/proposals"
+PROPOSAL = f"{PROPOSALS}/<mem_id:memory_id>"
 
 app_name = "memories_api"
 urlpatterns = [
@@ -17,6 +19,9 @@ urlpatterns = [
     path(f"{MEMORY}/restore", views.MemoryRestore.as_view(), name="restore"),
     path(f"{MEMORY}/forget", forgetting.MemoryForget.as_view(), name="forget"),
     path(f"{MEMORY}/revisions", views.MemoryRevisions.as_view(), name="revisions"),
+    path(PROPOSALS, proposals.ProposalList.as_view(), name="proposals"),
+    path(f"{PROPOSAL}/approve", proposals.ProposalApprove.as_view(), name="approve"),
+    path(f"{PROPOSAL}/reject", proposals.ProposalReject.as_view(), name="reject"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),
     path("workspaces/<ws_id:workspace_id>/search", views.Search.as_view(), name="search"),
 ]

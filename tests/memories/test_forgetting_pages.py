@@ -10,6 +10,7 @@ from django.test import Client
 from chat.models import Chat
 from memories.gate import delete_memory
 from memories.models import Memory, Tombstone
+from tests.admin_pages import run_action, said
 from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_chat, make_key_text, make_memory, make_message
@@ -202,15 +203,12 @@ LIST = "/admin/memories/memory/"
 
 def test_the_admin_forgets_several_after_asking(admin_client: Client, cast: Cast, memory: Memory) -> None:
     other = make_memory("The kettle is green", cast.owner, cast.workspace)
-    chosen: dict[str, Any] = {"action": "forget_for_good", "_selected_action": [memory.pk, other.pk]}
-    late = admin_client.post(LIST, chosen)
-    assert late["Location"].startswith("/accounts/reauthenticate/")
-    type_password_again(admin_client)
-    asked = admin_client.post(LIST, chosen).content.decode()
-    assert "Forget 2 memories for good?" in asked
+    late: Any = run_action(admin_client, LIST, "forget_for_good", memory, other)
+    assert late.redirect_chain[0][0].startswith("/accounts/reauthenticate/")
     assert Memory.objects.count() == 2
-    done = admin_client.post(LIST, chosen | {"confirmed": "yes"}, follow=True).content.decode()
-    assert "2 memories forgotten for good" in done
+    type_password_again(admin_client)
+    done = said(run_action(admin_client, LIST, "forget_for_good", memory, other))
+    assert done[0].startswith("2 memories forgotten for good. With them went ")
     assert not Memory.objects.exists()
     assert Tombstone.objects.count() == 2
     assert places_with(TEXT) == []

@@ -120,7 +120,7 @@ def test_the_panel_costs_the_same_however_full_it_is(cast: Cast, django_assert_m
     for number in range(20):
         make_memory(f"Fact {number}", cast.editor, cast.workspace, source_chat_id=chat.public_id)
     client = signed_in(cast.owner)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         assert panel(client, cast).count("data-memory") >= 20
 
 

@@ -16,6 +16,9 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
     private_short_term = serializers.BooleanField(
         help_text="Whether a person's private chats here are told of, in short, in that person's other chats."
     )
+    reviews_proposals = serializers.BooleanField(
+        help_text="Whether what viewers or models propose waits for an editor."
+    )
     member_count = serializers.IntegerField()
     memory_count = serializers.IntegerField(help_text="Live memories that you may see.")
     created_at = Moment()
@@ -30,6 +33,7 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
             "role",
             "is_default",
             "private_short_term",
+            "reviews_proposals",
             "member_count",
             "memory_count",
             "created_at",
@@ -48,6 +52,9 @@ class WorkspaceChanges(Body):
     private_short_term = Flag(
         required=False,
         help_text="true: a person's private chats are told of, in short, in that person's other chats.",
+    )
+    reviews_proposals = Flag(
+        required=False, help_text="true: what viewers or models propose waits for an editor."
     )
 
 
