@@ -7,7 +7,7 @@ APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
 
-.PHONY: help run install install-dev test lint format attack docs audit clean clean-data
+.PHONY: help run install install-dev test lint format fuzz attack docs audit clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make attack      the attack suite alone, with counts by kind"
+	@echo "make fuzz        let schemathesis question the API, and show its own report"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
 	@echo "make audit       ask the Python advisory database about every pinned version (needs the network)"
 	@echo "make clean       remove the virtual environment and caches (your data stays)"
@@ -82,6 +83,9 @@ format: install-dev
 # Who attacks what, and how often it was withstood.
 attack: install-dev
 	@$(PY) -m pytest --attacks
+
+fuzz: install-dev
+	@$(PY) -m pytest tests/test_api_fuzz.py -k command -s -q
 
 docs: install-dev
 	@$(PY) -m tests.access_docs
