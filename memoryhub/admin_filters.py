@@ -35,6 +35,14 @@ class ChoiceFilter(admin.SimpleListFilter):
             }
 
 
+class NamedAutocomplete(AutocompleteSelect):
+    """Says what it is for while nothing is chosen: the box itself has no other name for a screen reader."""
+
+    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> Any:
+        attrs = super().build_attrs(base_attrs, extra_attrs)
+        return attrs | {"data-placeholder": base_attrs.get("data-placeholder", "")}
+
+
 class AutocompleteFilter(admin.ListFilter):
     """A search box for one foreign key: there may be thousands of rows to choose from."""
 
@@ -68,7 +76,8 @@ class AutocompleteFilter(admin.ListFilter):
     def widget_of(cls, model: type[models.Model], site: admin.AdminSite) -> AutocompleteSelect:
         field = cls._field(model)
         rows = field.related_model._default_manager.all()
-        widget = AutocompleteSelect(field, site, attrs={"aria-label": str(cls.title), "data-width": "100%"})
+        attrs = {"aria-label": str(cls.title), "data-width": "100%", "data-placeholder": f"Any {cls.title}"}
+        widget = NamedAutocomplete(field, site, attrs=attrs)
         forms.ModelChoiceField(rows, required=False, widget=widget)  # gives the widget its choices
         return widget
 

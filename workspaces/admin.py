@@ -36,7 +36,7 @@ class KindFilter(ChoiceFilter):
         return queryset.filter(default_of__isnull=chosen == "shared") if chosen else queryset
 
 
-class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
+class MembershipForm(forms.ModelForm):
     """Who a member is stands above their row. Only the row of a new one lets choose: choices cost a query each."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -89,7 +89,8 @@ class WorkspaceAdmin(LeanAdmin):
         if workspace.pk is None:
             return "-"
         links = [("Memories", "memories_memory"), ("Chats", "chat_chat")]
-        shown = format_html("")
+        dashboard = reverse("admin:index")
+        shown = format_html('<a href="{}?workspace={}">Dashboard</a>&emsp;', dashboard, workspace.pk)
         for title, name in links:
             url = reverse(f"admin:{name}_changelist")
             shown = format_html('{}<a href="{}?workspace={}">{}</a>&emsp;', shown, url, workspace.pk, title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -114,6 +115,37 @@ class VectorFilter(ChoiceFilter):
             return queryset
         vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
         return queryset.filter(Exists(vectors) if chosen == "with" else ~Exists(vectors))
+
+
+class RecalledFilter(ChoiceFilter):
+    """What nobody was reminded of for long. No index: one over the moment of recall would make each recall dearer."""
+
+    title = "recalled"
+    parameter_name = "recalled"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [
+            ("", "All"),
+            ("never-30", "Never, in 30 days and more"),
+            ("never-90", "Never, in 90 days and more"),
+            ("stale-90", "Once, but not in 90 days"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        return unrecalled(queryset, self.chosen(), timezone.now())
+
+
+def unrecalled(rows: Rows, which: str, now: datetime) -> Rows:
+    """``rows`` by a choice of RecalledFilter."""
+    match which:
+        case "never-30" | "never-90":
+            days = int(which.removeprefix("never-"))
+            return rows.filter(last_accessed_at=None, created_at__lt=now - timedelta(days=days))
+        case "stale-90":
+            # The first condition follows from the second, and can be read off an index.
+            long_ago = now - timedelta(days=90)
+            return rows.filter(created_at__lt=long_ago, last_accessed_at__lt=long_ago)
+    return rows
 
 
 class ReviewFilter(ChoiceFilter):

@@ -19,6 +19,7 @@ from memories import embedding, gate
 from memories.admin.filters import (
     AuthorFilter,
     CategoryFilter,
+    RecalledFilter,
     ReviewFilter,
     SourceFilter,
     StateFilter,
@@ -26,6 +27,7 @@ from memories.admin.filters import (
     WorkspaceFilter,
 )
 from memories.admin.forgetting import ForgetForGood
+from memories.admin.pairs import Pairs
 from memories.admin.private import readable
 from memories.admin.review import ReviewActions
 from memories.admin.search import HELP, search_memories
@@ -51,7 +53,7 @@ class RevisionInline(ReadOnlyInline):
 
 
 @admin.register(Memory)
-class MemoryAdmin(ForgetForGood, ReviewActions):
+class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     many = "memories"
     list_display = ("opening", "workspace", "category", "source", "state", "author", "created_at")
     list_select_related = ("workspace", "author")
@@ -59,6 +61,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions):
         WorkspaceFilter,
         StateFilter,
         ReviewFilter,
+        RecalledFilter,
         VectorFilter,
         SourceFilter,
         CategoryFilter,

@@ -16,10 +16,13 @@ from django.urls import reverse
 from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
 
+from memories.admin.filters import unrecalled
+from memories.admin.pairs import EQUAL, equal_texts, possible_updates
+from memories.admin.private import readable
 from memories.embedding import active_model
-from memories.models import EmbeddingModel, Extraction, Memory, MemoryEmbedding
+from memories.models import EmbeddingModel, Extraction, Memory, MemoryEmbedding, Review
 from memories.models.extraction import ExtractionStatus
-from memoryhub.admin import count_or_estimate
+from memoryhub.admin import EXACT_COUNT_UP_TO, count_or_estimate
 from workspaces.models import User, Workspace
 
 GROWTH = timedelta(days=7)
@@ -40,48 +43,97 @@ class Group:
     figures: list[Figure]
 
 
-def overview(user: Any, now: datetime) -> list[Group]:
-    """What this member of staff may see, in the order in which they would ask."""
+def overview(user: Any, now: datetime, workspace_id: int | None = None) -> list[Group]:
+    """What this member of staff may see, in the order in which they would ask. Of one workspace, what lies in it."""
+    within = Within(user, now, workspace_id)
     groups = [
-        Group("Waiting for somebody", list(_waiting(user, now))),
-        Group("In the background", list(_background(user, now))),
-        Group("Growing", list(_growing(user, now))),
+        Group("Waiting for somebody", list(_waiting(within))),
+        Group("Worth a look", list(_worth_a_look(within))),
+        Group("In the background", list(_background(within))),
+        Group("Growing", list(_growing(within))),
     ]
     return [group for group in groups if group.figures]
 
 
-def _waiting(user: Any, now: datetime) -> Iterator[Figure]:
-    if user.has_perm("memories.view_memory"):
-        updates = Memory.objects.live(now).filter(may_replace__isnull=False)
-        url = _list("memories_memory", "review=replaces")
+@dataclass(frozen=True)
+class Within:
+    """Who looks, when, and at which workspace: all figures are narrowed to that."""
+
+    user: Any
+    now: datetime
+    workspace_id: int | None
+
+    def may_view(self, model: str) -> bool:
+        app, _, name = model.partition(".")
+        return bool(self.user.has_perm(f"{app}.view_{name}"))
+
+    def of(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.workspace_id is None else rows.filter(workspace=self.workspace_id)
+
+    def memories(self) -> QuerySet[Any]:
+        """The live ones that this person may read."""
+        return self.of(readable(Memory.objects.live(self.now), self.user))
+
+    def link(self, name: str, query: str = "", *, page: str = "changelist") -> str:
+        place = f"workspace={self.workspace_id}" if self.workspace_id is not None else ""
+        asked = "&".join(part for part in (query, place) if part)
+        url = reverse(f"admin:{name}_{page}")
+        return f"{url}?{asked}" if asked else url
+
+
+def _waiting(within: Within) -> Iterator[Figure]:
+    if within.may_view("memories.memory"):
+        proposed = within.of(readable(Memory.objects.filter(review=Review.PENDING), within.user))
+        url = within.link("memories_memory", "state=pending")
+        yield _figure("proposals to review", proposed, url, "Not in use until somebody approves them.")
+        updates = possible_updates(within.user, within.workspace_id)
+        url = within.link("memories_memory", page="pairs")
         yield _figure("possible updates", updates, url, "A newer memory contradicts an older one.")
-    if user.has_perm("memories.view_extraction"):
-        failed = Extraction.objects.filter(status=ExtractionStatus.FAILED)
-        url = _list("memories_extraction", "status=failed")
+    if within.may_view("memories.extraction"):
+        failed = within.of(Extraction.objects.filter(status=ExtractionStatus.FAILED))
+        url = within.link("memories_extraction", "status=failed")
         yield _figure("failed extractions", failed, url, "Given up after all attempts. Can be retried.")
-    if user.has_perm("django_q.view_failure"):
-        url = _list("django_q_failure")
+    if within.workspace_id is None and within.may_view("django_q.failure"):
+        url = within.link("django_q_failure")
         yield _figure("failed jobs", Failure.objects.all(), url, "Background work that raised an error.")
 
 
-def _background(user: Any, now: datetime) -> Iterator[Figure]:
-    model = active_model()
-    if user.has_perm("memories.view_memory") and model is not None:
+def _worth_a_look(within: Within) -> Iterator[Figure]:
+    if not within.may_view("memories.memory"):
+        return
+    equal = len(equal_texts(within.workspace_id))
+    url = within.link("memories_memory", f"kind={EQUAL}", page="pairs")
+    more = "or more " if equal == EXACT_COUNT_UP_TO else ""
+    yield Figure("texts stored twice", f"{more}{equal:,}", url, "The same words, saved more than once.")
+    for which, label, note in (
+        ("never-30", "never recalled", "Saved over 30 days ago, and never of use since."),
+        ("stale-90", "not recalled for long", "Of use once, but not in the last 90 days."),
+    ):
+        rows = unrecalled(within.memories(), which, within.now)
+        url = within.link("memories_memory", f"recalled={which}")
+        yield _figure(label, rows, url, note, attention=False)
+
+
+def _background(within: Within) -> Iterator[Figure]:
+    model, now = active_model(), within.now
+    if within.may_view("memories.memory") and model is not None:
         vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model)
-        missing = Memory.objects.live(now).filter(~Exists(vectors))
-        url = _list("memories_memory", "vector=without")
+        missing = within.memories().filter(~Exists(vectors))
+        url = within.link("memories_memory", "vector=without")
         yield _figure("memories without a vector", missing, url, "Found by words until they have one.")
-        failed = Memory.objects.live(now).filter(embedding_failed_at__isnull=False)
+        failed = within.memories().filter(embedding_failed_at__isnull=False)
         if failed.exists():
-            url = _list("memories_memory", "vector=failed")
+            url = within.link("memories_memory", "vector=failed")
             yield _figure("could not be embedded", failed, url, "The embedder failed on these. Tried again.")
-    if user.has_perm("memories.view_embeddingmodel") and (next_model := EmbeddingModel.objects.building()):
+    if within.workspace_id is not None:
+        return
+    if within.may_view("memories.embeddingmodel") and (next_model := EmbeddingModel.objects.building()):
         share = f"{100 * next_model.done_count // max(1, next_model.total_count)} %"
         note = f"{next_model.label}: {next_model.progress}. Recall compares the earlier one until then."
         held = bool(next_model.stopped_at or next_model.error)
-        url = _list("memories_embeddingmodel")
+        url = within.link("memories_embeddingmodel")
         yield Figure("of the next embedding model's vectors", share, url, note, needs_attention=held)
-    if user.has_perm("django_q.view_ormq"):
+    if within.may_view("django_q.ormq"):
         oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]
         age = now - oldest if oldest else None
         if age is None:
@@ -90,21 +142,25 @@ def _background(user: Any, now: datetime) -> Iterator[Figure]:
             waited = timesince(oldest, now) if age >= timedelta(minutes=1) else "less than a minute"
             note = f"The oldest has waited {waited}."
         stuck = age is not None and age > timedelta(minutes=5)
-        yield _figure("jobs in the queue", OrmQ.objects.all(), _list("django_q_ormq"), note, attention=stuck)
+        url = within.link("django_q_ormq")
+        yield _figure("jobs in the queue", OrmQ.objects.all(), url, note, attention=stuck)
 
 
-def _growing(user: Any, now: datetime) -> Iterator[Figure]:
-    if user.has_perm("memories.view_memory"):
-        live = Memory.objects.live(now)
-        week = live.filter(created_at__gt=now - GROWTH)
-        number, estimate = count_or_estimate(week)
+def _growing(within: Within) -> Iterator[Figure]:
+    if within.may_view("memories.memory"):
+        live = within.memories()
+        number, estimate = count_or_estimate(live.filter(created_at__gt=within.now - GROWTH))
         note = f"{_worded(number, estimate)} saved in the last {GROWTH.days} days."
-        yield _figure("memories in use", live, _list("memories_memory"), note, attention=False)
-    if user.has_perm("workspaces.view_workspace"):
-        yield _figure("workspaces", Workspace.objects.all(), _list("workspaces_workspace"), attention=False)
-    if user.has_perm("workspaces.view_user"):
+        yield _figure("memories in use", live, within.link("memories_memory"), note, attention=False)
+    if within.workspace_id is not None:
+        return
+    if within.may_view("workspaces.workspace"):
+        url = within.link("workspaces_workspace")
+        yield _figure("workspaces", Workspace.objects.all(), url, attention=False)
+    if within.may_view("workspaces.user"):
         people = User.objects.filter(is_active=True)
-        yield _figure("people", people, _list("workspaces_user", "is_active__exact=1"), attention=False)
+        url = within.link("workspaces_user", "is_active__exact=1")
+        yield _figure("people", people, url, attention=False)
 
 
 def _figure(label: str, rows: QuerySet[Any], url: str, note: str = "", *, attention: bool = True) -> Figure:
@@ -114,8 +170,3 @@ def _figure(label: str, rows: QuerySet[Any], url: str, note: str = "", *, attent
 
 def _worded(number: int, estimate: bool) -> str:
     return f"about {number:,}" if estimate else f"{number:,}"
-
-
-def _list(name: str, query: str = "") -> str:
-    url = reverse(f"admin:{name}_changelist")
-    return f"{url}?{query}" if query else url

@@ -1,17 +1,25 @@
-"""Puts the overview on the admin's first page without an admin site of our own."""
+"""Puts the dashboard on the admin's first page without an admin site of our own."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django import template
+from django import forms, template
 from django.utils import timezone
 
-from memories.admin.overview import overview
+from memories.admin.choosing import may_choose, picker_media
+from memories.admin.dashboard import dashboard
 
 register = template.Library()
 
 
-@register.inclusion_tag("admin/overview.html", takes_context=True)
-def admin_overview(context: dict[str, Any]) -> dict[str, Any]:
-    return {"groups": overview(context["request"].user, timezone.now())}
+@register.inclusion_tag("admin/dashboard.html", takes_context=True)
+def admin_dashboard(context: dict[str, Any]) -> dict[str, Any]:
+    request = context["request"]
+    return dashboard(request, timezone.now()) | {"request": request, "csrf_token": context.get("csrf_token")}
+
+
+@register.simple_tag(takes_context=True)
+def dashboard_media(context: dict[str, Any]) -> forms.Media | str:
+    """The files of the box that chooses a workspace."""
+    return picker_media() if may_choose(context["request"]) else ""

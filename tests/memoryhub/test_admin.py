@@ -17,7 +17,7 @@ from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
 from chat.models import Chat, Message
-from memories.models import EmbeddingModel, Extraction, Memory, Receipt
+from memories.models import EmbeddingModel, Extraction, Memory, Receipt, Refusal
 from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
 from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
@@ -36,6 +36,7 @@ NOT_ADDED_HERE = {
     Message,
     Extraction,
     Receipt,
+    Refusal,
     *QUEUE,
 }
 HOSTILE = ["%", "_", "\\", "'", '"', "' | !x & (", ":*", "<script>alert(1)</script>", "a" * 5000, "mem_zzz"]
@@ -202,7 +203,7 @@ def test_the_first_page_links_to_what_waits(superuser: User, everything: dict[An
     page = signed_in(superuser).get("/admin/")
     content = page.content.decode()
     for link in (
-        f"{url(Memory, 'changelist')}?review=replaces",
+        f"{url(Memory, 'changelist')}pairs/",
         f"{url(Extraction, 'changelist')}?status=failed",
         f"{url(Memory, 'changelist')}?vector=without",
         url(OrmQ, "changelist"),
