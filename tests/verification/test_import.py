@@ -1,0 +1,74 @@
+"""An import survives the death of its worker: a real one, killed in the middle of storing."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.stack import running_stack, signed_up
+
+ROWS = 3000
+WORDS = (
+    "amber",
+    "boat",
+    "cedar",
+    "delta",
+    "ember",
+    "fjord",
+    "grove",
+    "harbour",
+    "island",
+    "juniper",
+    "kettle",
+)
+
+
+def statements() -> bytes:
+    """Unlike enough that none is taken for another."""
+    lines = []
+    for number in range(ROWS):
+        words = (
+            WORDS[number % 11],
+            WORDS[number // 11 % 11],
+            WORDS[number // 121 % 11],
+            WORDS[number // 1331],
+        )
+        lines.append(f"Locker {number} holds the {' '.join(words)} key")
+    return "\n".join(lines).encode()
+
+
+def test_a_worker_killed_while_it_stores_is_followed_by_one_that_stores_the_rest_once(
+    tmp_path_factory: Any, eventually: Callable[..., None]
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("import")
+    settings = {"MEMORYHUB_JOB_TIMEOUT": "4", "MEMORYHUB_WORKERS": "1", "MEMORYHUB_EMBEDDING_MODEL": "none"}
+    with running_stack(folder, **settings) as stack:
+        person = signed_up(stack.web(), "importer")
+        cluster = stack.worker()
+        workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
+        form = {"file": ("list.txt", statements())}
+        made = person.post("/chat/api/imports", files=form, data={"workspace_id": workspace})
+        assert made.status_code == 201, made.text
+        path = f"/chat/api/imports/{made.json()['id']}"
+
+        def now() -> dict[str, Any]:
+            return person.get(path).json()
+
+        def stored() -> int:
+            return now()["stored"].get("memory", {}).get("new", 0)
+
+        eventually(lambda: now()["checked"], 60)
+        assert person.post(f"{path}/start", json={}).status_code == 202
+        eventually(lambda: 0 < stored() < ROWS, 60)
+        for process in psutil.Process(cluster.pid).children(recursive=True):
+            if " processing " in " ".join(process.cmdline()):
+                os.kill(process.pid, signal.SIGKILL)
+        assert now()["status"] == "running"
+        eventually(lambda: now()["status"] == "done", 120)
+        assert now()["stored"]["memory"] == {"new": ROWS, "update": 0, "duplicate": 0, "refused": 0}
+        assert person.get(f"/chat/api/workspaces/{workspace}").json()["memory_count"] == ROWS
