@@ -14,6 +14,7 @@ from memories.duplicates import normalise
 from memories.models import Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, place_of
 from memories.secret_filter import find_secret
+from memories.sources import clean_sources
 from memoryhub.errors import Invalid, SecretRefused
 from workspaces.models import Agent, User, Workspace
 
@@ -48,6 +49,7 @@ class Draft:
     source_message_id: str = ""
     source_excerpt: str = ""
     source_details: Mapping[str, Any] = field(default_factory=dict)
+    sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
     for_review: bool = False  # it waits for a person with the right to write
 
     @property
@@ -94,6 +96,7 @@ class Draft:
         if found := find_secret(source_type):
             raise SecretRefused(fields={"source_type": "looks like a credential"}, kind=found.kind)
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
+        values["sources"] = clean_sources(self.sources)
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
 
 

@@ -25,6 +25,7 @@ from memories.embedding import (
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.similar import find_similar
+from memories.sources import add_sources, set_sources
 from memories.versions import next_update, require_version
 from memories.words import index_words, unindex_words
 from memoryhub import events, metrics
@@ -302,6 +303,7 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
 def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
     memory = new_row(draft, may_replace, now)
     memory.save(force_insert=True)
+    add_sources(memory, draft.sources)
     index_words([memory.pk])
     Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
@@ -343,6 +345,8 @@ def _update_by_key(
         if "content" in changes:
             _store_vector_or_queue(locked, embedded)
         announce(locked, "edit")
+    if draft.sources:
+        set_sources(locked, draft.sources, now=now)
     return locked
 
 

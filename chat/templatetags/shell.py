@@ -10,7 +10,7 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.models import Chat
+from chat.models import Chat, Message
 from chat.rail import rail_page
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
@@ -47,6 +47,18 @@ def source_chats(context: Context, memories: Iterable[Memory]) -> dict[str, Chat
         return {}
     chats = Chat.objects.visible_to(context["request"].user).live().filter(public_id__in=ids)
     return {chat.public_id: chat for chat in chats}
+
+
+@register.simple_tag(takes_context=True)
+def given_sources(context: Context, memories: Iterable[Memory]) -> dict[str, Chat]:
+    """The chats of the sources that callers gave, by the source's id, as far as the person may open them."""
+    ids = {source.source_id for memory in memories for source in memory.sources.all()}
+    if not ids:
+        return {}
+    chats = Chat.objects.visible_to(context["request"].user).live()
+    found = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
+    messages = Message.objects.filter(public_id__in=ids, chat__in=chats).select_related("chat")
+    return found | {message.public_id: message.chat for message in messages.defer("content")}
 
 
 @register.filter

@@ -57,6 +57,7 @@ def test_a_memory_has_the_fields_of_the_organisation_api(api: Api, cast: Cast) -
         "pinned": False,
         "expiresAt": None,
         "source": "manual",
+        "sources": [],
         "scope": "project",
         "agentId": None,
         "workspaceId": cast.workspace.public_id,

@@ -15,6 +15,7 @@ MEMORY: dict[str, Any] = {
     "pinned": False,
     "expiresAt": None,
     "source": "manual",
+    "sources": [{"type": "message", "id": "msg_5rTy2TzB8mYw1RsX9vLcHn6F"}],
     "scope": "project",
     "agentId": None,
     "workspaceId": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",

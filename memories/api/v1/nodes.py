@@ -45,7 +45,8 @@ class NodeView(OrganisationView):
 
     def gathered(self, node: MemoryNode) -> QuerySet[Memory]:
         """Its memories, as far as the asker may see them, newest first."""
-        return nodes.gathered(node, self.person).listed().defer("search", "source_excerpt")
+        found = nodes.gathered(node, self.person).listed().defer("search", "source_excerpt")
+        return found.prefetch_related("sources")
 
     def answer(self, node: MemoryNode, code: int = status.HTTP_200_OK) -> Response:
         return Response(NodeJson(nodes.counted(node, self.person)).data, status=code)

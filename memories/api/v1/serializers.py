@@ -11,6 +11,7 @@ from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH
 from memories.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
+from memories.sources import FORM, MOST_SOURCES, TYPES, sources_of
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
 from memoryhub.api.paging import PageQuery
 
@@ -49,6 +50,11 @@ def field_values(body: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+class SourceJson(serializers.Serializer[Any]):
+    type = serializers.ChoiceField(choices=[*TYPES.values(), "other"])
+    id = serializers.CharField()
+
+
 class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
     id = serializers.CharField(source="public_id")
     value = serializers.CharField(source="content")
@@ -57,6 +63,9 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
     expiresAt = Moment(source="expires_at", allow_null=True)
     source = serializers.SerializerMethodField(  # type: ignore[assignment]  # the name is the API's
         help_text="manual, auto, or another label."
+    )
+    sources = serializers.SerializerMethodField(
+        help_text="The chats and messages it comes from. Their ids open them to those who may see them, nobody else."
     )
     scope = serializers.SerializerMethodField()
     agentId = serializers.CharField(
@@ -81,6 +90,7 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
             "pinned",
             "expiresAt",
             "source",
+            "sources",
             "scope",
             "agentId",
             "workspaceId",
@@ -94,6 +104,10 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
     def get_source(self, memory: Memory) -> str:
         known = {inside.value: outside for outside, inside in SOURCES.items()}
         return known.get(memory.source_type, memory.source_type)
+
+    @extend_schema_field(SourceJson(many=True))
+    def get_sources(self, memory: Memory) -> list[dict[str, str]]:
+        return sources_of(memory)
 
     @extend_schema_field(serializers.ChoiceField(choices=SCOPE_WORDS))
     def get_scope(self, memory: Memory) -> str:
@@ -147,6 +161,33 @@ class MemoryQuery(PageQuery, PlaceQuery):
     category = Text(required=False, max_length=CATEGORY_LENGTH, help_text="Only this category.")
     tag = Text(required=False, max_length=TAG_LENGTH, help_text="Only with this tag.")
     key = Text(required=False, max_length=KEY_LENGTH, help_text="Only of this key.")
+    source_id = Text(required=False, max_length=32, help_text="Only from this chat or message.")
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {"id": {"type": "string", "pattern": f"^{FORM.pattern}$"}},
+        "required": ["id"],
+        "additionalProperties": False,
+    }
+)
+class Source(serializers.Field[str, Any, Any, Any]):
+    """``{"id": "msg_…"}``, or with its type beside it as answers have it."""
+
+    default_error_messages = {
+        "invalid": 'Must be such as {{"id": "msg_…"}}: the id of a chat or a message.',
+    }
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, dict) or not data.keys() <= {"id", "type"}:
+            self.fail("invalid")
+        source_id = data.get("id")
+        if not isinstance(source_id, str) or not (form := FORM.fullmatch(source_id)):
+            self.fail("invalid")
+        if data.get("type", TYPES[form[1]]) != TYPES[form[1]]:
+            self.fail("invalid")
+        return source_id
 
 
 class OrganisationMemoryChanges(Body):
@@ -163,6 +204,16 @@ class OrganisationMemoryChanges(Body):
     pinned = Flag(required=False)
     expires_at = Moment(allow_null=True, required=False, help_text="Taken as well; `expiresAt` wins over it.")
     expiresAt = Moment(allow_null=True, required=False, help_text="null: never.")
+    sources = serializers.ListField(
+        child=Source(),
+        max_length=MOST_SOURCES,
+        required=False,
+        help_text="In place of those given before. What a memory was noticed in stays.",
+        error_messages={
+            "not_a_list": "Must be a list of sources.",
+            "max_length": f"Must have at most {MOST_SOURCES} entries.",
+        },
+    )
 
 
 class OrganisationMemoryBody(OrganisationMemoryChanges):

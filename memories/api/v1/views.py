@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
 from rest_framework import status
 from rest_framework.request import Request
@@ -36,6 +36,7 @@ from memories.api.v1.serializers import (
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
 from memories.recall import recall
+from memories.sources import from_source, set_sources
 from memories.versions import etag
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
@@ -76,7 +77,7 @@ class OrganisationView(KeyedView):
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
         found = Memory.objects.visible_to(self.person).live().listed()
         in_sight = Q(workspace=workspace) | Q(owner=self.person)
-        return found.filter(in_sight).defer("search", "source_excerpt")
+        return found.filter(in_sight).defer("search", "source_excerpt").prefetch_related("sources")
 
     def agent(self, workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
         """The assistant that is named in these values; takes the name out of them."""
@@ -139,6 +140,8 @@ class MemoryList(OrganisationView):
             rows = rows.filter(scope=SCOPES[query["scope"]])
         if "tag" in query:
             rows = rows.filter(tags__contains=[query["tag"]])
+        if "source_id" in query:
+            rows = from_source(rows, query["source_id"])
         rows = rows.filter(**{name: query[name] for name in ("category", "key") if name in query})
         page = paged(
             request,
@@ -251,10 +254,13 @@ class MemoryDetail(OrganisationView):
     def patch(self, request: Request, memory_id: str) -> Response:
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
+        sources = changes.pop("sources", None)
         with told_in_our_names():
             memory = gate.edit_memory(
                 memory, by=self.person, now=timezone.now(), seen=versions_seen(request), **changes
             )
+        if sources is not None:
+            memory = set_sources(memory, sources, now=timezone.now())
         return shown(memory)
 
     @documented(
@@ -302,5 +308,6 @@ class Recall(OrganisationView):
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
         found = recall(**who, ranking="lexical", now=timezone.now(), **values)
+        prefetch_related_objects([item.memory for item in found.items], "sources")
         memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
         return Response({"memories": memories})
