@@ -96,8 +96,8 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 MIDDLEWARE = [
-    "memoryhub.middleware.OriginMiddleware",  # first: what follows is timed, counted, and logged under its id
     "memoryhub.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
+    "memoryhub.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memoryhub.middleware.StorableCookiesMiddleware",

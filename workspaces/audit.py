@@ -151,11 +151,13 @@ def sentence(verb: str) -> str:
 
 def in_words(details: Mapping[str, Any]) -> str:
     """ "role editor, before viewer" """
-    shown = {
-        name: ", ".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in details.items()
-    }
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
+    return ", ".join(f"{name.replace('_', ' ')} {_said(value)}" for name, value in details.items())
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @contextmanager

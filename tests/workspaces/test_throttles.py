@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from memoryhub.errors import TooManyRequests
 from tests.conftest import Cast
-from tests.factories import PASSWORD, make_user
+from tests.factories import PASSWORD, make_chat, make_user
 from workspaces.models import Spent
 from workspaces.throttles import spend
 
@@ -135,3 +135,33 @@ def test_the_cache_is_shared_and_its_table_is_not_logged(db: None) -> None:
             "SELECT relpersistence FROM pg_class WHERE relname IN ('workspaces_cache', 'workspaces_spent')"
         )
         assert cursor.fetchall() == [("u",), ("u",)]
+
+
+@pytest.mark.usefixtures("scripted_model")
+@pytest.mark.parametrize("door", ["api", "page", "htmx"])
+def test_too_many_messages_are_refused_at_every_door_and_store_nothing(
+    cast: Cast, settings: Any, door: str
+) -> None:
+    settings.THROTTLES = {"turns": 1}
+    chat = make_chat(cast.editor, cast.workspace)
+    client = Client()
+    client.force_login(cast.editor)
+
+    def send() -> Any:
+        if door == "api":
+            body = {"content": "Hello kumquat", "stream": False}
+            return client.post(f"/chat/api/{chat.public_id}/messages", body, "application/json")
+        headers = {"hx-request": "true"} if door == "htmx" else {}
+        return client.post(
+            f"/chats/{chat.public_id}/messages/", {"content": "Hello kumquat"}, headers=headers
+        )
+
+    spend("turns", cast.editor, now=timezone.now())
+    refused = send()
+    assert refused.status_code == 429
+    assert 1 <= int(refused["Retry-After"]) <= 60
+    assert not chat.messages.exists()
+    if door == "api":
+        assert refused.json()["error"]["code"] == "too_many_requests"
+    else:
+        assert "what you typed is still there" in refused.content.decode()
