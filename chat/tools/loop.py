@@ -17,6 +17,7 @@ from chat.tools.run import run_calls
 from memories.drafts import UNSTORABLE
 from memoryhub import metrics
 from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
+from memoryhub.llm.errors import ModelBadReply
 
 ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
 LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is
@@ -34,7 +35,10 @@ class Plan:
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-    """Grow the answer to its end. Raises a ModelError; what was written and done before it stays."""
+    """Grow the answer to its end. Raises a ModelError; what was written and done before it stays.
+
+    A model that has nothing to say after its tools is asked once more, for words alone.
+    """
     by_name = {tool.name: tool for tool in plan.tools}
     offered = [tool.tool for tool in plan.tools]
     messages = list(plan.prompt)
@@ -44,7 +48,13 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     while True:
         # After the last round tools are still named, as some endpoints want, and then not even that.
         may_call, named = rounds > 0, rounds >= 0
-        text, calls = await _one_reply(live, plan.model, messages, offered if named else (), may_call)
+        try:
+            text, calls = await _one_reply(live, plan.model, messages, offered if named else (), may_call)
+        except ModelBadReply:
+            if not may_call or len(messages) == len(plan.prompt):
+                raise
+            rounds = 0
+            continue
         if not calls or not named:
             return
         results = await run_calls(live, user_pk, calls, by_name) if may_call else [NO_MORE] * len(calls)

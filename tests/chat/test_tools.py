@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from chat import runner
@@ -16,7 +18,7 @@ from chat.tools import memory as memory_tools
 from chat.tools import run as tool_run
 from chat.tools.loop import NO_MORE, ROUNDS
 from memories.models import Memory, Scope
-from tests.factories import make_chat, make_memory, make_user, make_workspace
+from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.models import Agent, Membership, Role
 
@@ -252,6 +254,41 @@ def test_rounds_end_and_the_model_is_asked_to_answer_without_tools(
     assert choices == [*[None] * ROUNDS, "none", None]
     assert told(scripted_model)[-1] == NO_MORE
     assert ToolCall.objects.count() == ROUNDS
+
+
+def test_a_model_that_says_nothing_after_its_tools_is_asked_once_more_for_words(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    save = Answer(calls=[Call("x_save_memory", {"content": "User likes tea"})])
+    scripted_model.script(save, Answer(), Answer("Kept."), save, Answer(), Answer())
+    assert ask(chat).content == "Kept."
+    assert [r.body.get("tool_choice") for r in scripted_model.chat_requests] == [None, None, "none"]
+    answer = ask(chat, memory_enabled=True)
+    assert (answer.status, answer.error_code) == (MessageStatus.FAILED, "model_bad_reply")
+    assert Memory.objects.count() == 1
+
+
+def test_a_process_that_dies_within_a_tool_leaves_text_a_line_and_a_retry(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    question = make_message(chat, "Tea?")
+    answer = make_message(
+        chat, "One moment.", "assistant", reply_to=question, status="streaming", memory_enabled=True,
+        beat_at=timezone.now() - timedelta(minutes=1),
+    )  # fmt: skip
+    ToolCall.objects.create(message=answer, name="x_recall_memory", arguments={"query": "tea"})
+    client = Client()
+    client.force_login(chat.created_by)
+    page = client.get(f"/chats/{chat.public_id}/").content.decode()
+    assert "x_recall_memory did not finish" in page
+    assert "One moment." in page
+    assert "Retry" in page
+    scripted_model.script(Answer("Green tea."))
+    retry_answer(answer, by=chat.created_by, now=timezone.now())
+    assert runner.wait_until_idle(10)
+    answer.refresh_from_db()
+    assert (answer.status, answer.content) == (MessageStatus.DONE, "Green tea.")
+    assert not ToolCall.objects.exists()
 
 
 def test_a_slow_tool_is_given_up_and_the_answer_comes(
