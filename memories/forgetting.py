@@ -116,7 +116,7 @@ def forget_source(
     gone = _forget(memories, now=now)
     kept = Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
     ids = list(kept.values_list("pk", flat=True))
-    gone.removed += removed + _named("source excerpts", _drop_excerpts(ids))
+    gone.removed += removed + _named("source excerpts", drop_excerpts(ids))
     Memory.objects.filter(pk__in=ids).update(source_chat_id="", source_message_id="")
     return gone
 
@@ -237,7 +237,7 @@ def _drop_copies(texts: Collection[str], of: Sequence[Memory]) -> Counts:
     else:
         rows = rows.filter(source_chat_id__in={memory.source_chat_id for memory in of} - {""})
     quoting = rows.order_by("pk").select_for_update().values_list("pk", "source_excerpt")
-    removed = _named("source excerpts", _drop_excerpts([pk for pk, text in quoting if holds.search(text)]))
+    removed = _named("source excerpts", drop_excerpts([pk for pk, text in quoting if holds.search(text)]))
     histories = Revision.objects.filter(memory__workspace_id__in=workspaces).exclude(before={})
     earlier = 0
     for revision in histories.filter(_any("before__content", texts) | _any("before__summary", texts)):
@@ -263,7 +263,7 @@ def _holding(texts: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(either), re.IGNORECASE)
 
 
-def _drop_excerpts(ids: Sequence[int]) -> int:
+def drop_excerpts(ids: Sequence[int]) -> int:
     """The messages around a memory's origin, with their words and their part of its vector; how many had some."""
     ids = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").values_list("pk", flat=True))
     for part in _parts(ids):

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from memories import cap, refusals, tombstones
-from memories.drafts import CLEANERS, Draft, clean_fields, content_hash
+from memories.drafts import CLEANERS, Draft, clean_fields, content_hash, refuse_secrets
 from memories.embedding import (
     Embedded,
     active_model,
@@ -24,6 +24,7 @@ from memories.embedding import (
 )
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
+from memories.secret_filter import RULES
 from memories.similar import find_similar
 from memories.sources import add_sources, set_sources
 from memories.versions import next_update, require_version
@@ -183,6 +184,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
         if locked.review != Review.NONE:
             raise Conflict("This is a proposal: it is approved or rejected.", code="in_review")
         if locked.deleted_at is not None:
+            refuse_secrets({name: getattr(locked, name) for name in ("content", "summary", "key", "tags")})
             locked.deleted_at, locked.updated_at = None, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=True)
@@ -295,6 +297,7 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
         source_details=dict(draft.source_details),
         may_replace=may_replace,
         content_hash=content_hash(draft.content),
+        secret_rules=RULES,
         created_at=now,
         updated_at=now,
     )

@@ -148,6 +148,7 @@ class Memory(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
     # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (memories.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
+    secret_rules = models.IntegerField(default=0, editable=False)  # by which it was checked; memories.secret_scan
 
     objects = MemoryQuerySet.as_manager()
 
@@ -249,6 +250,7 @@ class RevisionAction(models.TextChoices):
     PROPOSE = "propose", "Proposed"
     APPROVE = "approve", "Approved"
     REJECT = "reject", "Rejected"
+    HIDE = "hide", "Hidden: looks like a credential"
 
 
 class Revision(models.Model):

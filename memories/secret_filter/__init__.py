@@ -10,8 +10,9 @@ from memories.secret_filter.assignments import find_assignment
 from memories.secret_filter.finding import Finding
 from memories.secret_filter.folding import fold, original_span
 from memories.secret_filter.shapes import find_shape
+from memories.secret_filter.version import RULES
 
-__all__ = ["Finding", "find_secret"]
+__all__ = ["RULES", "Finding", "find_secret"]
 
 
 def find_secret(text: str) -> Finding | None:

@@ -1,0 +1,43 @@
+"""Check stored memories by today's rules for credentials: ``manage.py scan_secrets``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from memories.secret_scan import Scan, scan
+from memoryhub.management.database import running_database
+
+
+class Command(BaseCommand):
+    help = (
+        "Check the memories that today's rules for credentials have not seen, and hide those that look like one: they "
+        "are forgotten softly and can be restored. Can be interrupted, and goes on where it was. Lists ids and kinds, "
+        "never a text."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--all", action="store_true", help="also those that these rules have seen")
+        parser.add_argument("--dry-run", action="store_true", help="list what matches and change nothing")
+
+    def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
+        with running_database():
+            progress, listed = Scan(0), 0
+            try:
+                for progress in scan(now=timezone.now(), anew=options["all"], hide=not dry_run):
+                    for public_id, kind in progress.hidden[listed:]:
+                        self.stdout.write(f"{public_id} {kind}")
+                    listed = len(progress.hidden)
+                    share = 100 * progress.checked // max(1, progress.total)
+                    self.stderr.write(f"\r{progress.checked:,} of {progress.total:,} ({share} %)", ending="")
+            except KeyboardInterrupt:
+                self.stderr.write("\nInterrupted; what is checked stays checked. Start it again to go on.")
+                return
+            self.stderr.write("")
+            done = "would be hidden" if dry_run else "hidden"
+            self.stdout.write(
+                f"{progress.checked:,} checked, {len(progress.hidden):,} {done}, "
+                f"{len(progress.excerpts):,} excerpts {'would be ' if dry_run else ''}dropped."
+            )
