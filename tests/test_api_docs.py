@@ -109,6 +109,11 @@ def test_the_curl_example_with_a_key(server: str, tmp_path: Path) -> None:
     assert remembered() == [(FACT, "user")]
 
 
+def test_the_python_example_of_nodes_and_files(server: str, tmp_path: Path) -> None:
+    script = with_key(example("python", "### Nodes and files, in Python"), server)
+    assert run([sys.executable, "-c", script], tmp_path) == "Apollo 1 Launch in spring\n"
+
+
 def test_the_python_example_with_a_key(server: str, tmp_path: Path) -> None:
     script = with_key(example("python", "### With a key, in Python"), server)
     assert run([sys.executable, "-c", script], tmp_path) == f"deadline {FACT}\n"

@@ -1,0 +1,87 @@
+"""Memory nodes and files of memories, to look at: what they gather and where they hang. Texts are the workspace's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+
+from memories.admin.filters import WorkspaceFilter
+from memories.models import Asset, MemoryNode, NodeRelation
+from memories.nodes import number_of
+from memoryhub.admin import ReadOnlyAdmin, ReadOnlyInline, rows_by_id
+
+
+class RelationInline(ReadOnlyInline):
+    model = NodeRelation
+    fk_name = "source"
+    fields = ("relation", "target", "created_at")
+    readonly_fields = fields
+    verbose_name_plural = "relations from it"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("target")
+
+
+@admin.register(MemoryNode)
+class MemoryNodeAdmin(ReadOnlyAdmin):
+    many = "nodes"
+    list_display = ("name", "workspace", "kind", "relations", "created_by", "created_at")
+    list_select_related = ("workspace", "created_by")
+    list_filter = (WorkspaceFilter,)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id",)
+    search_help_text = "The id of a node (node_)."
+    fields = (
+        "public_id",
+        "workspace",
+        "name",
+        "kind",
+        "description",
+        "created_by",
+        "created_at",
+        "updated_at",
+    )
+    inlines = (RelationInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryNode]:
+        every = NodeRelation.objects.all()
+        both = number_of(every, "source") + number_of(every, "target")
+        return super().get_queryset(request).annotate(relation_count=both)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return rows_by_id(queryset, search_term, {"node": "public_id"}), False
+
+    @admin.display(description="relations")
+    def relations(self, node: MemoryNode) -> int:
+        return node.relation_count  # type: ignore[attr-defined]  # annotated by get_queryset
+
+
+@admin.register(Asset)
+class AssetAdmin(ReadOnlyAdmin):
+    """Its bytes are for those who may see the memory: there is no way to them from here."""
+
+    many = "files"
+    list_display = ("name", "memory_id", "content_type", "bytes", "created_by", "created_at")
+    list_select_related = ("created_by",)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id", "memory__public_id")
+    search_help_text = "The id of a file (asset_) or of its memory (mem_)."
+    fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        ids = {"asset": "public_id", "mem": "memory__public_id"}
+        return rows_by_id(queryset, search_term, ids), False
+
+    @admin.display(description="size")
+    def bytes(self, asset: Asset) -> str:
+        return filesizeformat(asset.size)
