@@ -213,7 +213,15 @@ class ImportList(ApiView):
         errors=[404, 409, 429],
         writes=True,
         description="Nothing is stored yet: the file is looked at in the background, line by line. Editors and owners.",
-        examples=[answer_example("To be looked at", {**IMPORT, "checked": False, "preview": {}}, code=201)],
+        examples=[
+            OpenApiExample(
+                "An export",
+                value={"file": "(its bytes)"},
+                request_only=True,
+                media_type="multipart/form-data",
+            ),
+            answer_example("To be looked at", {**IMPORT, "checked": False, "preview": {}}, code=201),
+        ],
     )
     def post(self, request: Request) -> Response:
         body = self.body(UploadBody)

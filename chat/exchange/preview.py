@@ -9,6 +9,7 @@ from chat.exchange import run
 from chat.exchange.lines import MAX_LINE, parse_line
 from chat.exchange.models import Import, ImportRow
 from memories.drafts import UNSTORABLE, cut_at_word
+from memories.models import Memory
 from memories.secret_filter import find_secret
 from memoryhub.errors import Invalid
 
@@ -20,19 +21,25 @@ TEXT_IN = {"memory": "content", "message": "content", "chat": "title", "workspac
 class Shown:
     row: ImportRow
     text: str  # empty: it holds a credential, cannot be read, or the file is gone
+    known: str = ""  # what the memory says that is here already
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
     """The rows with the beginning of their texts, read from the file: none of it lies in a table."""
+    rows = list(rows)
+    here = {row.duplicate_of for row in rows if row.duplicate_of}
+    visible = Memory.objects.visible_to(imported.user).filter(deleted_at=None, public_id__in=here)
+    known = dict(visible.values_list("public_id", "content"))
     try:
         with run.path_of(imported).open("rb") as file:
             shown = []
             for row in rows:
                 file.seek(row.offset)
-                shown.append(Shown(row, _text(row, file.readline(MAX_LINE))))
+                text = _text(row, file.readline(MAX_LINE))
+                shown.append(Shown(row, text, cut_at_word(known.get(row.duplicate_of, ""), SHOWN)))
             return shown
     except FileNotFoundError:  # it is finished
-        return [Shown(row, "") for row in rows]
+        return [Shown(row, "", cut_at_word(known.get(row.duplicate_of, ""), SHOWN)) for row in rows]
 
 
 def _text(row: ImportRow, raw: bytes) -> str:

@@ -139,6 +139,7 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     assert rows[6]["duplicate_of"] == known.public_id
     refused = [row["line"] for page in api.pages(f"{path}/rows", outcome="refused") for row in page]
     assert refused == [4, 5, 6]
+    assert "is here as “The roof leaks”" in text_of(api.client, f"/imports/{imported['id']}/")
     assert api.post(f"{path}/start", {"chats": True, "twice": 1}).status_code == 422
     assert api.post(f"{path}/start", {"chats": False, "memories": False}).status_code == 422
     assert api.post(f"{path}/start").json()["status"] == "running"
