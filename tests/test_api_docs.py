@@ -118,3 +118,31 @@ def test_the_python_example_with_a_key(server: str, tmp_path: Path) -> None:
     script = with_key(example("python", "### With a key, in Python"), server)
     assert run([sys.executable, "-c", script], tmp_path) == f"deadline {FACT}\n"
     assert remembered() == [(FACT, "user")]
+
+
+TWICE = "## Twice the same, two editors, search"
+LAUNCH = "The launch is on April 9, 2026"
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_the_curl_example_of_two_editors(server: str, tmp_path: Path) -> None:
+    printed = run(["bash", "-c", "set -eu\n" + with_key(example("sh", TWICE), server)], tmp_path)
+    assert '"code":"stale"' in printed
+    assert f'"type":"memory","id":"{Memory.objects.get().public_id}","text":"{LAUNCH}"' in printed
+    assert remembered() == [(LAUNCH, "user")]
+
+
+def test_the_python_example_of_two_editors(server: str, tmp_path: Path) -> None:
+    printed = run([sys.executable, "-c", with_key(example("python", TWICE), server)], tmp_path)
+    assert printed == f"409 stale\nmemory {LAUNCH}\n"
+    assert remembered() == [(LAUNCH, "user")]
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_the_javascript_example_of_two_editors(server: str, tmp_path: Path) -> None:
+    script = tmp_path / "example.mjs"
+    script.write_text(with_key(example("js", TWICE), server))
+    printed = run(["node", str(script)], tmp_path)
+    assert "409 stale" in printed
+    assert LAUNCH in printed
+    assert remembered() == [(LAUNCH, "user")]

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
 from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
+from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
@@ -27,8 +28,9 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         allow_null=True,
         help_text="The assistant that answers, or null.",
     )
-    memory_enabled = serializers.BooleanField(
-        allow_null=True, help_text="The Memory chip: true, false, or null for each person's own default."
+    memory_enabled = serializers.SerializerMethodField(
+        help_text="The Memory chip: true, false, or null for each person's own default. Always false where the "
+        "operator has switched automatic memory off."
     )
     created_by = PersonJson()
     created_at = Moment()
@@ -48,6 +50,9 @@ class ChatJson(serializers.ModelSerializer[Chat]):
             "created_at",
             "updated_at",
         ]
+
+    def get_memory_enabled(self, chat: Chat) -> bool | None:
+        return False if vetoed() else chat.memory_enabled
 
 
 class MessageErrorJson(serializers.Serializer[Any]):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
+from pytest_django.fixtures import Settings
 
 from chat.models import Chat
 from tests.api import Api, error_of
@@ -133,3 +134,10 @@ def test_pages_hold_each_chat_once_and_cost_the_same(
     assert len({chat["id"] for page in pages for chat in page}) == Chat.objects.count() == 7
     with django_assert_num_queries(3):  # session, person, the page
         api.get("chats")
+
+
+def test_under_the_operators_veto_memory_is_shown_as_off(cast: Cast, settings: Settings) -> None:
+    made = Api(cast.owner).post("chats", {"memory_enabled": True}).json()
+    assert made["memory_enabled"] is True
+    settings.MEMORY_ENABLED = False
+    assert Api(cast.owner).get(f"chats/{made['id']}").json()["memory_enabled"] is False
