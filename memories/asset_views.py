@@ -74,5 +74,5 @@ def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> Streami
 @require_POST
 def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
     memory = _memory(request, ws_id, mem_id)
-    assets.remove(_asset(memory, asset_id))
+    assets.remove(_asset(memory, asset_id), by=request.user)
     return _show(request, memory)

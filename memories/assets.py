@@ -30,7 +30,9 @@ from memories.models import Asset, Memory
 from memories.models.asset import ASSET_NAME_LENGTH
 from memories.secret_filter import find_secret
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, TooLarge, Unavailable
+from workspaces.audit import Verb, record
 from workspaces.models import Role, User
+from workspaces.throttles import spend
 
 logger = logging.getLogger(__name__)
 MOST_ASSETS = 20  # of one memory
@@ -74,12 +76,15 @@ def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
 def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | None, now: datetime) -> Asset:
     """Store a file with a memory. Reads ``content`` once, never all of it into memory.
 
-    Raises TooLarge over MEMORYHUB_ASSET_MAX_BYTES, Invalid when it is empty, SecretRefused for its name, Conflict when
-    the memory has MOST_ASSETS, NotFound when it was deleted meanwhile, Unavailable when the disk takes no more.
+    Raises TooManyRequests, TooLarge over MEMORYHUB_ASSET_MAX_BYTES, Invalid when it is empty, SecretRefused for its
+    name, Conflict when the memory has MOST_ASSETS, NotFound when it was deleted meanwhile, Unavailable when the disk
+    takes no more.
     """
     name = clean_name(name)
     if find_secret(name):
         raise SecretRefused(fields={"file": "has a name that looks like a credential"})
+    if by is not None:
+        spend("uploads", by, now=now)
     stored = _write(content)
     try:
         with transaction.atomic():
@@ -94,6 +99,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             for field, value in facts.items():
                 setattr(made, field, value)
             made.save(force_insert=True)
+            _audit(Verb.DOCUMENT_ADDED, made, by)
             announce(locked, "attach")
     except (NotFound, Conflict):
         path_of(stored.file_name).unlink(
@@ -103,11 +109,19 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
     return made
 
 
-def remove(asset: Asset) -> None:
+def remove(asset: Asset, *, by: User | None) -> None:
     """The row, and with its commit the file. Twice does nothing more."""
     with transaction.atomic():
-        asset.delete()
+        if asset.delete()[0]:
+            _audit(Verb.DOCUMENT_DELETED, asset, by)
         announce(asset.memory, "detach")
+
+
+def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
+    """A file of a personal memory concerns nobody else."""
+    if by is not None:
+        workspace = asset.memory.workspace if asset.memory.owner_id is None else None
+        record(verb, by=by, workspace=workspace, target=asset.public_id)
 
 
 def remove_files(memory_ids: Sequence[int]) -> int:

@@ -27,6 +27,7 @@ Word: TypeAlias = str | int | float | bool | None
 WORD = re.compile(r"[A-Za-z0-9_.:+-]{0,64}")  # an id, a number, a word of ours: no room for a sentence
 MOST_WORDS = 50
 PAGE_SIZE = 50
+BULK = 50
 PRUNED_AT_ONCE = 5000
 NAME_LENGTH = 150
 _really_by: ContextVar[User | None] = ContextVar("really_by", default=None)
@@ -158,6 +159,12 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
+    """Memories that went out in one answer, if they are more than a person looks at: a program takes them away."""
+    if number > BULK:
+        record(Verb.MEMORIES_READ, by=by, workspace=workspace, details={"count": number})
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
 from workspaces.access import get_workspace
 from workspaces.agents import choose_agent
+from workspaces.audit import note_bulk_read
 from workspaces.models import Role
 
 
@@ -67,6 +68,7 @@ class MemoryList(KeyedView):
             list_name=f"memories of {workspace.public_id}",
             shape=lambda rows: MemoryJson(rows, many=True).data,
         )
+        note_bulk_read(len(page["items"]), by=self.person, workspace=workspace)
         return Response(page)
 
     @documented(

@@ -14,7 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.actions import delete_chat, restore_chat
-from memories.gate import delete_memory, edit_memory, restore_memory
+from memories.gate import Draft, delete_memory, edit_memory, restore_memory
+from memories.importing import save_memories
 from memoryhub import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast
@@ -323,3 +324,19 @@ def test_chats_are_audited_and_private_ones_for_nobody_else(cast: Cast) -> None:
         ("chat_deleted", ""),
         ("chat_restored", cast.workspace.public_id),
     ]
+
+
+@pytest.mark.parametrize(
+    "address", ["/chat/api/workspaces/{ws}/memories?", "/api/v1/memories?workspace_id={ws}&"]
+)
+def test_reading_in_bulk_is_audited_and_looking_is_not(cast: Cast, address: str) -> None:
+    drafts = [Draft(f"Number {number} is on the list", cast.workspace, cast.owner) for number in range(60)]
+    save_memories(drafts, by=cast.owner, now=timezone.now())
+    client = Client()
+    client.force_login(cast.viewer)
+    where = address.format(ws=cast.workspace.public_id)
+    assert len(client.get(f"{where}limit=20").json()["items"]) == 20
+    assert not AuditEvent.objects.filter(verb="memories_read").exists()
+    assert len(client.get(f"{where}limit=100").json()["items"]) == 60
+    event = AuditEvent.objects.get(verb="memories_read")
+    assert (event.by_name, event.details) == ("vera", {"count": 60})

@@ -172,5 +172,5 @@ class AssetDetail(OrganisationView):
     )
     def delete(self, request: Request, asset_id: str) -> Response:
         self.require_fresh_password()
-        assets.remove(self.asset(asset_id, Role.EDITOR))
+        assets.remove(self.asset(asset_id, Role.EDITOR), by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -48,6 +48,7 @@ from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import typed_password_lately
 from workspaces.agents import choose_agent
+from workspaces.audit import note_bulk_read
 from workspaces.models import Agent, Role, Workspace
 
 TAG = "organisation memory"
@@ -151,6 +152,7 @@ class MemoryList(OrganisationView):
             list_name=f"organisation memories of {workspace.public_id}",
             shape=lambda found: OrganisationMemoryJson(found, many=True).data,
         )
+        note_bulk_read(len(page["items"]), by=self.person, workspace=workspace)
         return Response(page)
 
     @documented(
