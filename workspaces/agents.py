@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import require
 from workspaces.actions import clean_text
+from workspaces.audit import Verb, Word, record
 from workspaces.models import Agent, Membership, Role, User, Workspace
 
 NAME_LENGTH = 80
@@ -59,7 +60,7 @@ def create_agent(
         _lock_as_editor(workspace, by)
         _refuse_too_many(workspace)
         agent = Agent(workspace=workspace, created_by=by, created_at=now, updated_at=now, **values)
-        return _saved(agent)
+        return _noted(_saved(agent), by, "made")
 
 
 def update_agent(
@@ -79,7 +80,7 @@ def update_agent(
         for field, text in values.items():
             setattr(agent, field, text)
         agent.updated_at = now
-        return _saved(agent, [*values, "updated_at"])
+        return _noted(_saved(agent, [*values, "updated_at"]), by, "changed", fields=[*values])
 
 
 def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
@@ -89,6 +90,7 @@ def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
         if agent.archived_at is None:
             agent.archived_at = agent.updated_at = now
             agent.save(update_fields=["archived_at", "updated_at"])
+            _noted(agent, by, "archived")
     return agent
 
 
@@ -100,7 +102,7 @@ def restore_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
             return agent
         _refuse_too_many(agent.workspace)
         agent.archived_at, agent.updated_at = None, now
-        return _saved(agent, ["archived_at", "updated_at"])
+        return _noted(_saved(agent, ["archived_at", "updated_at"]), by, "restored")
 
 
 def _lock_as_editor(workspace: Workspace, by: User) -> None:
@@ -125,6 +127,13 @@ def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
         raise Conflict(
             "Another assistant of this workspace has this name.", fields={"name": "is taken"}
         ) from None
+    return agent
+
+
+def _noted(agent: Agent, by: User, change: str, **details: list[Word]) -> Agent:
+    """In the audit log: instructions steer what everybody here is answered."""
+    words: dict[str, Word | list[Word]] = {"change": change, **details}
+    record(Verb.AGENT_CHANGED, by=by, workspace=agent.workspace, target=agent.public_id, details=words)
     return agent
 
 

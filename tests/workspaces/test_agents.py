@@ -13,7 +13,8 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_agent, make_user, make_workspace
 from workspaces import agents
-from workspaces.models import Agent, Membership, Role, User, Workspace
+from workspaces.audit import Verb
+from workspaces.models import Agent, AuditEvent, Membership, Role, User, Workspace
 
 NOW = timezone.now()
 
@@ -165,6 +166,23 @@ def test_they_stay_when_their_maker_goes(cast: Cast) -> None:
     cast.editor.delete()
     agent.refresh_from_db()
     assert agent.created_by is None
+
+
+def test_the_audit_log_says_who_changed_which_and_never_what_it_is_told(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace, name="Planner", instructions="Plan in weeks.")
+    agents.update_agent(agent, instructions="Plan in days.", by=cast.editor, now=NOW)
+    for change in (agents.archive_agent, agents.archive_agent, agents.restore_agent, agents.restore_agent):
+        change(agent, by=cast.editor, now=NOW)
+    events = list(AuditEvent.objects.filter(verb=Verb.AGENT_CHANGED).order_by("id"))
+    assert {(event.target, event.workspace_id) for event in events} == {
+        (agent.public_id, cast.workspace.public_id)
+    }
+    assert [(event.by_name, event.details) for event in events] == [
+        ("olive", {"change": "made"}),
+        ("eddie", {"change": "changed", "fields": ["instructions"]}),
+        ("eddie", {"change": "archived"}),
+        ("eddie", {"change": "restored"}),
+    ]
 
 
 def test_two_of_one_name_at_once_make_one(transactional_db: None) -> None:
