@@ -9,15 +9,28 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django_q.models import Schedule, Task
+from django_q.tasks import async_task
 
+from chat.exchange.models import Import, ImportKind
 from chat.models import Chat, Message
+from memories import nodes
 from memories.gate import edit_memory
-from memories.models import Memory, Receipt
+from memories.models import Asset, EmbeddingModel, Extraction, Memory, MemoryNode, Receipt
+from memories.models.refusal import Refusal
 from memories.recall import Recall, Recalled
 from memories.receipts import store_receipt
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_memory, make_message, make_user, make_workspace
-from workspaces.models import Membership, Role
+from tests.factories import (
+    make_agent,
+    make_chat,
+    make_key_text,
+    make_memory,
+    make_message,
+    make_user,
+    make_workspace,
+)
+from workspaces.models import Membership, Role, User
 
 API = "/chat/api"
 
@@ -30,6 +43,7 @@ class House:
         self.chat: Chat = make_chat(cast.owner, cast.workspace)
         self.memory: Memory = make_memory("The house is blue", cast.owner, cast.workspace)
         self.agent = make_agent(cast.owner, cast.workspace)
+        self.node: MemoryNode | None = None
         self.answer: Message = make_message(self.chat, "It is blue", role="assistant")
 
     def grow(self, number: int) -> None:
@@ -44,13 +58,48 @@ class House:
             Memory.objects.filter(pk=newer.pk).update(may_replace=self.memory)
             make_agent(member, workspace, name=f"Blue {at}")
             edit_memory(self.memory, by=member, now=timezone.now(), tags=[f"tag {at}"])
+            self.grow_nodes(at, newer)
+            self.grow_records(at, member)
         self.size += number
         found = Recall(
             [Recalled(memory, 0.8, {"meaning": 0.8}) for memory in Memory.objects.all()[: self.size]]
         )
         verdicts = [(number % 2 == 0, "") for number in range(len(found.items))]
-        people = {"workspace": workspace, "user": cast.owner}
+        people: dict[str, Any] = {"workspace": workspace, "user": cast.owner}
         self.receipt: Receipt = store_receipt(self.answer.public_id, found, verdicts, **people, threshold=0.3)
+
+    def grow_nodes(self, at: int, memory: Memory) -> None:
+        """One more node, with a memory, related to the first."""
+        now, owner = timezone.now(), self.cast.owner
+        node = nodes.create_node(self.cast.workspace, name=f"Blue {at}", by=owner, now=now)
+        self.node = self.node or node
+        nodes.link_memory(self.node, memory, now=now)
+        nodes.link_memory(node, memory, now=now)
+        if node != self.node:
+            nodes.relate(self.node, node, "knows", now=now)
+
+    def grow_records(self, at: int, member: User) -> None:
+        """What the profile and the admin list beside people's own things."""
+        now, workspace = timezone.now(), self.cast.workspace
+        make_key_text(self.cast.owner, workspace)
+        Import.objects.create(user=self.cast.owner, workspace=workspace, kind=ImportKind.STATEMENTS, size=1)
+        model = {"name": "model", "dimension": 384, "state": "retired", "started_at": now, "cleaned_at": now}
+        EmbeddingModel.objects.create(label=f"model {at}", **model)
+        Asset.objects.create(memory=self.memory, name="a.txt", size=1, file_name=f"none-{at}")
+        Extraction.objects.create(
+            workspace=workspace,
+            user=member,
+            chat_id=self.chat.public_id,
+            message_id=f"msg {at}",
+            source_type="auto_chat",
+            next_attempt_at=now,
+        )
+        Refusal.objects.create(workspace=workspace, day=now.date(), source_type="user", kind=f"kind {at}")
+        async_task("memories.tasks.sweep")
+        Schedule.objects.create(name=f"schedule {at}", func="memories.tasks.sweep")
+        for success in (True, False):
+            job = {"name": f"job {at}", "func": "memories.tasks.sweep", "started": now, "stopped": now}
+            Task.objects.create(id=f"{at} {success}", success=success, **job)
 
 
 def get(path: str) -> Callable[[Client, dict[str, Any]], Any]:
@@ -71,6 +120,9 @@ CALLS = {
     "assistants": get("/workspaces/{ws}/agents/"),
     "assistant": get("/workspaces/{ws}/agents/{agent}/"),
     "profile": get("/profile/"),
+    "activity": get("/workspaces/{ws}/activity/"),
+    "nodes": get("/workspaces/{ws}/nodes/"),
+    "node": get("/workspaces/{ws}/nodes/{node}/"),
     "panel": get("/workspaces/{ws}/memories/"),
     "panel, search": get("/workspaces/{ws}/memories/?q=blue&part=list"),
     "panel, to be decided": get("/workspaces/{ws}/memories/?review=on&part=list"),
@@ -86,15 +138,38 @@ CALLS = {
     "api revisions": get(f"{API}/workspaces/{{ws}}/memories/{{mem}}/revisions"),
     "api receipt": get(f"{API}/{{chat}}/messages/{{msg}}/receipt"),
     "api recall": post(f"{API}/workspaces/{{ws}}/recall", {"query": "blue house", "limit": 20}),
+    "api search": post(f"{API}/workspaces/{{ws}}/search", {"query": "blue house", "limit": 20}),
+    "api imports": get(f"{API}/imports"),
+    "v1 memories": get("/api/v1/memories?workspace_id={ws}"),
+    "v1 recall": post("/api/v1/memories/recall?workspace_id={ws}", {"query": "blue house", "limit": 20}),
+    "v1 assistants": get("/api/v1/agents?workspace_id={ws}"),
+    "v1 files": get("/api/v1/memories/{mem}/assets?workspace_id={ws}"),
+    "v1 nodes": get("/api/v1/memory-nodes?workspace_id={ws}"),
+    "v1 node": get("/api/v1/memory-nodes/{node}?workspace_id={ws}"),
+    "v1 memories of a node": get("/api/v1/memory-nodes/{node}/memories?workspace_id={ws}"),
+    "v1 relations of a node": get("/api/v1/memory-nodes/{node}/relations?workspace_id={ws}"),
+    "v1 neighbours of a node": get("/api/v1/memory-nodes/{node}/neighbours?workspace_id={ws}"),
     "admin": get("/admin/"),
     "admin memories": get("/admin/memories/memory/"),
     "admin memory": get("/admin/memories/memory/{memory_pk}/change/"),
     "admin receipts": get("/admin/memories/receipt/"),
     "admin receipt": get("/admin/memories/receipt/{receipt_pk}/change/"),
     "admin workspaces": get("/admin/workspaces/workspace/"),
+    "admin workspace": get("/admin/workspaces/workspace/{workspace_pk}/change/"),
+    "admin keys": get("/admin/workspaces/apikey/"),
+    "admin audit log": get("/admin/workspaces/auditevent/"),
+    "admin extractions": get("/admin/memories/extraction/"),
+    "admin refusals": get("/admin/memories/refusal/"),
+    "admin embedding models": get("/admin/memories/embeddingmodel/"),
+    "admin queued jobs": get("/admin/django_q/ormq/"),
+    "admin finished jobs": get("/admin/django_q/success/"),
+    "admin failed jobs": get("/admin/django_q/failure/"),
+    "admin schedules": get("/admin/django_q/schedule/"),
     "admin assistants": get("/admin/workspaces/agent/"),
     "admin people": get("/admin/workspaces/user/"),
+    "admin person": get("/admin/workspaces/user/{user_pk}/change/"),
     "admin chats": get("/admin/chat/chat/"),
+    "admin chat": get("/admin/chat/chat/{chat_pk}/change/"),
     "admin messages": get("/admin/chat/message/"),
 }
 
@@ -113,6 +188,10 @@ def test_everything_costs_the_same_for_few_rows_and_for_many(cast: Cast) -> None
             "mem": house.memory.public_id,
             "msg": house.answer.public_id,
             "agent": house.agent.public_id,
+            "node": house.node.public_id if house.node else "",
+            "workspace_pk": cast.workspace.pk,
+            "chat_pk": house.chat.pk,
+            "user_pk": cast.owner.pk,
             "memory_pk": house.memory.pk,
             "receipt_pk": house.receipt.pk,
         }
@@ -127,8 +206,9 @@ def test_everything_costs_the_same_for_few_rows_and_for_many(cast: Cast) -> None
     house.grow(3)
     queries()  # what a first request makes, such as a session's workspace
     few = queries()
-    house.grow(9)
+    house.grow(27)
     many = queries()
-    # Recall asks once more where an arm has to look further; never once a row.
-    assert many.pop("api recall") <= few.pop("api recall") + 2
+    # Recall asks once more where an arm has to look further, or to note the access of new rows; never once a row.
+    for name in ("api recall", "api search", "v1 recall"):
+        assert many.pop(name) <= few.pop(name) + 2
     assert many == few
