@@ -1,0 +1,29 @@
+"""What of a right request no schema can know, for schemathesis: as a test here, and as a command with its hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import schemathesis
+
+ASSISTANT = ("agent_id", "agentId")  # only one of the workspace is right, and only together with its scope
+
+
+def make_right(case: Any) -> None:
+    """A request that fits the schema becomes one that fits what is there."""
+    case.query.pop("cursor", None)  # opaque: only one that was handed out is right
+    for name in ASSISTANT:
+        case.query.pop(name, None)
+    if isinstance(case.body, dict):
+        for name in ASSISTANT:
+            case.body.pop(name, None)
+        if case.body.get("scope") == "agent":
+            del case.body["scope"]
+        if "username" in case.body:
+            case.body["username"] = "sam"
+
+
+@schemathesis.hook
+def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
+    if case.meta is None or case.meta.generation.mode == schemathesis.GenerationMode.POSITIVE:
+        make_right(case)
