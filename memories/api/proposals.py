@@ -68,6 +68,7 @@ class ProposalList(KeyedView):
         examples=[
             request_example("A proposal", {"content": "Quarterly review meets every Thursday"}),
             answer_example("It waits", examples.MEMORY, code=202),
+            answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
             examples.SECRET,
         ],
     )
