@@ -17,7 +17,7 @@ from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
 from chat.models import Chat, Message
-from memories.models import EmbeddingModel, Extraction, Memory, Receipt, Refusal
+from memories.models import Asset, EmbeddingModel, Extraction, Memory, MemoryNode, Receipt, Refusal
 from memoryhub.admin import EXACT_COUNT_UP_TO, BoundedPaginator, count_or_estimate
 from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
@@ -29,10 +29,12 @@ QUEUE = [Success, Failure, OrmQ, Schedule]
 NOT_ADDED_HERE = {
     Agent,
     ApiKey,
+    Asset,
     AuditEvent,
     Authenticator,
     Chat,
     EmbeddingModel,
+    MemoryNode,
     Message,
     Extraction,
     Receipt,

@@ -133,7 +133,7 @@ def test_ids_that_cannot_be_ids_are_not_found(world: World, row: Row) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(world.cast.owner)
     for wrong in ("%00", "a%00b", "mem_%00", "%ff", "..%2f..", "x" * 2000, "%F0%9F%98%80", "' OR 1=1 --"):
-        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {})
+        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
         url = broken.url(Row(row.method, row.route, row.statuses))
         response = client.generic(
             row.method, url, json.dumps(world.data(row)), content_type="application/json"
@@ -158,7 +158,7 @@ def test_hostile_addresses_of_pages_are_never_a_server_error(world: World, row: 
     client.force_login(world.cast.owner)
     send = client.get if row.method == "GET" else client.post
     for wrong in ("%00", "mem_%00", "%ff", "x" * 2000, "' OR 1=1 --") if "<" in row.route else ():
-        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {})
+        broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
         assert send(broken.url(Row(row.method, row.route, row.statuses))).status_code == 404, wrong
     names = ("q", "before", "category", "source", "at", "as", "after", "page")
     for value in ("\0", "a\0b", "\ud800", "9" * 100, "-1", "%", "é", "[]", "x" * 5000):
