@@ -27,7 +27,7 @@ from tests.factories import (
     make_node,
     make_user,
 )
-from workspaces.models import ApiKey, Membership, Role
+from workspaces.models import ApiKey, Membership, Role, SignIn
 
 LOGIN = "login"  # sent to the login page
 Status = int | str
@@ -267,6 +267,7 @@ PAGE_ROWS = [
     Row("GET", "workspaces/<str:ws_id>/settings/", PAGE_MEMBERS),
     Row("POST", "workspaces/<str:ws_id>/short-term/", answering(302, PAGE_OWNERS), {"private": "on"}),
     Row("POST", "workspaces/<str:ws_id>/settings/", answering(302, PAGE_OWNERS), {"name": "Launch"}),
+    Row("GET", "workspaces/<str:ws_id>/activity/", PAGE_OWNERS),
     Row("POST", "workspaces/<str:ws_id>/delete/", PAGE_OWNERS, {"confirm": "Shared"}, fresh=True),
     Row(
         "POST",
@@ -298,6 +299,8 @@ PAGE_ROWS = [
     Row("GET", "profile/keys/", answering(302, PAGE_EVERYBODY)),
     Row("POST", "profile/keys/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
     Row("POST", "profile/keys/<str:key_id>/revoke/", (302, 404, 404, 404, LOGIN)),
+    Row("POST", "profile/sessions/<str:session_id>/end/", (302, 404, 404, 404, LOGIN)),
+    Row("POST", "profile/sessions/end-others/", answering(302, PAGE_EVERYBODY)),
     Row("POST", "profile/short-term/", answering(302, PAGE_EVERYBODY), {"everywhere": "on"}),
     Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
     Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
@@ -309,10 +312,10 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/delete/", PAGE_OWNERS),
     Row("POST", "chats/<str:chat_id>/restore/", PAGE_OWNERS, deleted=True),
     Row("POST", "chats/<str:chat_id>/agent/", PAGE_EDITORS, {"agent": "{agent}"}),
-    Row("GET", "chats/<str:chat_id>/short-term/", PAGE_MEMBERS),
-    Row("POST", "chats/<str:chat_id>/short-term/", PAGE_EDITORS, {"summary": "Cats purr"}),
     Row("GET", "chats/<str:chat_id>/forget/", PAGE_OWNERS, fresh=True),
     Row("POST", "chats/<str:chat_id>/forget/", PAGE_OWNERS, deleted=True, fresh=True),
+    Row("GET", "chats/<str:chat_id>/short-term/", PAGE_MEMBERS),
+    Row("POST", "chats/<str:chat_id>/short-term/", PAGE_EDITORS, {"summary": "Cats purr"}),
     Row("POST", "chats/<str:chat_id>/memory/", PAGE_EDITORS, {"memory": "on"}),
     Row("GET", "chats/<str:chat_id>/transcript/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
@@ -335,7 +338,9 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/delete/", PAGE_EDITORS),
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/restore/", PAGE_EDITORS, deleted=True),
     Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/forget/", PAGE_OWNERS, fresh=True),
-    Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/forget/", PAGE_OWNERS, deleted=True, fresh=True),
+    Row(
+        "POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/forget/", PAGE_OWNERS, deleted=True, fresh=True
+    ),
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/pin/", PAGE_EDITORS, {"pinned": "on"}),
     Row("POST", "workspaces/<str:ws_id>/memories/<str:mem_id>/replace/", PAGE_EDITORS),
     Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/history/", PAGE_MEMBERS),
@@ -435,13 +440,15 @@ def make_world(cast: Cast) -> World:
     delete_memory(gone_memory, by=owner, now=timezone.now())
     delete_chat(gone_chat, by=owner, now=timezone.now())
     make_key_text(owner, workspace)
-    key = ApiKey.objects.get()
+    key = ApiKey.objects.get(user=owner)
+    sign_in = SignIn.objects.create(user=owner, session_key="elsewhere")
     brought = run.begin(
         owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=timezone.now()
     )
     Import.objects.filter(pk=brought.pk).update(checked_at=timezone.now())
     ids = {
         "import_id": brought.public_id,
+        "session_id": sign_in.public_id,
         "workspace_id": workspace.public_id,
         "ws_id": workspace.public_id,
         "user_id": member.public_id,
