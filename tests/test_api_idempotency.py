@@ -245,9 +245,9 @@ def test_no_text_is_kept_and_after_a_day_nothing(cast: Cast) -> None:
         201,
         2,
     )  # too old to count, even before it is swept
-    assert tasks.sweep() == "0 notes of requests deleted"
+    assert tasks.sweep().startswith("0 notes of requests")
     DoneRequest.objects.update(done_at=timezone.now() - timedelta(hours=25))
-    assert tasks.sweep() == "1 notes of requests deleted"
+    assert tasks.sweep().startswith("1 notes of requests")
     assert not DoneRequest.objects.exists()
 
 

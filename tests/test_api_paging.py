@@ -16,8 +16,8 @@ from drf_spectacular.generators import SchemaGenerator
 
 from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
 from chat.models import Chat, Message
-from memories import nodes
-from memories.gate import delete_memory, edit_memory
+from memories import nodes, review
+from memories.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.models import Asset, Memory, MemoryNode
 from tests.api import Api
 from tests.conftest import Cast
@@ -105,6 +105,18 @@ class Memories(Listed):
 
     def remove(self, row: Memory) -> None:
         delete_memory(row, by=self.cast.owner, now=timezone.now())
+
+
+class Proposals(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/proposals"
+
+    def add(self) -> Memory:
+        owner, content = self.cast.owner, f"Fact number {next(self.number)}"
+        draft = Draft(content, self.cast.workspace, owner).to_review()
+        return save_memory(draft, by=owner, now=timezone.now(), dedupe="create").memory
+
+    def remove(self, row: Memory) -> None:
+        review.reject(row, by=self.cast.owner, now=timezone.now())
 
 
 class OrganisationMemories(Memories):
@@ -263,6 +275,7 @@ LISTS: list[type[Listed]] = [
     OrganisationAgents,
     Memories,
     OrganisationMemories,
+    Proposals,
     Revisions,
     Chats,
     Messages,
