@@ -54,7 +54,11 @@ def _table(rows: Iterable[Row], *, keys: bool) -> Iterable[str]:
     yield f"|{'---|' * len(columns)}"
     for row in rows:
         address = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", row.route)
-        cells = [f"`{row.method} /{address}`{' †' if row.fresh else ''}", *row.statuses, *(row.keys if keys else ())]
+        cells = [
+            f"`{row.method} /{address}`{' †' if row.fresh else ''}",
+            *row.statuses,
+            *(row.keys if keys else ()),
+        ]
         yield f"| {' | '.join(map(str, cells))} |"
 
 
