@@ -20,7 +20,8 @@ from memories.admin import activity
 from memories.admin.choosing import chosen_workspace, may_choose, picker
 from memories.admin.overview import overview
 from memories.admin.pairs import possible_updates, with_older
-from memories.models import Extraction
+from memories.admin.private import readable
+from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memoryhub.admin import count_or_estimate
 
@@ -58,6 +59,7 @@ def dashboard(request: HttpRequest, now: datetime) -> dict[str, Any]:
         "here": request.get_full_path(),
     }
     if user.has_perm("memories.view_memory"):
+        shown["proposals"] = list(_proposals(user, within)[:SHOWN])
         shown["saved"] = activity.saved(now, within)
         shown["pairs"] = with_older(possible_updates(user, within)[:SHOWN])
         shown["may_forget"] = user.has_perm("memories.delete_memory")
@@ -65,6 +67,14 @@ def dashboard(request: HttpRequest, now: datetime) -> dict[str, Any]:
     if user.has_perm("memories.view_refusal"):
         shown["refused"], shown["kinds"] = activity.refused(now, within)
     return shown
+
+
+def _proposals(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
+    """What waits for review, the longest first."""
+    rows = readable(Memory.objects.filter(review=Review.PENDING), user)
+    rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
+    rows = rows.select_related("workspace", "author").defer("search", "source_excerpt", "source_details")
+    return rows.order_by("created_at", "pk")
 
 
 def _failed(user: Any, workspace_id: int | None) -> Iterator[Failed]:

@@ -22,6 +22,13 @@ SMALL, LARGE, REPEATS = 1_000, 100_000, 5
 LIST = "/admin/memories/memory/?"
 PAGES = {
     "first page": "/admin/",
+    "first page, a workspace": "/admin/?workspace={workspace}",
+    "side by side": LIST.replace("?", "pairs/"),
+    "side by side, equal": LIST.replace("?", "pairs/?kind=equal"),
+    "never recalled, 30 days": LIST + "recalled=never-30",
+    "never recalled, 90 days": LIST + "recalled=never-90",
+    "not recalled in 90 days": LIST + "recalled=stale-90",
+    "refusals": "/admin/memories/refusal/",
     "all memories": LIST,
     "everything": LIST + "state=every",
     "page 15": LIST + "p=15",
@@ -67,7 +74,12 @@ def _measure(rows: int) -> dict[str, float]:
     admin = make_user(f"admin{rows}", is_staff=True, is_superuser=True)
     workspaces = insert_memories(rows, author=admin, model=active_model())
     insert_messages(rows, chat_id=make_chat(admin, title="Long").pk)
+    # Spread over 200 days; every second one was recalled at some time, for the filters that ask for it.
     with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE memories_memory SET created_at = now() - (random() ^ 2) * interval '200 days',"
+            " last_accessed_at = CASE WHEN id % 2 = 0 THEN now() - random() * interval '60 days' END"
+        )
         cursor.execute("VACUUM ANALYZE memories_memory, memories_memoryembedding, chat_message")
     memory = Memory.objects.order_by("pk")[rows // 2]
     hexadecimal = memory.content.split("number ")[1].split(" ")[0]

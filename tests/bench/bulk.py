@@ -14,7 +14,7 @@ _MEMORIES = """
 INSERT INTO memories_memory (
     public_id, workspace_id, scope, author_id, content, category, tags, importance, pinned, expires_at,
     source_type, source_chat_id, source_message_id, source_excerpt, source_details, content_hash,
-    embedding_failed_at, created_at, updated_at, deleted_at, search, review)
+    embedding_failed_at, created_at, updated_at, deleted_at, search, review, secret_rules)
 SELECT 'mem_' || substr(md5('memory' || n), 1, 24), (%(workspaces)s::bigint[])[1 + n %% %(count)s], 'workspace',
     %(author)s, text,
     (ARRAY['fact', 'preference', 'decision', 'event', NULL, 'instruction', 'recipe'])[1 + n %% 7], '{}', 0.5,
@@ -25,7 +25,7 @@ SELECT 'mem_' || substr(md5('memory' || n), 1, 24), (%(workspaces)s::bigint[])[1
     CASE WHEN n %% (%(rows)s / %(rare)s) = 5 THEN now() END,
     now() - make_interval(mins => %(rows)s - n), now(),
     CASE WHEN n %% 100 = 1 THEN now() END,
-    to_tsvector('english', text), ''
+    to_tsvector('english', text), '', 0
 FROM (SELECT n, 'Note ' || n || ': the ' || (ARRAY['kettle', 'bicycle', 'garden', 'piano'])[1 + n %% 4]
              || ' number ' || md5(n::text) || ' belongs to the '
              || (ARRAY['red', 'green', 'blue'])[1 + n %% 3] || ' house' AS text
