@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -24,7 +26,7 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
     require_own(chat, request.user)
     ask_for_password(request)
     chat.workspace.role = chat.role  # type: ignore[attr-defined]  # annotated by get_chat
-    context = {"workspace": chat.workspace, "chat_to_forget": chat}
+    context: dict[str, Any] = {"workspace": chat.workspace, "chat_to_forget": chat}
     if request.method == "GET":
         context |= {
             "message_count": chat.messages.count(),

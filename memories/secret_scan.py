@@ -6,7 +6,7 @@ interrupted goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -56,7 +56,7 @@ def keep_clean(memories: Sequence[Memory], *, now: datetime) -> list[Memory]:
     return [memory for memory in memories if memory.pk not in found]
 
 
-def scan(*, now: datetime, anew: bool = False, hide: bool = True) -> Iterator[Scan]:
+def scan(*, now: datetime, anew: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
     """Check the live memories that today's rules have not seen, in batches; yields after each.
 
     ``anew``: all of them. Without ``hide`` nothing is changed, and nothing is marked as checked.

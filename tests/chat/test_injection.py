@@ -41,7 +41,7 @@ def memory_of(text: str, **fields: str) -> Memory:
 @pytest.mark.parametrize("field", ["content", "category"])
 def test_each_stays_one_line_of_data_before_the_model(text: str, field: str) -> None:
     fields = {"text": text} if field == "content" else {"text": "Harmless", "category": text[:50]}
-    hostile, harmless = memory_of(**fields), memory_of("Olive likes tea")  # type: ignore[arg-type]
+    hostile, harmless = memory_of(**fields), memory_of("Olive likes tea")
     block = recalled_block([Recalled(each, 1.0, {}) for each in (hostile, harmless)])
     assert block.startswith(f"{OPEN}\n")
     assert block.endswith(f"\n{CLOSE}")
@@ -95,7 +95,9 @@ def test_none_of_them_acts_on_a_page() -> None:
     memories = []
     for position, text in enumerate(HOSTILE, start=1):
         memory = make_memory(text.strip() or "blank", person, category=text.strip()[:50] or None)
-        receipt.items.create(memory=memory, position=position, score=0.5, content=text, used=position % 2)
+        receipt.items.create(
+            memory=memory, position=position, score=0.5, content=text, used=position % 2 == 1
+        )
         memories.append(memory)
     Memory.objects.filter(pk=memories[0].pk).update(may_replace=memories[1])
     client = Client()

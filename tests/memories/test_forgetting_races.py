@@ -53,7 +53,7 @@ def forget(memory: Memory, cast: Cast) -> Callable[[], object]:
 
 def nothing_is_left() -> bool:
     rows = [Memory, MemoryEmbedding, MemoryWord, ReceiptItem]
-    return not any(table.objects.exists() for table in rows) and places_with(SAID) == []
+    return not any(table._base_manager.exists() for table in rows) and places_with(SAID) == []
 
 
 def turn(cast: Cast, said: str = SAID) -> tuple[Chat, Extraction]:
