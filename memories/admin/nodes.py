@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
 from memories.admin.filters import WorkspaceFilter
+from memories.admin.private import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
 from memories.nodes import number_of
 from memoryhub.admin import ReadOnlyAdmin, ReadOnlyInline, rows_by_id
@@ -75,6 +76,11 @@ class AssetAdmin(ReadOnlyAdmin):
     search_fields = ("public_id", "memory__public_id")
     search_help_text = "The id of a file (asset_) or of its memory (mem_)."
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Asset]:
+        """Without those of personal memories: name and memory are as private as the memory is."""
+        rows = super().get_queryset(request)
+        return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

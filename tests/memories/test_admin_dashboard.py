@@ -16,7 +16,7 @@ from django_q.models import Failure, OrmQ
 from memories import gate
 from memories.admin import activity
 from memories.admin.pairs import pair
-from memories.models import Extraction, Memory, Refusal
+from memories.models import Asset, Extraction, Memory, Refusal
 from tests.admin_pages import run_action, said
 from tests.bench.bulk import insert_memories
 from tests.conftest import Cast
@@ -270,6 +270,28 @@ def test_personal_memories_are_read_by_a_permission_of_its_own(
         assert "I plan" in trusted.get(page, follow=True).content.decode(), page
     run_action(moderator, f"{LIST}?state=every", "forget", older, newer, copy)
     assert Memory.objects.filter(deleted_at=None).count() == 3
+
+
+def test_files_of_personal_memories_are_as_private_as_they_are(
+    cast: Cast, fake_embedder: FakeEmbedder
+) -> None:
+    memory = make_memory("I plan to leave", cast.owner, scope="user")
+    file = Asset.objects.create(
+        memory=memory,
+        name="notice.pdf",
+        content_type="application/pdf",
+        size=1,
+        sha256="0" * 64,
+        file_name="x",
+        created_by=cast.owner,
+    )
+    listed, page = "/admin/memories/asset/", f"/admin/memories/asset/{file.pk}/change/"
+    moderator, trusted = staff("view_asset"), staff("view_asset", "read_personal_memory")
+    for address in (listed, page, f"{listed}?q={file.public_id}"):
+        content = moderator.get(address, follow=True).content.decode()
+        assert "notice.pdf" not in content and "I plan" not in content
+    assert "notice.pdf" in text_of(trusted, listed)
+    assert "I plan" in text_of(trusted, page)
 
 
 # Setting things right
