@@ -82,7 +82,7 @@ def open_admin(browser: Browser, live_server: LiveServer) -> Iterator[object]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", list(SIZES))
-def test_no_page_of_the_admin_has_a_serious_fault(open_admin, size: str, scheme: str) -> None:  # type: ignore[no-untyped-def]
+def test_no_page_of_the_admin_has_a_serious_fault(open_admin, size: str, scheme: str) -> None:
     page = open_admin(size, scheme)
     found = []
     for name, address in PAGES.items():
@@ -97,7 +97,7 @@ def test_no_page_of_the_admin_has_a_serious_fault(open_admin, size: str, scheme:
     assert found == []
 
 
-def test_a_pair_is_decided_and_undone_by_keys_alone(open_admin) -> None:  # type: ignore[no-untyped-def]
+def test_a_pair_is_decided_and_undone_by_keys_alone(open_admin) -> None:
     page = open_admin("desktop", "light")
     page.goto(PAGES["pairs"])
     page.get_by_role("article").get_by_role("button", name="Replace the older").press("Enter")
