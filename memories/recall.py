@@ -29,6 +29,7 @@ from memories.ranking import (
     longterm_parts,
     recency,
 )
+from memories.secret_filter import RULES
 from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub import metrics
 from memoryhub.errors import Invalid, NotFound
@@ -225,7 +226,8 @@ class _Search:
         """The memories themselves, in this order; once more only rows the asker may see."""
         given = {**self.params, "ids": prepared.bigints(pk for pk, _ in scored)}
         people: dict[int, User] = {}
-        loaded = {row[0]: _memory(row, people) for row in prepared.rows(_LOAD, given)} if scored else {}
+        rows = prepared.rows(_LOAD, given) if scored else []
+        loaded = {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows], self.now)}
         items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
         for memory, _ in items:
             if memory.workspace_id == self.workspace.pk:
@@ -392,6 +394,17 @@ def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
         people[author] = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) :])
     memory.author = people[author] if author is not None else None
     return memory
+
+
+def _clean(memories: list[Memory], now: datetime) -> list[Memory]:
+    """Without those that newer rules for credentials refuse. No query where all were checked by them."""
+    if all(memory.secret_rules == RULES for memory in memories):
+        return memories
+    from memories.secret_scan import (
+        keep_clean,
+    )  # hiding goes through the gate and forgetting, which recall in turn
+
+    return keep_clean(memories, now=now)
 
 
 def _bump(ids: list[int], now: datetime) -> None:

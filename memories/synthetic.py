@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from memories.importing import copy_vectors
+from memories.secret_filter import RULES
 from memories.words import SEARCH, index_lexemes
 from memoryhub.llm.base import Embedder, Vectors
 
@@ -158,9 +159,9 @@ _FROM_STAGE = f"""
 WITH made AS (
     INSERT INTO memories_memory (public_id, workspace_id, scope, content, tags, importance, pinned, author_id,
         source_type, source_chat_id, source_message_id, source_excerpt, source_details, content_hash, search,
-        created_at, updated_at)
+        secret_rules, created_at, updated_at)
     SELECT 'mem_' || substr(md5(content || gen_random_uuid()), 1, 24), workspace_id, 'workspace', content, tags,
-        importance, false, %s, 'import', '', '', '', '{{}}', md5(content), {SEARCH}, at, at
+        importance, false, %s, 'import', '', '', '', '{{}}', md5(content), {SEARCH}, {RULES}, at, at
     FROM (SELECT content, at, importance, place AS workspace_id, null::bigint AS owner_id, null::bigint AS agent_id,
                  null::text AS key, null::text AS summary, null::text AS category, ARRAY[]::varchar[] AS tags
           FROM stage) staged

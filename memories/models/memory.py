@@ -148,7 +148,8 @@ class Memory(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
     # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (memories.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
-    secret_rules = models.IntegerField(default=0, editable=False)  # by which it was checked; memories.secret_scan
+    # By which rules for credentials it was checked (memories.secret_scan).
+    secret_rules = models.IntegerField(default=0, editable=False)
 
     objects = MemoryQuerySet.as_manager()
 
