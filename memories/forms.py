@@ -49,7 +49,7 @@ class AddForm(MemoryForm):
     whose = WhoseField(label=_("Recalled for"))
 
     def __init__(self, *args: Any, agents: Iterable[Agent], **kwargs: Any) -> None:
-        super().__init__(*args, prefix="new", **kwargs)
+        super().__init__(*args, **kwargs | {"prefix": "new"})
         self.fields["whose"].choices = [  # type: ignore[attr-defined]
             (Scope.WORKSPACE, _("Everyone in this workspace")),
             (Scope.USER, _("Only me, in every workspace")),

@@ -159,9 +159,9 @@ _FROM_STAGE = f"""
 WITH made AS (
     INSERT INTO memories_memory (public_id, workspace_id, scope, content, tags, importance, pinned, author_id,
         source_type, source_chat_id, source_message_id, source_excerpt, source_details, content_hash, search,
-        secret_rules, created_at, updated_at)
+        review, secret_rules, created_at, updated_at)
     SELECT 'mem_' || substr(md5(content || gen_random_uuid()), 1, 24), workspace_id, 'workspace', content, tags,
-        importance, false, %s, 'import', '', '', '', '{{}}', md5(content), {SEARCH}, {RULES}, at, at
+        importance, false, %s, 'import', '', '', '', '{{}}', md5(content), {SEARCH}, '', {RULES}, at, at
     FROM (SELECT content, at, importance, place AS workspace_id, null::bigint AS owner_id, null::bigint AS agent_id,
                  null::text AS key, null::text AS summary, null::text AS category, ARRAY[]::varchar[] AS tags
           FROM stage) staged
