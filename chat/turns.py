@@ -12,6 +12,7 @@ from chat.heard import heard_until
 from chat.models import Chat, Compaction, Message, MessageRole, ToolCall, ToolOutcome
 from memories.extraction.turns import TurnText
 from memories.models import SourceType
+from workspaces.models import User
 
 THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
@@ -40,8 +41,12 @@ def load_turn(public_id: str, source_type: str) -> TurnText | None:
     )
 
 
-def load_message(message_id: str) -> TurnText | None:
-    message = _messages().filter(public_id=message_id).first()
+def load_message(message_id: str, reader: User | None) -> TurnText | None:
+    """Any message by its id; None also where this person may not see its chat (any more)."""
+    if reader is None:
+        return None
+    seen = _messages().filter(chat__in=Chat.objects.visible_to(reader))
+    message = seen.filter(public_id=message_id).first()
     if message is None:
         return None
     said = ((message.role, message.content),)

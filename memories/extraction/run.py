@@ -246,11 +246,11 @@ def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
 
 
 def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = "") -> str:
-    """The work of ``rerun``: may wait for a model. Says what it did.
+    """The work of ``rerun``: may wait for a model. Says what it did. Reads only what the person who asks may see.
 
     Nothing to a memory that is no more in this ``version`` (left out: as it is given here).
     """
-    turn = load_message(memory.source_message_id)
+    turn = load_message(memory.source_message_id, by)
     if turn is None:
         return "its source message is gone"
     complete = completer()

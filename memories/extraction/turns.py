@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from workspaces.models import User
+
 
 @dataclass(frozen=True)
 class TurnText:
@@ -20,14 +22,14 @@ class TurnText:
 
 
 TurnLoader = Callable[[str, str], TurnText | None]
-MessageLoader = Callable[[str], TurnText | None]
+MessageLoader = Callable[[str, User | None], TurnText | None]
 _turn_loader: list[TurnLoader] = []
 _message_loader: list[MessageLoader] = []
 
 
 def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
     """``turn`` loads what an extraction of some source type mines, by the public id it is noted under; ``message``
-    any message by its own. None where it is gone or off limits.
+    any message by its own, for a person who may see it. None where it is gone or off limits.
     """
     _turn_loader[:], _message_loader[:] = [turn], [message]
 
@@ -36,5 +38,5 @@ def load_turn(public_id: str, source_type: str) -> TurnText | None:
     return _turn_loader[0](public_id, source_type)
 
 
-def load_message(message_id: str) -> TurnText | None:
-    return _message_loader[0](message_id)
+def load_message(message_id: str, reader: User | None) -> TurnText | None:
+    return _message_loader[0](message_id, reader)

@@ -14,7 +14,7 @@ from memories.gate import delete_memory
 from memories.models import Extraction, Memory
 from memoryhub import events
 from memoryhub.errors import Conflict
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
 
 pytestmark = pytest.mark.django_db
@@ -204,3 +204,18 @@ def test_a_background_refresh_never_resurrects(scripted_model: ScriptedOpenAI) -
     assert tasks.rerun_extraction(memory_id=memory.pk, by_id=person.pk) == "the memory is gone"
     memory.refresh_from_db()
     assert memory.deleted_at is not None
+
+
+def test_rerun_reads_no_message_that_its_asker_may_not_see() -> None:
+    owner, editor = make_user(), make_user()
+    workspace = make_workspace(owner=owner, editor=editor)
+    for private in (True, False):
+        room = make_chat(owner, workspace if private else None, is_private=private)
+        secret = make_message(room, SAID)
+        memory = make_memory("From a chat", owner, workspace, source_message_id=secret.public_id)
+        for asker in (editor.pk, None):
+            outcome = tasks.rerun_extraction(memory_id=memory.pk, by_id=asker)
+            assert outcome == "its source message is gone"
+        memory.refresh_from_db()
+        assert not memory.summary
+        assert "refreshed" in tasks.rerun_extraction(memory_id=memory.pk, by_id=owner.pk)
