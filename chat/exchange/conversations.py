@@ -64,17 +64,19 @@ def take_messages(records: list[Record], places: Places) -> None:
 
 def take_receipts(records: list[Record], places: Places) -> None:
     """What was recalled for an answer, as far as its memories are here."""
-    _, wanted = _in_chats(records, places, "message")
+    chats, wanted = _in_chats(records, places, "message")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     there = {found.local for found in ids.values()}
     taken = set(Receipt.objects.filter(message_id__in=there).values_list("message_id", flat=True))
     made: list[tuple[Receipt, list[dict[str, Any]]]] = []
     for record, pair in wanted.items():
-        found = ids[pair]
+        chat, found = chats.get(pair[1]), ids[pair]
         if found.local in taken:
             record.is_known(found.local)
         elif places.stores and not found.is_here:
             record.refuse("its answer is not in the file, or was refused")
+        elif chat is not None and not _may_add_to(chat, places):
+            record.refuse(NO_CHAT)
         else:
             try:
                 made.append((_receipt(record.line, found.local, places), _items(record.line)))

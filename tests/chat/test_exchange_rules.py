@@ -14,7 +14,7 @@ from chat.exchange.models import ImportStatus
 from chat.models import Chat, Message
 from memories.forgetting import forget_memories
 from memories.gate import delete_memory
-from memories.models import Memory, Scope
+from memories.models import Memory, Receipt, Scope
 from memoryhub.errors import Forbidden, NotFound
 from tests.chat.test_exchange import (
     a_rich_workspace,
@@ -167,6 +167,20 @@ def test_nobody_adds_words_to_a_chat_of_somebody_else(cast: Cast) -> None:
     imported = imported_whole(cast.editor, file_of(*lines), cast.workspace)
     assert imported.outcomes["message"]["refused"] == 2
     assert not Message.objects.exists()
+
+
+def test_nobody_says_what_an_answer_in_a_chat_of_somebody_else_recalled(cast: Cast) -> None:
+    room = make_chat(cast.owner, cast.workspace)
+    question = make_message(room, "What did we say?")
+    answer = make_message(room, "This.", "assistant", reply_to=question)
+    known = make_memory("Cats purr", cast.editor, cast.workspace)
+    item = {"memory": known.public_id, "position": 0, "score": 1.0, "content": "The owner lies", "used": True}
+    place = {"workspace": WS, "chat": room.public_id, "message": answer.public_id}
+    line = {"type": "receipt", **place, "ranking": "hybrid", "threshold": 0.5, "items": [item]}
+    for importer, refused in ((cast.editor, 1), (cast.owner, 0)):
+        done = imported_whole(importer, file_of(line), cast.workspace)
+        assert done.outcomes["receipt"]["refused"] == refused
+        assert Receipt.objects.filter(message_id=answer.public_id).count() == 1 - refused
 
 
 def test_source_ids_never_lead_into_what_the_importer_may_not_see(cast: Cast) -> None:
