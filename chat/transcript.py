@@ -30,6 +30,7 @@ class Entry:
     now: datetime
     is_last: bool = False
     author: str = ""
+    has_receipt: bool = False
     used_count: int = 0
     saved_count: int = 0
     degraded: str = ""
@@ -132,6 +133,7 @@ def entries_for(
         else:
             receipt = receipts.get(message.public_id)
             if receipt is not None:
+                entry.has_receipt = True
                 entry.used_count = sum(item.used for item in receipt.items.all())
                 entry.degraded = receipt.degraded
             entry.calls = [

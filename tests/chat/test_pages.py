@@ -248,6 +248,18 @@ def test_the_receipt_line_says_what_was_used_and_saved(cast: Cast) -> None:
     assert reverse("memories:receipt", args=[written.public_id]) in html
 
 
+def test_where_nothing_was_looked_up_there_is_no_receipt_to_open(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    question = make_message(chat, "We meet on Monday")
+    written = answer(chat, question)
+    make_memory(
+        "Noticed", cast.owner, cast.workspace, source_type="auto_chat", source_message_id=question.public_id
+    )
+    html = signed_in(cast.owner).get(url("message", chat.public_id, written.public_id)).content.decode()
+    assert "saved 1" in html
+    assert reverse("memories:receipt", args=[written.public_id]) not in html
+
+
 def test_the_rail_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
     now = timezone.now()
     for number in range(45):
