@@ -131,6 +131,24 @@ document.addEventListener("htmx:afterSettle", (event) => {
   }
 });
 
+// Who works by keyboard keeps a place when the card they were in is swapped for its next state: forgotten, brought
+// back, edited. After a click the focus stays free, for a row with focus in it does not go away by itself.
+let keepsPlace = false;
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const focused = document.activeElement;
+  const card = event.detail.target?.closest?.("[data-memory]");
+  keepsPlace = Boolean(card?.contains(focused) && focused.matches(":focus-visible"));
+});
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (!keepsPlace || document.activeElement !== document.body) return;
+  const next = event.detail.elt.querySelector?.(".memory__actions button, button");
+  if (!event.detail.elt.matches?.("[data-memory]") || !next) return;
+  keepsPlace = false;
+  next.focus({ preventScroll: true });
+});
+
 // A file that was sent, or refused, may be chosen again.
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.elt.matches("[data-reset]")) event.detail.elt.reset();

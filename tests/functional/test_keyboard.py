@@ -118,7 +118,10 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page.keyboard.press("Escape")
     expect(panel.locator("[data-editing]")).to_have_count(0)
     expect(card).not_to_contain_text("thrown away")
+    expect(card.get_by_role("button", name="Edit")).to_be_focused()
 
-    card.get_by_role("button", name="Forget").press("Enter")
-    panel.locator(".forgotten").get_by_role("button", name="Undo").press("Enter")
+    card.get_by_role("button", name="Forget", exact=True).press("Enter")
+    expect(panel.locator(".forgotten").get_by_role("button", name="Undo")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(card).to_be_visible()
+    expect(card.get_by_role("button", name="Edit")).to_be_focused()
