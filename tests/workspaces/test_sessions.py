@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.sessions.models import Session
 from django.core.cache import caches
 from django.db import connection
@@ -219,3 +220,15 @@ def test_a_name_with_a_nul_or_of_great_length_is_a_failed_sign_in() -> None:
     make_user("nina", email="nina@example.org")
     for name in ("\x00", "nina\x00", "n" * 5000, "nina@example.org"):
         assert Client().post("/accounts/login/", {"login": name, "password": "wrong"}).status_code == 200
+
+
+def test_who_only_holds_a_session_cannot_add_an_address_that_resets_the_password(cast: Cast) -> None:
+    client = Client()
+    client.force_login(cast.owner)
+    added = {"action_add": "", "email": "thief@example.com"}
+    answer = client.post("/accounts/email/", added)
+    assert answer["Location"].startswith("/accounts/reauthenticate/")
+    assert not EmailAddress.objects.exists()
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    client.post("/accounts/email/", added)
+    assert EmailAddress.objects.get().email == "thief@example.com"
