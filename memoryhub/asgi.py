@@ -1,12 +1,21 @@
 """The entry point of the web server."""
 
 import os
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
-application = get_asgi_application()
+django_application: Any = get_asgi_application()
 
-from memoryhub.llm.registry import get_chat_model  # noqa: E402  after Django is set up
+from django.conf import settings  # noqa: E402  after Django is set up
+
+from memoryhub.body_limit import BodyLimit  # noqa: E402
+from memoryhub.llm.registry import get_chat_model  # noqa: E402
+
+ENVELOPE = 1_048_576  # bytes that a form may have beside its file
+application = BodyLimit(
+    django_application, most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE
+)
 
 get_chat_model()  # its client takes half a second to import: better now than in somebody's first turn
