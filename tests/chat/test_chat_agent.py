@@ -80,6 +80,8 @@ def test_the_page_of_a_new_chat_begins_with_the_one_asked_for(cast: Cast) -> Non
     assert f'value="{agent.public_id}" selected' in " ".join(html.split())
     for other in ("", "agent_x", "<script>"):
         assert "A new chat in Shared" in client.get(page, {"agent": other}).content.decode()
+    viewed = signed_in(cast.viewer).get(page).content.decode()
+    assert "A new chat" not in viewed and "Choose a chat in the list" in viewed
 
 
 def test_the_first_message_begins_the_chat_with_the_one_chosen(cast: Cast) -> None:
