@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -150,6 +151,16 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     assert (done["status"], done["progress"], done["stored"]) == ("done", 1.0, done["preview"])
     assert [item["id"] for item in api.get("imports").json()["items"]] == [imported["id"]]
     assert api.delete(path).status_code == 204 and api.get(path).status_code == 404
+
+
+def test_a_line_says_why_its_text_is_gone() -> None:
+    row = {"number": 1, "kind": "memory", "outcome": "new"}
+    shown = {
+        status: render_to_string("chat/exchange/row.html", {"imported": Import(status=status), "row": row})
+        for status in ("preview", "done")
+    }
+    assert "(without a text)" in shown["preview"] and "deleted with the upload" not in shown["preview"]
+    assert "(its text was deleted with the upload)" in shown["done"]
 
 
 def test_a_form_that_is_not_right_is_refused(cast: Cast) -> None:
