@@ -20,7 +20,13 @@ from workspaces.models import Agent, User, Workspace
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
 SOURCE = ("source_chat_id", "source_message_id", "source_excerpt", "source_details")
 DATES = ("expires_at", "created_at", "updated_at", "last_accessed_at", "deleted_at")
-DERIVED = ("id", "content_hash", "search", "secret_rules", "embedding_failed_at")  # made anew where it is imported
+DERIVED = (
+    "id",
+    "content_hash",
+    "search",
+    "secret_rules",
+    "embedding_failed_at",
+)  # made anew where it is imported
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
 REVISIONS = 5_000
