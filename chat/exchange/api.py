@@ -21,6 +21,7 @@ from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.fields import Body, Flag, Moment, Text
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from memoryhub.api.views import ApiView
 from workspaces.access import get_workspace
@@ -212,6 +213,7 @@ class ImportList(ApiView):
         body={"multipart/form-data": UploadBody},
         errors=[404, 409, 429],
         writes=True,
+        headers=ONCE,
         description="Nothing is stored yet: the file is looked at in the background, line by line. Editors and owners.",
         examples=[
             OpenApiExample(
@@ -228,9 +230,13 @@ class ImportList(ApiView):
         workspace = None
         if "workspace_id" in body:
             workspace = workspace_or_404(self.person, body["workspace_id"], need=Role.EDITOR)
-        file = body["file"]
-        imported = run.begin(
-            self.person, workspace=workspace, filename=file.name, pieces=file.chunks(), now=timezone.now()
+        file, now = body["file"], timezone.now()
+        imported = self.once(
+            lambda: run.begin(
+                self.person, workspace=workspace, filename=file.name, pieces=file.chunks(), now=now
+            ),
+            keep=lambda made: {"import": made.public_id},
+            again=lambda note: run.get_import(self.person, note["import"]),
         )
         return Response(ImportJson(imported).data, status=status.HTTP_201_CREATED)
 

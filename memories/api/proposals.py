@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from memories import review
 from memories.api import examples
 from memories.api.queries import described, memory_response
+from memories.api.saving import save_once
 from memories.api.serializers import MemoryJson, SavedMemoryJson
 from memories.api.views import saved_response
 from memories.drafts import TAG_LENGTH, TAGS
@@ -20,6 +21,7 @@ from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
 from memoryhub.api.fields import Body, Text, Words
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery, paged
 from workspaces.access import get_workspace
@@ -61,8 +63,9 @@ class ProposalList(KeyedView):
         operation="proposals_create",
         answers={202: MemoryJson, 200: SavedMemoryJson},
         body=ProposalBody,
-        errors=[404, 429],
+        errors=[404, 409, 429],
         writes=True,
+        headers=ONCE,
         description="202: it waits. 200 with `duplicate: true` when it is known. Viewers may where the workspace "
         "reviews proposals, editors always.",
         examples=[
@@ -77,7 +80,8 @@ class ProposalList(KeyedView):
         review.require_to_save(workspace)
         body: dict[str, Any] = self.body(ProposalBody)
         draft = Draft(workspace=workspace, author=self.person, **body).to_review()
-        saved = review.save_or_propose(draft, by=self.person, now=timezone.now())
+        now = timezone.now()
+        saved = save_once(self, lambda: review.save_or_propose(draft, by=self.person, now=now))
         if saved.pending:
             return memory_response(saved.memory, status=status.HTTP_202_ACCEPTED)
         return saved_response(saved)

@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 from memories.access import get_memory
 from memories.gate import Saved
+from memories.models import Memory
+from memories.models.memory import Review
 from memoryhub.api.views import ApiView
+from workspaces.models import User
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
@@ -20,8 +23,17 @@ def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
             "memory": saved.memory.public_id,
             "created": saved.created,
             "duplicate": saved.duplicate,
+            "pending": saved.pending,
         },
         again=lambda note: Saved(
-            get_memory(view.person, note["memory"]), created=note["created"], duplicate=note["duplicate"]
+            _as_it_is(view.person, note["memory"]),
+            created=note["created"],
+            duplicate=note["duplicate"],
+            pending=note.get("pending", False),
         ),
     )
+
+
+def _as_it_is(user: User, memory_id: str) -> Memory:
+    waiting = Memory.objects.visible_to(user).filter(review=Review.PENDING, public_id=memory_id).first()
+    return waiting or get_memory(user, memory_id)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
+from typing import Any
 
+from django.core.files.uploadedfile import UploadedFile
+from django.utils.datastructures import MultiValueDict
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -48,10 +52,27 @@ def asked_under_key(request: Request, person: User) -> Asked | None:
             f"Idempotency-Key must have 1 to {LENGTH} visible ASCII characters, without quotes inside and backslashes."
         )
     way = request.auth.public_id if isinstance(request.auth, ApiKey) else "session"
-    said = [request.method, request.get_full_path(), request.data]
+    said = [request.method, request.get_full_path(), _said(request.data)]
     return Asked.of(
         person,
         sender=f"{person.public_id} {way}",
         key=header.strip('"'),
         said=json.dumps(said, sort_keys=True),
     )
+
+
+def _said(data: Any) -> Any:
+    """A body as JSON can hold it: of a form's files the name, the length and the SHA-256."""
+    if not isinstance(data, MultiValueDict):
+        return data
+    return {name: [_part(value) for value in values] for name, values in data.lists()}
+
+
+def _part(value: Any) -> Any:
+    if not isinstance(value, UploadedFile):
+        return value
+    whole = sha256()
+    for chunk in value.chunks():
+        whole.update(chunk)
+    value.seek(0)
+    return [value.name, value.size, whole.hexdigest()]

@@ -22,6 +22,7 @@ from memories.downloads import download
 from memories.models import Asset
 from memoryhub.api.docs import answer_example, documented, page_of
 from memoryhub.api.fields import Body, Moment
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from memoryhub.errors import NotFound, TooLarge
 from workspaces.models import Role
@@ -110,6 +111,7 @@ class AssetList(OrganisationView):
         query=PlaceQuery,
         errors=[404, 409, 429, 503],
         writes=True,
+        headers=ONCE,
         description=f"`multipart/form-data` with one part `file`. At most {assets.MOST_ASSETS} files a memory (409), "
         "and as many bytes as MEMORYHUB_ASSET_MAX_BYTES says (413).",
         examples=[
@@ -127,8 +129,13 @@ class AssetList(OrganisationView):
         file = self.body(AssetBody)["file"]
         if len(request.FILES.getlist("file")) > 1:
             raise serializers.ValidationError({"file": "Must be one file at a time."})
-        made = assets.attach(
-            memory, name=file.name or "", content=file.chunks(), by=self.person, now=timezone.now()
+        now = timezone.now()
+        made = self.once(
+            lambda: assets.attach(
+                memory, name=file.name or "", content=file.chunks(), by=self.person, now=now
+            ),
+            keep=lambda asset: {"asset": asset.public_id},
+            again=lambda note: assets.get_asset(self.person, note["asset"]),
         )
         return Response(AssetJson(made).data, status=status.HTTP_201_CREATED)
 

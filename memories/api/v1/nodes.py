@@ -33,6 +33,7 @@ from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.api.v1.views import DELETING, OrganisationView
 from memories.models import Memory, MemoryNode
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import paged
 from workspaces.models import Role
 
@@ -90,6 +91,7 @@ class NodeList(NodeView):
         query=PlaceQuery,
         errors=[404, 409, 429],
         writes=True,
+        headers=ONCE,
         description="409 when the workspace has one of this name; `?name=` of the list finds it.",
         examples=[
             request_example("A project", {"name": "Apollo", "kind": "project"}),
@@ -99,8 +101,12 @@ class NodeList(NodeView):
     )
     def post(self, request: Request) -> Response:
         workspace = self.workspace(Role.EDITOR)
-        body = self.body(NodeBody)
-        node = nodes.create_node(workspace, **body, by=self.person, now=timezone.now())
+        body, now = self.body(NodeBody), timezone.now()
+        node = self.once(
+            lambda: nodes.create_node(workspace, **body, by=self.person, now=now),
+            keep=lambda node: {"node": node.public_id},
+            again=lambda note: self.node(note["node"]),
+        )
         return self.answer(node, status.HTTP_201_CREATED)
 
 
