@@ -16,7 +16,8 @@ from tests.conftest import Cast
 from tests.routes import API_ROWS, PAGE_ROWS, Row, World, make_world
 from workspaces.models import Membership, Workspace
 
-WITH_BODY = [row for row in API_ROWS if row.data]
+WITH_BODY = [row for row in API_ROWS if row.data and not row.upload]
+UPLOADS = [row for row in API_ROWS if row.upload]
 UNREADABLE = {
     "cut off": b'{"content": "a"',
     "nothing but a brace": b"{",
@@ -95,6 +96,23 @@ def test_bodies_that_are_not_json_are_refused_by_their_type(world: World, row: R
     ):
         refused = send(world, row, b"content=a", content_type)
         assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
+    assert stored() == before
+
+
+@pytest.mark.parametrize("row", UPLOADS, ids=str)
+def test_uploads_without_a_file_are_refused(world: World, row: Row) -> None:
+    before = stored()
+    form = "multipart/form-data; boundary=x"
+    part = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nno file, only text\r\n--x--\r\n'
+    for body, content_type, status in (
+        (b'{"file": "Cats purr"}', "application/json", 415),
+        (b"file=Cats", "application/x-www-form-urlencoded", 415),
+        (b"Cats purr", "multipart/form-data", 400),
+        (b"--x--", form, 422),
+        (part, form, 422),
+        (part.replace(b"--x--", b"").replace(b"file", b"is_staff"), form, 422),
+    ):
+        assert send(world, row, body, content_type).status_code == status, (body, content_type)
     assert stored() == before
 
 
