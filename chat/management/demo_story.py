@@ -27,6 +27,27 @@ DATES = {
     "exam": 38,
 }
 
+# Named assistants of the shared workspace: name, description, instructions
+ASSISTANTS = (
+    (
+        "Copy editor",
+        "Reads texts for the website and the press",
+        "Shorten what can be shortened. Keep the names of films and people as they are. Never promise seats or prices.",
+    ),
+)
+# Nodes of the shared workspace: name, kind, a word by which its memories are found
+NODES = (
+    ("Mara Lindqvist", "person", "Mara"),
+    ("Website", "project", "website"),
+    ("Tickets", "topic", "ticket"),
+    ("Opening weekend", "event", "opening"),
+)
+RELATIONS = (
+    ("Mara Lindqvist", "builds", "Website"),
+    ("Website", "sells", "Tickets"),
+    ("Tickets", "are for", "Opening weekend"),
+)
+
 
 @dataclass(frozen=True)
 class DemoChat:

@@ -7,20 +7,20 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.db.models import Max, Min
+from django.db.models import Count, Max, Min
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.management.demo_story import CHATS, MEMORIES, SHARED_NAME
+from chat.management.demo_story import ASSISTANTS, CHATS, MEMORIES, NODES, RELATIONS, SHARED_NAME
 from chat.models import Chat, Message
 from memories import gate
 from memories.duplicates import may_merge
-from memories.models import Memory, SourceType
+from memories.models import Memory, MemoryNode, NodeRelation, SourceType
 from memories.models.memory import CATEGORIES
 from memories.secret_filter import find_secret
 from workspaces.access import default_workspace, role_in
-from workspaces.models import Role, User, Workspace
+from workspaces.models import Agent, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +49,16 @@ def test_it_fills_two_workspaces(seeded: str) -> None:
     assert visible.filter(workspace=default_workspace(demo)).count() >= 15
     assert Chat.objects.visible_to(demo).count() == len(CHATS)
     assert not Message.objects.exclude(status="done").exists()
+
+
+def test_the_shared_workspace_has_an_assistant_and_a_map(seeded: str) -> None:
+    shared = Workspace.objects.get(name=SHARED_NAME)
+    assert Agent.objects.filter(workspace=shared).count() == len(ASSISTANTS)
+    found = MemoryNode.objects.filter(workspace=shared).annotate(gathered=Count("memories"))
+    assert {node.name for node in found if node.gathered} == {name for name, _, _ in NODES}
+    assert NodeRelation.objects.filter(source__in=found).count() == len(RELATIONS)
+    seed()
+    assert MemoryNode.objects.count() == len(NODES)
 
 
 def test_the_memories_are_of_every_kind(seeded: str) -> None:

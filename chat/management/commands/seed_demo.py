@@ -14,29 +14,34 @@ from django.utils.formats import date_format
 from chat.actions import create_chat
 from chat.excerpts import excerpt_around
 from chat.management.demo_story import (
+    ASSISTANTS,
     CHATS,
     DATES,
     MEMORIES,
+    NODES,
     OWN,
     PEOPLE,
+    RELATIONS,
     SHARED_DESCRIPTION,
     SHARED_NAME,
     DemoChat,
     DemoMemory,
 )
 from chat.models import Chat, Message, MessageRole
+from memories import nodes
 from memories.gate import Draft, save_memory
-from memories.models import Memory
+from memories.models import Memory, MemoryNode
+from workspaces import agents
 from workspaces.access import default_workspace
 from workspaces.actions import add_member, create_workspace, set_memory_default
-from workspaces.models import Role, User, Workspace
+from workspaces.models import Agent, Role, User, Workspace
 
 PAUSE = timedelta(minutes=2)  # between two messages of a chat
 
 
 class Command(BaseCommand):
     help = (
-        "Fill in a demo: three people, two workspaces, a few chats and 60 memories. "
+        "Fill in a demo: three people, two workspaces, a few chats, an assistant, nodes and 60 memories. "
         "Run again, it adds nothing that is there."
     )
 
@@ -54,6 +59,8 @@ class Command(BaseCommand):
         self.places = {OWN: default_workspace(self.people["owner"]), "shared": self.shared_workspace()}
         new_chats = self.make_chats()
         new_memories = self.make_memories()
+        self.make_assistants()
+        self.make_nodes()
         self.say_what_happened(username, given, new_people, new_chats, new_memories)
 
     def make_people(self, username: str, password: str) -> list[str]:
@@ -134,6 +141,28 @@ class Command(BaseCommand):
             if new and new % 10 == 0:
                 self.stdout.write(f"  {new} memories")
         return new
+
+    def make_assistants(self) -> None:
+        shared, owner = self.places["shared"], self.people["owner"]
+        for name, description, instructions in ASSISTANTS:
+            if not Agent.objects.filter(workspace=shared, name=name).exists():
+                texts = {"name": name, "description": description, "instructions": instructions}
+                agents.create_agent(shared, **texts, by=owner, now=self.now)
+
+    def make_nodes(self) -> None:
+        """Each with up to five memories; where one is there already nothing is linked or related anew."""
+        shared, owner = self.places["shared"], self.people["owner"]
+        made: dict[str, MemoryNode] = {}
+        for name, kind, word in NODES:
+            if MemoryNode.objects.filter(workspace=shared, name=name).exists():
+                continue
+            made[name] = nodes.create_node(shared, name=name, kind=kind, by=owner, now=self.now)
+            told = Memory.objects.visible_to(owner).live().filter(workspace=shared, content__icontains=word)
+            for memory in told.order_by("pk")[:5]:
+                nodes.link_memory(made[name], memory, now=self.now)
+        for name, relation, other in RELATIONS:
+            if name in made and other in made:
+                nodes.relate(made[name], made[other], relation, now=self.now)
 
     def draft(self, told: DemoMemory) -> Draft:
         fields = dict(told.fields)
