@@ -16,6 +16,7 @@ from memories.embedding import active_or_first
 from memories.importing import copy_vectors
 from memories.models import Memory
 from memories.recall import recall
+from memories.secret_filter import RULES
 from memories.words import index_words
 from tests.conftest import Cast
 from tests.factories import make_workspace
@@ -37,11 +38,12 @@ def grown(cast: Cast, fake_embedder: FakeEmbedder) -> Cast:
             cursor.execute(
                 "INSERT INTO memories_memory (public_id, workspace_id, scope, content, tags, importance, pinned,"
                 " source_type, source_chat_id, source_message_id, source_excerpt, source_details, content_hash,"
-                " created_at, updated_at)"
+                " review, secret_rules, created_at, updated_at)"
                 " SELECT 'mem_' || substr(md5(%s || n::text), 1, 24), %s, 'workspace',"
                 " 'note ' || n || ' of thing' || n %% 9, '{}',"
-                " 0.5, false, 'user', '', '', '', '{}', n::text, now(), now() FROM generate_series(1, %s) n",
-                [str(workspace.pk), workspace.pk, count],
+                " 0.5, false, 'user', '', '', '', '{}', n::text, '', %s, now(), now()"
+                " FROM generate_series(1, %s) n",
+                [str(workspace.pk), workspace.pk, RULES, count],
             )
         ids = list(Memory.objects.filter(workspace=workspace).values_list("pk", flat=True))
         vectors = np.random.default_rng(3).standard_normal((count, fake_embedder.dim)).astype(np.float32)
