@@ -71,6 +71,10 @@ def _kept_key(given: str | None, file_name: str) -> str:
 SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
 # Of the hashes of what was forgotten for good: another key than the one that is changed when sessions are to end.
 FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
+# Of stored secrets (memoryhub.sealing): the first seals, each unseals. None: the secret key does.
+ENCRYPTION_KEYS = env.words("ENCRYPTION_KEYS")
+if any(len(key) < 32 for key in ENCRYPTION_KEYS):
+    raise ImproperlyConfigured("MEMORYHUB_ENCRYPTION_KEYS has a key that is shorter than 32 characters.")
 
 # --- Applications ----------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [

@@ -32,6 +32,7 @@ def start_with(tmp_path: Path, command: str = "check", **wrong: str) -> subproce
         ("MEMORYHUB_MEMORY_ENABLED", "maybe", "one of 1, true, yes, on"),
         ("MEMORYHUB_LLM_BASE_URL", "localhost:11434", "http://localhost:11434/v1"),
         ("MEMORYHUB_SECRET_KEY", "short", "shorter than 32"),
+        ("MEMORYHUB_ENCRYPTION_KEYS", "x" * 32 + ",short", "shorter than 32"),
         ("MEMORYHUB_ALLOWED_HOSTS", ",", "a list such as one,two"),
         ("MEMORYHUB_ALLOWED_HOSTS", "https://hub.example.org", "without https://"),
         ("MEMORYHUB_METRICS_TOKEN", "short", "shorter than 16"),
