@@ -30,7 +30,7 @@ from chat.models import Chat, Message, MessageStatus
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
 from memories.receipts import receipt_for
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from memoryhub.api.views import ApiView
@@ -73,9 +73,7 @@ class ChatList(ApiView):
         errors=[404],
         description="Those you may see, the one written in last first. Temporary chats are not listed. "
         "A chat that is written in while you page moves to the front.",
-        examples=[
-            answer_example("A page", {"items": [examples.CHAT], "next_cursor": None, "has_more": False})
-        ],
+        examples=[page_example(examples.CHAT)],
     )
     def get(self, request: Request) -> Response:
         query = self.query(ChatQuery)
@@ -83,15 +81,13 @@ class ChatList(ApiView):
         chats = chats.select_related("workspace", "created_by", "agent")
         if "workspace_id" in query:
             chats = chats.filter(workspace=workspace_or_404(self.person, query["workspace_id"]))
-        page = paged(
-            request,
+        return self.page(
             chats,
+            ChatJson,
             keys=["active_at", "id"],
             descending=True,
             list_name=f"chats {query.get('workspace_id', '')} of {self.person.public_id}",
-            shape=lambda rows: ChatJson(rows, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Begin a chat",
@@ -209,12 +205,7 @@ class MessageList(ApiView):
         query=PageQuery,
         errors=[404],
         description="Oldest first. An answer being written has the status `streaming` and its text so far.",
-        examples=[
-            answer_example(
-                "A page",
-                {"items": [examples.MESSAGE, examples.ANSWER], "next_cursor": None, "has_more": False},
-            )
-        ],
+        examples=[page_example(examples.MESSAGE, examples.ANSWER)],
     )
     def get(self, request: Request, chat_id: str) -> Response:
         chat = get_chat(self.person, chat_id)

@@ -19,7 +19,7 @@ from chat.exchange.export import MEDIA_TYPE, export_response
 from chat.exchange.models import Import, ImportKind, ImportStatus, Outcome
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.fields import Body, Flag, Moment, Text
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
@@ -192,18 +192,15 @@ class ImportList(ApiView):
         answers={200: page_of(ImportJson, "Import")},
         query=PageQuery,
         description="Newest first.",
-        examples=[answer_example("A page", {"items": [IMPORT], "next_cursor": None, "has_more": False})],
+        examples=[page_example(IMPORT)],
     )
     def get(self, request: Request) -> Response:
-        page = paged(
-            request,
+        return self.page(
             Import.objects.of(self.person).select_related("workspace"),
-            keys=["created_at", "id"],
+            ImportJson,
             descending=True,
             list_name=f"imports of {self.person.public_id}",
-            shape=lambda rows: ImportJson(rows, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Upload a file to import",
@@ -277,7 +274,7 @@ class ImportRows(ApiView):
         query=RowQuery,
         errors=[404],
         description="What would become of each line, in their order; of messages and receipts only those refused.",
-        examples=[answer_example("A page", {"items": [ROW], "next_cursor": None, "has_more": False})],
+        examples=[page_example(ROW)],
     )
     def get(self, request: Request, import_id: str) -> Response:
         imported = run.get_import(self.person, import_id)

@@ -23,7 +23,7 @@ from memoryhub.api.docs import answer_example, documented, page_of, request_exam
 from memoryhub.api.fields import Body, Text, Words
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery
 from workspaces.access import get_workspace
 from workspaces.models import Role
 
@@ -47,15 +47,11 @@ class ProposalList(KeyedView):
     )
     def get(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
-        page = paged(
-            request,
+        return self.page(
             described(review.proposals(workspace, self.person)),
-            keys=["created_at", "id"],
-            descending=False,
+            MemoryJson,
             list_name=f"proposals of {workspace.public_id}",
-            shape=lambda rows: MemoryJson(rows, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Propose a memory",

@@ -34,7 +34,7 @@ from memoryhub.api.docs import answer_example, documented, page_of, request_exam
 from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery
 from workspaces.access import get_workspace
 from workspaces.agents import choose_agent
 from workspaces.audit import note_bulk_read
@@ -60,16 +60,14 @@ class MemoryList(KeyedView):
     )
     def get(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
-        page = paged(
-            request,
+        answer = self.page(
             described(live_in(workspace, self.person)),
-            keys=["created_at", "id"],
+            MemoryJson,
             descending=True,
             list_name=f"memories of {workspace.public_id}",
-            shape=lambda rows: MemoryJson(rows, many=True).data,
         )
-        note_bulk_read(len(page["items"]), by=self.person, workspace=workspace)
-        return Response(page)
+        note_bulk_read(len(answer.data["items"]), by=self.person, workspace=workspace)
+        return answer
 
     @documented(
         "Save a memory",
@@ -201,15 +199,13 @@ class MemoryRevisions(WorkspaceMemoryView):
     )
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id)
-        page = paged(
-            request,
+        return self.page(
             memory.revisions.select_related("by"),
+            RevisionJson,
             keys=["at", "id"],
             descending=True,
             list_name=f"revisions of {memory.public_id}",
-            shape=lambda rows: RevisionJson(rows, many=True).data,
         )
-        return Response(page)
 
 
 class Recall(KeyedView):

@@ -160,6 +160,11 @@ def answer_example(name: str, value: Any, *, code: int = 200) -> OpenApiExample:
     return OpenApiExample(name, value=value, response_only=True, status_codes=[str(code)])
 
 
+def page_example(*items: Mapping[str, Any]) -> OpenApiExample:
+    """The last page of a list."""
+    return answer_example("A page", {"items": list(items), "next_cursor": None, "has_more": False})
+
+
 def page_of(item: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:
     """The envelope of one page, as a serializer for the schema."""
     return type(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
-from rest_framework.serializers import Serializer
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
 from memoryhub.api.idempotency import asked_under_key
+from memoryhub.api.paging import paged
 from memoryhub.errors import NotFound
 from workspaces.models import User
 from workspaces.once import Note, do_once
@@ -56,6 +59,23 @@ class ApiView(APIView):
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
         """The checked query parameters."""
         return self._checked(kind, self.request.query_params.dict())
+
+    def page(
+        self,
+        rows: QuerySet[Any],
+        serializer: type[BaseSerializer[Any]],
+        *,
+        list_name: str,
+        keys: Sequence[str] = ("created_at", "id"),
+        descending: bool = False,
+    ) -> Response:
+        """The page of ``rows`` that is asked for, as JSON. The rest is as in ``paged``."""
+
+        def shape(found: list[Any]) -> Any:
+            return serializer(found, many=True).data
+
+        order: dict[str, Any] = {"keys": keys, "descending": descending}
+        return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], again: Callable[[Note], T]) -> T:
         """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``again`` loads instead.

@@ -9,10 +9,10 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.fields import Body, Choice, Moment, Text
 from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery
 from memoryhub.api.views import ApiView
 from workspaces import agents
 from workspaces.access import get_workspace
@@ -80,21 +80,17 @@ class AgentList(ApiView):
         query=AgentQuery,
         errors=[404],
         description="In the order they were made; the archived ones are a list of their own.",
-        examples=[answer_example("A page", {"items": [AGENT], "next_cursor": None, "has_more": False})],
+        examples=[page_example(AGENT)],
     )
     def get(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
         state = self.query(AgentQuery)["state"]
         found = workspace.agents.filter(archived_at__isnull=state == "in_use")
-        page = paged(
-            request,
+        return self.page(
             found.select_related("workspace", "created_by"),
-            keys=["created_at", "id"],
-            descending=False,
+            AgentJson,
             list_name=f"agents of {workspace.public_id}, {state}",
-            shape=lambda rows: AgentJson(rows, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Make an assistant",

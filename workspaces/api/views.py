@@ -11,9 +11,9 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from workspaces import access, actions
@@ -76,19 +76,15 @@ class WorkspaceList(ApiView):
         query=PageQuery,
         description="The workspaces you are a member of, in the order they were made. "
         "Your own one is made on first sight.",
-        examples=[answer_example("A page", {"items": [WORKSPACE], "next_cursor": None, "has_more": False})],
+        examples=[page_example(WORKSPACE)],
     )
     def get(self, request: Request) -> Response:
         access.default_workspace(self.person)
-        page = paged(
-            request,
+        return self.page(
             with_counts(Workspace.objects.visible_to(self.person), self.person),
-            keys=["created_at", "id"],
-            descending=False,
+            WorkspaceJson,
             list_name=f"workspaces of {self.person.public_id}",
-            shape=lambda rows: WorkspaceJson(rows, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Make a workspace",
@@ -172,19 +168,15 @@ class MemberList(ApiView):
         query=PageQuery,
         errors=[404],
         description="In the order they came.",
-        examples=[answer_example("A page", {"items": [MEMBER], "next_cursor": None, "has_more": False})],
+        examples=[page_example(MEMBER)],
     )
     def get(self, request: Request, workspace_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id)
-        page = paged(
-            request,
+        return self.page(
             Membership.objects.filter(workspace=workspace).select_related("user"),
-            keys=["created_at", "id"],
-            descending=False,
+            MemberJson,
             list_name=f"members of {workspace.public_id}",
-            shape=lambda rows: MemberJson(rows, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Add a member",

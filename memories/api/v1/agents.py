@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from memories.api.v1.serializers import PlaceQuery
 from memories.api.v1.views import OrganisationView
-from memoryhub.api.docs import answer_example, documented, page_of
+from memoryhub.api.docs import answer_example, documented, page_example, page_of
 from memoryhub.api.fields import Moment
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery
 from workspaces.agents import get_agent
 from workspaces.models import Agent
 
@@ -54,19 +54,15 @@ class AgentList(OrganisationView):
         query=OrganisationAgentQuery,
         errors=[404, 429],
         description="Those of the workspace that are in use, in the order they were made.",
-        examples=[answer_example("A page", {"items": [AGENT], "next_cursor": None, "has_more": False})],
+        examples=[page_example(AGENT)],
     )
     def get(self, request: Request) -> Response:
         workspace = self.workspace()
-        page = paged(
-            request,
+        return self.page(
             workspace.agents.in_use().select_related("workspace"),
-            keys=["created_at", "id"],
-            descending=False,
+            OrganisationAgentJson,
             list_name=f"organisation agents of {workspace.public_id}",
-            shape=lambda rows: OrganisationAgentJson(rows, many=True).data,
         )
-        return Response(page)
 
 
 class AgentDetail(OrganisationView):

@@ -20,10 +20,10 @@ from memories.api.v1.serializers import PlaceQuery
 from memories.api.v1.views import DELETING, OrganisationView
 from memories.downloads import download
 from memories.models import Asset
-from memoryhub.api.docs import answer_example, documented, page_of
+from memoryhub.api.docs import answer_example, documented, page_example, page_of
 from memoryhub.api.fields import Body, Moment
 from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery
 from memoryhub.errors import NotFound, TooLarge
 from workspaces.models import Role
 
@@ -86,21 +86,13 @@ class AssetList(OrganisationView):
         query=AssetQuery,
         errors=[404, 429],
         description="Oldest first.",
-        examples=[
-            answer_example("A page", {"items": [ASSET], "next_cursor": None, "has_more": False}),
-        ],
+        examples=[page_example(ASSET)],
     )
     def get(self, request: Request, memory_id: str) -> Response:
         memory = self.memory(memory_id)
-        page = paged(
-            request,
-            memory.assets.select_related("memory"),
-            keys=["created_at", "id"],
-            descending=False,
-            list_name=f"assets of {memory.public_id}",
-            shape=lambda found: AssetJson(found, many=True).data,
+        return self.page(
+            memory.assets.select_related("memory"), AssetJson, list_name=f"assets of {memory.public_id}"
         )
-        return Response(page)
 
     @documented(
         "Attach a file to a memory",

@@ -32,9 +32,8 @@ from memories.api.v1.nodes_serializers import (
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.api.v1.views import DELETING, OrganisationView
 from memories.models import Memory, MemoryNode
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
+from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import paged
 from workspaces.models import Role
 
 TAG = "memory nodes"
@@ -62,7 +61,7 @@ class NodeList(NodeView):
         query=NodeQuery,
         errors=[404, 429],
         description="The nodes of the workspace, by name.",
-        examples=[answer_example("A page", nodes_examples.PAGE)],
+        examples=[page_example(nodes_examples.OTHER, nodes_examples.NODE)],
     )
     def get(self, request: Request) -> Response:
         workspace = self.workspace()
@@ -72,15 +71,12 @@ class NodeList(NodeView):
             rows = rows.filter(folded=nodes.fold(" ".join(query["name"].split())))
         if "kind" in query:
             rows = rows.filter(kind__iexact=query["kind"])
-        page = paged(
-            request,
+        return self.page(
             nodes.with_counts(rows, workspace, self.person),
+            NodeJson,
             keys=["folded", "id"],
-            descending=False,
             list_name=f"nodes of {workspace.public_id}",
-            shape=lambda found: NodeJson(found, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Make a memory node",
@@ -182,15 +178,12 @@ class NodeMemories(NodeView):
     )
     def get(self, request: Request, node_id: str) -> Response:
         node = self.node(node_id)
-        page = paged(
-            request,
+        return self.page(
             self.gathered(node),
-            keys=["created_at", "id"],
+            OrganisationMemoryJson,
             descending=True,
             list_name=f"memories of {node.public_id}",
-            shape=lambda found: OrganisationMemoryJson(found, many=True).data,
         )
-        return Response(page)
 
     @documented(
         "Link a memory to a node",
@@ -247,19 +240,13 @@ class NodeRelations(NodeView):
         query=NodePartsQuery,
         errors=[404, 429],
         description="From it and to it, oldest first.",
-        examples=[answer_example("A page", nodes_examples.RELATIONS)],
+        examples=[page_example(nodes_examples.RELATION)],
     )
     def get(self, request: Request, node_id: str) -> Response:
         node = self.node(node_id)
-        page = paged(
-            request,
-            nodes.relations_of(node),
-            keys=["id"],
-            descending=False,
-            list_name=f"relations of {node.public_id}",
-            shape=lambda found: RelationJson(found, many=True).data,
+        return self.page(
+            nodes.relations_of(node), RelationJson, keys=["id"], list_name=f"relations of {node.public_id}"
         )
-        return Response(page)
 
     @documented(
         "Relate a node to another",

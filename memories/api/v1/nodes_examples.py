@@ -30,6 +30,4 @@ RELATION = {
     "createdAt": "2026-03-07T10:30:00.000000Z",
 }
 DETAIL = {**NODE, "memories": [examples.MEMORY], "relations": [RELATION]}
-PAGE = {"items": [OTHER, NODE], "next_cursor": None, "has_more": False}
-RELATIONS = {"items": [RELATION], "next_cursor": None, "has_more": False}
 NEIGHBOURS = {"nodes": [{**OTHER, "depth": 1}], "relations": [RELATION], "truncated": False}

@@ -42,7 +42,6 @@ from memoryhub.api.docs import answer_example, documented, page_of, request_exam
 from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
-from memoryhub.api.paging import paged
 from memoryhub.errors import DomainError, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
@@ -144,16 +143,14 @@ class MemoryList(OrganisationView):
         if "source_id" in query:
             rows = from_source(rows, query["source_id"])
         rows = rows.filter(**{name: query[name] for name in ("category", "key") if name in query})
-        page = paged(
-            request,
+        answer = self.page(
             rows,
-            keys=["created_at", "id"],
+            OrganisationMemoryJson,
             descending=True,
             list_name=f"organisation memories of {workspace.public_id}",
-            shape=lambda found: OrganisationMemoryJson(found, many=True).data,
         )
-        note_bulk_read(len(page["items"]), by=self.person, workspace=workspace)
-        return Response(page)
+        note_bulk_read(len(answer.data["items"]), by=self.person, workspace=workspace)
+        return answer
 
     @documented(
         "Save a memory",
