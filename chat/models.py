@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -17,6 +19,9 @@ from workspaces.models import Agent, User, Workspace
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
 ABANDONED_AFTER = timedelta(seconds=20)  # an answer whose process has not beaten for so long has lost it
+# What a search looks at: the words as they are written, in whatever language. A tsvector holds a megabyte at most.
+WORDS_CONFIG = "simple"
+WORDS = SearchVector(Left("content", 50_000), config=WORDS_CONFIG)
 
 
 class ChatQuerySet(models.QuerySet["Chat"]):
@@ -146,6 +151,8 @@ class ToolStatus(models.TextChoices):
 
 class ToolOutcome(models.TextChoices):
     """What a call came to. Those that did nothing wrong but had to say no are failures, too."""
+    objects = MessageQuerySet.as_manager()
+
 
     SAVED = "saved", "Saved"
     DUPLICATE = "duplicate", "Known already"
