@@ -10,6 +10,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from chat.exchange.models import Import, ImportRow  # noqa: F401  tables of this app, kept where they are used
@@ -18,10 +19,10 @@ from workspaces.models import Agent, User, Workspace
 
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
-ABANDONED_AFTER = timedelta(seconds=20)  # an answer whose process has not beaten for so long has lost it
 # What a search looks at: the words as they are written, in whatever language. A tsvector holds a megabyte at most.
 WORDS_CONFIG = "simple"
 WORDS = SearchVector(Left("content", 50_000), config=WORDS_CONFIG)
+ABANDONED_AFTER = timedelta(seconds=20)  # an answer whose process has not beaten for so long has lost it
 
 
 class ChatQuerySet(models.QuerySet["Chat"]):
@@ -89,6 +90,12 @@ class MessageStatus(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
+class MessageQuerySet(models.QuerySet["Message"]):
+    def current(self) -> MessageQuerySet:
+        """The conversation as it goes now, without what an edited question or another answer took the place of."""
+        return self.filter(superseded_by=None)
+
+
 class Message(models.Model):
     """One message. An answer is stored empty before the model is asked and grows while it streams."""
 
@@ -114,7 +121,21 @@ class Message(models.Model):
         blank=True,
         help_text="Key of the first message that the model was shown as it was. Empty: of all of them.",
     )
-    attempt = models.PositiveSmallIntegerField(default=1, help_text="Counts up with every retry.")
+    attempt = models.PositiveSmallIntegerField(
+        default=1, help_text="Counts up with every retry in the same place."
+    )
+    superseded_by = models.ForeignKey(
+        "self",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="supersedes",
+        db_index=False,  # nearly all have none: see the index below
+        help_text="What stands in its place: an edited question, or another answer. Written by chat.versions.",
+    )
+    superseded_at = models.DateTimeField(
+        null=True, blank=True, help_text="What was set aside at one time belongs together."
+    )
     stop_requested = models.BooleanField(default=False)
     beat_at = models.DateTimeField(
         null=True, blank=True, help_text="Last sign of life of the process that answers."
@@ -122,9 +143,20 @@ class Message(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 
+    objects = MessageQuerySet.as_manager()
+
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["chat", "id"], name="message_list")]
+        indexes = [
+            models.Index(fields=["chat", "id"], name="message_list"),
+            models.Index(
+                fields=["superseded_by"],
+                name="message_superseded",
+                condition=Q(superseded_by__isnull=False),
+            ),
+            # Not of an answer that grows: it would be indexed anew with every few words.
+            GinIndex(WORDS, name="message_words", condition=~Q(status="streaming")),
+        ]
         constraints = [
             # Two sends at once must not make two answers that overwrite each other's context.
             models.UniqueConstraint(
@@ -151,8 +183,6 @@ class ToolStatus(models.TextChoices):
 
 class ToolOutcome(models.TextChoices):
     """What a call came to. Those that did nothing wrong but had to say no are failures, too."""
-    objects = MessageQuerySet.as_manager()
-
 
     SAVED = "saved", "Saved"
     DUPLICATE = "duplicate", "Known already"
