@@ -12,17 +12,15 @@ from rest_framework.response import Response
 from chat.access import get_chat, get_message
 from chat.actions import remember_message, remember_text
 from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJson
-from memories import gate
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memory_response
-from memories.api.saving import save_once
+from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import MemoryChanges, MemoryJson
-from memories.api.views import saved_response
 from memories.extraction.run import rerun
 from memories.models import Memory
 from memoryhub.api.docs import answer_example, documented, request_example
-from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
+from memoryhub.api.etags import ETAG, IF_MATCH
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
@@ -108,12 +106,7 @@ class ChatMemoryDetail(ChatMemoryView):
         ],
     )
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
-        memory = self.memory(chat_id, memory_id)
-        changes = self.body(MemoryChanges)
-        seen = versions_seen(request)
-        return memory_response(
-            gate.edit_memory(memory, by=self.person, now=timezone.now(), seen=seen, **changes)
-        )
+        return change_memory(self, self.memory(chat_id, memory_id))
 
     @documented(
         "Delete a memory of a chat",
@@ -126,9 +119,7 @@ class ChatMemoryDetail(ChatMemoryView):
         description="Gone from every list, count and recall at once; the workspace's `restore` undoes it.",
     )
     def delete(self, request: Request, chat_id: str, memory_id: str) -> Response:
-        memory = self.memory(chat_id, memory_id)
-        gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return delete_memory(self, self.memory(chat_id, memory_id))
 
 
 class RerunExtraction(ChatMemoryView):

@@ -12,9 +12,8 @@ from rest_framework.response import Response
 from memories import review
 from memories.api import examples
 from memories.api.queries import described, memory_response
-from memories.api.saving import save_once
+from memories.api.saving import save_once, saved_response
 from memories.api.serializers import MemoryJson, SavedMemoryJson
-from memories.api.views import saved_response
 from memories.drafts import TAG_LENGTH, TAGS
 from memories.gate import Draft
 from memories.models import Memory

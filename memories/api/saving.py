@@ -1,13 +1,22 @@
-"""Saves of a memory that a program may send twice."""
+"""Writes to a memory that several doors share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from django.utils import timezone
+from rest_framework import status
+from rest_framework.response import Response
+
+from memories import gate
 from memories.access import get_memory
+from memories.api.queries import memory_response
+from memories.api.serializers import MemoryChanges
 from memories.gate import Saved
 from memories.models import Memory
 from memories.models.memory import Review
+from memoryhub.api.etags import versions_seen
 from memoryhub.api.views import ApiView
 from workspaces.models import User
 
@@ -32,6 +41,24 @@ def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
             pending=note.get("pending", False),
         ),
     )
+
+
+def saved_response(saved: Saved, **more: Any) -> Response:
+    """201 for a new memory; 200 when it was updated by its key, or was known already (``duplicate``)."""
+    code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
+    return memory_response(saved.memory, status=code, duplicate=saved.duplicate, **more)
+
+
+def change_memory(view: ApiView, memory: Memory) -> Response:
+    """What a PATCH asks for; under If-Match only to the version that was seen."""
+    changes = view.body(MemoryChanges)
+    seen = versions_seen(view.request)
+    return memory_response(gate.edit_memory(memory, by=view.person, now=timezone.now(), seen=seen, **changes))
+
+
+def delete_memory(view: ApiView, memory: Memory) -> Response:
+    gate.delete_memory(memory, by=view.person, now=timezone.now(), seen=versions_seen(view.request))
+    return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 def _as_it_is(user: User, memory_id: str) -> Memory:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.utils import timezone
-from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,7 +10,7 @@ from memories import gate
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memories_json, memory_response
-from memories.api.saving import save_once
+from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
@@ -31,7 +28,7 @@ from memories.panel import live_in
 from memories.recall import recall
 from memories.search import search_workspace
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
-from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
+from memoryhub.api.etags import ETAG, IF_MATCH
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.keys import KeyedView
 from memoryhub.api.paging import PageQuery
@@ -39,12 +36,6 @@ from workspaces.access import get_workspace
 from workspaces.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.models import Role
-
-
-def saved_response(saved: gate.Saved, **more: Any) -> Response:
-    """201 for a new memory; 200 when it was updated by its key, or was known already (``duplicate``)."""
-    code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
-    return memory_response(saved.memory, status=code, duplicate=saved.duplicate, **more)
 
 
 class MemoryList(KeyedView):
@@ -145,12 +136,7 @@ class MemoryDetail(WorkspaceMemoryView):
         ],
     )
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        memory = self.memory(workspace_id, memory_id, Role.EDITOR)
-        changes: dict[str, Any] = self.body(MemoryChanges)
-        seen = versions_seen(request)
-        return memory_response(
-            gate.edit_memory(memory, by=self.person, now=timezone.now(), seen=seen, **changes)
-        )
+        return change_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
     @documented(
         "Delete a memory",
@@ -164,9 +150,7 @@ class MemoryDetail(WorkspaceMemoryView):
         session_only=True,
     )
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        memory = self.memory(workspace_id, memory_id, Role.EDITOR)
-        gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return delete_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
 
 class MemoryRestore(WorkspaceMemoryView):
