@@ -18,6 +18,7 @@ class LiveAnswer:
         self._lock = threading.Lock()
         self._text = ""
         self._told: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.is_whole = False  # what is still done about it is not writing: a stop takes nothing away
         self.changes = 0  # counts up with everything a reader may want to hear of
         self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 

@@ -14,6 +14,7 @@ from django.db.models.functions import Left
 from django.utils import timezone
 
 from chat.exchange.models import Import, ImportRow  # noqa: F401  tables of this app, kept where they are used
+from chat.modes.models import Mode, Step  # noqa: F401  as above
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, User, Workspace
 
@@ -115,6 +116,7 @@ class Message(models.Model):
     memory_enabled = models.BooleanField(
         default=False, help_text="Whether automatic memory was on in this turn."
     )
+    mode = models.CharField(max_length=20, choices=Mode.choices, default=Mode.CHAT, db_default=Mode.CHAT)
     model = models.CharField(max_length=200, blank=True)
     seen_from = models.PositiveBigIntegerField(
         null=True,

@@ -15,6 +15,8 @@ from django.utils import timezone
 from chat.actions import close_abandoned
 from chat.live import live_answer
 from chat.models import Chat, Message, MessageStatus
+from chat.modes.models import Mode
+from chat.modes.shown import event_of as step_event
 from chat.runner import in_thread
 from chat.tools.shown import event_of
 from memoryhub import events
@@ -29,7 +31,8 @@ POLL = 1.0  # seconds between looks when nothing is heard: events are a help, th
 class StreamEvent:
     """``token`` carries text and has as id the length of the text it reaches; ``restart`` says it begins anew.
 
-    ``tool`` says how a call of the model stands; each is told anew to every reader, and again when it changes.
+    ``tool`` says how a call of the model stands, ``step`` how a step of deep thinking; each is told anew to every
+    reader, and again when it changes.
     """
 
     kind: str
@@ -129,6 +132,8 @@ def _stored_state(answer_id: str) -> _State | None:
     if close_abandoned(answer, now=timezone.now()):
         answer.refresh_from_db()
     told = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
+    if answer.mode == Mode.DEEP_THINK:
+        told |= {step.public_id: ("step", step_event(step)) for step in answer.steps.all()}
     return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, told)
 
 

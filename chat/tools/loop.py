@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
 from chat.context import room_beside_answer, tokens_of_tools
 from chat.live import LiveAnswer
+from chat.modes.models import Mode
 from chat.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.run import run_calls
 from memories.drafts import UNSTORABLE
 from memoryhub import metrics
-from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
+from memoryhub.llm.base import ChatModel, Delta, Message, Tool, ToolCall
 from memoryhub.llm.errors import ModelBadReply
 
 ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
@@ -32,6 +33,7 @@ class Plan:
     prompt: Sequence[Message]
     tools: Sequence[ChatTool] = ()
     is_tight: bool = False
+    mode: str = Mode.CHAT
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
@@ -72,24 +74,39 @@ async def _one_reply(
     live: LiveAnswer, model: ChatModel, messages: Sequence[Message], tools: Sequence[Tool], may_call: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
     text, calls = "", tuple[ToolCall, ...]()
+    async with aclosing(replied(model, messages, tools=tools, may_call=may_call)) as deltas:
+        async for delta in deltas:
+            if delta.text:
+                if not text and live.text.strip():
+                    live.append("\n\n")  # what an earlier reply said before it called a tool
+                live.append(delta.text)
+                text += delta.text
+            calls = delta.tool_calls or calls
+    return text, calls
+
+
+async def replied(
+    model: ChatModel,
+    messages: Sequence[Message],
+    *,
+    tools: Sequence[Tool],
+    may_call: bool,
+    temperature: float | None = None,
+) -> AsyncGenerator[Delta, None]:
+    """What the model says, counted, without what cannot be stored."""
     metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
     stream = model.stream(
         messages,
         max_tokens=settings.LLM_MAX_TOKENS,
+        temperature=temperature,
         tools=tools,
         tool_choice="auto" if may_call else "none",
     )
     async with aclosing(stream) as deltas:
         async for delta in deltas:
-            piece = UNSTORABLE.sub("", delta.text)
-            if piece:
-                if not text and live.text.strip():
-                    live.append("\n\n")  # what an earlier reply said before it called a tool
-                live.append(piece)
-                text += piece
-                metrics.TOKENS.labels("out").inc(len(piece.encode(errors="replace")) / BYTES_PER_TOKEN)
-            calls = delta.tool_calls or calls
-    return text, calls
+            text = UNSTORABLE.sub("", delta.text)
+            metrics.TOKENS.labels("out").inc(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)
+            yield replace(delta, text=text)
 
 
 def _readable(arguments: str) -> str:

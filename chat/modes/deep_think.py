@@ -1,0 +1,160 @@
+"""Deep thinking: plan, answer, check against memory. What goes wrong in the plan or the check costs no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from django.utils import timezone
+
+from chat.live import LiveAnswer
+from chat.models import Message
+from chat.modes import can_think
+from chat.modes.check import build_check, memories_beside, read_verdict
+from chat.modes.models import Step, StepKind, StepOutcome
+from chat.modes.steps import begin, end
+from chat.runner import in_thread
+from chat.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
+from chat.tools.loop import Plan, replied, write
+from memories.models import Memory
+from memoryhub.llm.base import ChatModel, Tool
+from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.errors import ModelError
+from workspaces.models import User
+
+logger = logging.getLogger(__name__)
+PLAN_TOKENS = 400  # of a plan that are kept; a model may spend more on thoughts that it does not show
+MOST_REPLY = 20_000  # characters of a check's reply
+PLAN_SECONDS = 45.0
+CHECK_SECONDS = 60.0
+SEPARATOR = "\n\n---\n\n"  # between the answer and its correction
+_TOO_SMALL = "The model is too small for it."
+_TOO_LONG = "The answer is too long for it."
+_BAD_REPLY = "The model's reply could not be read."
+_BROKEN = "Something went wrong here."
+
+
+def room_for_plan() -> int:
+    """Tokens that a prompt leaves free for the plan and what is said about it."""
+    return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
+
+
+async def think(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
+    """Grow the answer to its end, as ``write`` does, with a plan before and a check after it.
+
+    Once ``live.is_whole`` a stop ends only the check. Raises what writing the answer raises, and nothing else.
+    """
+    outline = await _plan(live, plan)
+    prompt = with_plan(plan.prompt, outline) if outline else plan.prompt
+    await write(live, replace(plan, prompt=prompt), user_pk)
+    if live.text.strip():
+        live.is_whole = True
+        await _check(live, plan.model, user_pk)
+
+
+def asking_for_plan(prompt: Sequence[Prompt]) -> list[Prompt]:
+    """The turn's own prompt, which providers have cached when the answer is asked for, with the wish for a plan."""
+    return [*prompt[:-1], Prompt("system", prompt_text("plan")), prompt[-1]]
+
+
+def with_plan(prompt: Sequence[Prompt], outline: str) -> list[Prompt]:
+    """The plan right before the question. It was written with recalled text in view, so it is data as that is."""
+    lines = "\n".join(filter(None, map(escape, outline.splitlines())))
+    told = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
+    return [*prompt[:-1], Prompt("system", told), prompt[-1]]
+
+
+async def _plan(live: LiveAnswer, plan: Plan) -> str:
+    """The plan, or nothing where it failed: then the answer is written without, and the step says why."""
+    step = await in_thread(begin, live, StepKind.PLAN)
+    if not can_think(plan.model.capabilities):  # another model was chosen since the message was sent
+        await in_thread(end, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
+        return ""
+    try:
+        tools = [tool.tool for tool in plan.tools]
+        async with asyncio.timeout(PLAN_SECONDS):
+            most = int(PLAN_TOKENS * BYTES_PER_TOKEN)
+            reply = await _reply(plan.model, asking_for_plan(plan.prompt), most=most, tools=tools)
+        step.text = cut_to(reply, PLAN_TOKENS)
+        outcome, why = (StepOutcome.PLANNED, "") if step.text else (StepOutcome.ERROR, _BAD_REPLY)
+    except TimeoutError:
+        outcome, why = StepOutcome.TIMEOUT, ""
+    except ModelError as error:
+        logger.warning("A plan failed: %s", error.for_log)
+        outcome, why = StepOutcome.ERROR, str(error)
+    except Exception:
+        logger.exception("A plan failed")
+        outcome, why = StepOutcome.ERROR, _BROKEN
+    await in_thread(end, live, step, outcome, error=why)
+    return step.text
+
+
+async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
+    step = await in_thread(begin, live, StepKind.CHECK)
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            outcome, why = await _compare(live, model, user_pk, step)
+    except TimeoutError:
+        outcome, why = StepOutcome.TIMEOUT, ""
+    except ModelError as error:
+        logger.warning("A check failed: %s", error.for_log)
+        outcome, why = StepOutcome.ERROR, str(error)
+    except Exception:
+        logger.exception("A check failed")
+        outcome, why = StepOutcome.ERROR, _BROKEN
+    await in_thread(end, live, step, outcome, error=why)
+
+
+async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
+    """The outcome, and why it failed. A correction is added to the answer."""
+    answer, memories = await in_thread(_what_to_compare, live, user_pk)
+    if not answer.memory_enabled:
+        return StepOutcome.OFF, ""
+    if not memories:
+        return StepOutcome.NOTHING, ""
+    if not can_think(model.capabilities):
+        return StepOutcome.ERROR, _TOO_SMALL
+    question = answer.reply_to.content if answer.reply_to else ""
+    text = live.text
+    asked, count = build_check(question, text, memories, model.capabilities)
+    if not count:
+        return StepOutcome.ERROR, _TOO_LONG
+    reply = await _reply(model, asked, most=MOST_REPLY, temperature=0.0)
+    step.memory_ids = [memory.public_id for memory in memories[:count]]
+    verdict = read_verdict(reply, text, memories[:count])
+    if verdict is None:
+        return StepOutcome.ERROR, _BAD_REPLY
+    step.findings, step.text = verdict.findings, verdict.correction
+    if verdict.correction:
+        live.append(SEPARATOR + verdict.correction)
+    return (StepOutcome.DIFFERS if verdict.differs else StepOutcome.AGREES), ""
+
+
+def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memory]]:
+    answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=live.pk)
+    if not answer.memory_enabled:
+        return answer, []
+    user = User.objects.get(pk=user_pk)
+    return answer, memories_beside(answer, live.text, user, now=timezone.now())
+
+
+async def _reply(
+    model: ChatModel,
+    messages: Sequence[Prompt],
+    *,
+    most: int,
+    temperature: float | None = None,
+    tools: Sequence[Tool] = (),
+) -> str:
+    """A whole reply that nobody reads as it comes, its first ``most`` characters. Being stopped hangs up."""
+    text = ""
+    stream = replied(model, messages, temperature=temperature, tools=tools, may_call=False)
+    async with aclosing(stream) as deltas:
+        async for delta in deltas:
+            text += delta.text
+            if len(text) > most:
+                break
+    return text.strip()

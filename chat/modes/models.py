@@ -1,0 +1,73 @@
+"""The table of the steps by which an answer is thought through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+
+
+class Mode(models.TextChoices):
+    """How an answer is made; ``chat.modes`` says which of them a model can do."""
+
+    CHAT = "chat", "Chat"
+    DEEP_THINK = "deep_think", "Think"
+
+
+class StepKind(models.TextChoices):
+    PLAN = "plan", "Plan"
+    CHECK = "check", "Check against memory"
+
+
+class StepOutcome(models.TextChoices):
+    """What a step came to. Of a check that was not made the outcome says why."""
+
+    PLANNED = "planned", "Planned"
+    AGREES = "agrees", "Nothing differs"
+    DIFFERS = "differs", "Something differs"
+    NOTHING = "nothing", "Nothing to compare with"
+    OFF = "off", "Memory is off"
+    STOPPED = "stopped", "Stopped"
+    TIMEOUT = "timeout", "Took too long"
+    ERROR = "error", "Did not work"
+
+
+FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
+
+
+class Step(models.Model):
+    """What deep thinking did beside writing its answer. Of memories only the ids: their text may be forgotten."""
+
+    public_id = PublicIdField(prefix="step")
+    message = models.ForeignKey("chat.Message", on_delete=models.CASCADE, related_name="steps")
+    kind = models.CharField(max_length=10, choices=StepKind.choices)
+    outcome = models.CharField(
+        max_length=10, choices=StepOutcome.choices, blank=True, help_text="Empty while it runs."
+    )
+    text = models.TextField(blank=True, help_text="The plan; of a check the correction that the answer got.")
+    findings: models.JSONField[Any, Any] = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="What a memory says of the answer: the answer's words, the memory's id, and whether they agree.",
+    )
+    memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    error = models.CharField(max_length=200, blank=True, help_text="Why it failed, fit for a person's eyes.")
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.public_id}: {self.status}"
+
+    @property
+    def status(self) -> str:
+        """running, done or failed."""
+        if not self.outcome:
+            return "running"
+        return "failed" if self.outcome in FAILURES else "done"
