@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=list,
-                        help_text="What a memory says of the answer: the answer's words, the memory's id, and whether they agree.",
+                        help_text="The answer's words, the id of the memory that speaks of them, whether they agree.",
                     ),
                 ),
                 (

@@ -74,7 +74,7 @@ def _portions(text: str) -> list[str]:
     portions: list[str] = []
     longest = max(PORTION_LENGTH, len(text) // PORTIONS)
     for line in filter(None, map(str.strip, text.splitlines())):
-        if portions and len(portions[-1]) + len(line) < longest or len(portions) == PORTIONS:
+        if (portions and len(portions[-1]) + len(line) < longest) or len(portions) == PORTIONS:
             portions[-1] += f"\n{line}"
         else:
             portions.append(line)

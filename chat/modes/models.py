@@ -52,7 +52,7 @@ class Step(models.Model):
     findings: models.JSONField[Any, Any] = models.JSONField(
         default=list,
         blank=True,
-        help_text="What a memory says of the answer: the answer's words, the memory's id, and whether they agree.",
+        help_text="The answer's words, the id of the memory that speaks of them, whether they agree.",
     )
     memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
     error = models.CharField(max_length=200, blank=True, help_text="Why it failed, fit for a person's eyes.")
