@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,8 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 from numpy.typing import NDArray
 from pgvector import HalfVector
@@ -31,8 +32,9 @@ from memoryhub.management.database import psycopg_settings, running_database
 from workspaces.models import Membership, Role, User, Workspace
 
 SIZES = (100, 5_000, 100_000)
-FIRST = 10_000  # rows after which a small workspace is measured for the first time
+FIRST = 10_000  # rows of the table that a small workspace is compared with
 SMALL = 100
+ROUNDS = 3  # of the questions in the small workspace, in the small table and the large in turn
 WORDS = (("memories", 50_000, "how many in all"), ("workspaces", 50, "over how many workspaces, unevenly"))
 _BARE = """
 SELECT memory_id FROM memories_memoryembedding
@@ -82,10 +84,10 @@ class Command(BaseCommand):
         self.random = np.random.default_rng(options["seed"])
         self.embedder = _Known(real, options["dimension"], self.random)
         self.questions, self.inserts = options["questions"], options["inserts"]
-        with running_database(), _scratch_database(self._say), _embedder(self.embedder):
-            self._run(options["memories"], options["workspaces"])
+        with running_database(), _scratch_database(self._say) as keep_copy, _embedder(self.embedder):
+            self._run(options["memories"], options["workspaces"], keep_copy)
 
-    def _run(self, memories: int, workspaces: int) -> None:
+    def _run(self, memories: int, workspaces: int, keep_copy: Callable[[], str]) -> None:
         fixed = [size for size in SIZES if size <= memories // 2]
         sizes = synthetic.long_tail(memories, workspaces, fixed)
         self.user = User.objects.create_user("bench")
@@ -102,14 +104,15 @@ class Command(BaseCommand):
         places = np.concatenate([places[places == made[0].pk], places[places != made[0].pk]])
         early = min(FIRST, len(places) // 2)
         self._fill(places[:early], 0, len(places))
-        at_first = self._measure(made[0], SMALL)[2]
+        small_table = keep_copy()
         self._fill(places[early:], early, len(places))
         self._say("building indexes")
         began = time.monotonic()
         said = indexes.keep_up(now=timezone.now())
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
         self._vacuum()
-        self._print([(size, *self._measure(made[n], size)) for n, size in enumerate(fixed)], at_first)
+        self._print([(size, *self._measure(made[n], size)) for n, size in enumerate(fixed)])
+        self._print_growth(made[0], small_table, early, len(places))
         self._import()
 
     def _fill(self, places: NDArray[np.int64], before: int, total: int) -> None:
@@ -127,15 +130,14 @@ class Command(BaseCommand):
 
     def _measure(self, workspace: Workspace, size: int) -> tuple[NDArray, NDArray, NDArray, float]:
         """Seconds of embedding, of the bare vector search and of recall for each question, and recall@10."""
-        chosen = synthetic.choose(self.questions, np.random.default_rng(size))
-        texts = [synthetic.question(parts, number) for number, parts in enumerate(chosen)]
+        texts = self._questions(size)
         times: list[tuple[float, float, float]] = []
         shares = []
         for number, text in enumerate(texts):
             self._say(f"asked {number + 1} of {len(texts)} in {workspace.name}")
             exact = self._exactly(text, workspace)
             began = time.perf_counter()
-            self.embedder.real.embed([f"{text} {secrets.token_hex(2)}", f"{number} {text}"])
+            self._embed_anew(text, number)
             embedded = time.perf_counter()
             self._bare(text, workspace)
             searched = time.perf_counter()
@@ -146,6 +148,14 @@ class Command(BaseCommand):
             shares.append(len(set(found) & set(exact)) / max(1, len(exact)))
         columns = np.array(times).T
         return columns[0], columns[1], columns[2], float(np.mean(shares))
+
+    def _questions(self, seed: int) -> list[str]:
+        chosen = synthetic.choose(self.questions, np.random.default_rng(seed))
+        return [synthetic.question(parts, number) for number, parts in enumerate(chosen)]
+
+    def _embed_anew(self, text: str, number: int) -> None:
+        """What recall would do for a question never asked before: itself and its gist."""
+        self.embedder.real.embed([f"{text} {secrets.token_hex(2)}", f"{number} {text}"])
 
     def _bare(self, text: str, workspace: Workspace) -> None:
         vector = self.embedder.embed([text])[0]
@@ -160,7 +170,7 @@ class Command(BaseCommand):
         found = recall(text, workspace, self.user, limit=10, exact=True)
         return [item.memory.pk for item in found.items]
 
-    def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]], at_first: NDArray) -> None:
+    def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]]) -> None:
         self._say("")
         heads = ("workspace", "embedding", "bare vector", "whole recall", "to embed", "to bare", "recall@10")
         self.stdout.write("".join(f"{head:>16}" for head in heads) + "   (p50 / p95 ms; ratios of p50)")
@@ -171,10 +181,28 @@ class Command(BaseCommand):
                 f"{np.median(whole) / np.median(bare):.2f}",
             ]
             self.stdout.write("".join(f"{cell:>16}" for cell in [*cells, f"{share:.3f}"]))
-        later = rows[0][3]
+
+    def _print_growth(self, workspace: Workspace, small_table: str, early: int, rows: int) -> None:
+        """The same workspace in the table as it was and as it is, question by question in turn."""
+        before, after = _connection_to(small_table), connections[DEFAULT_DB_ALIAS]
+        questions = self._questions(SMALL) * ROUNDS
+        times: list[tuple[float, float]] = []
+        for number, text in enumerate(questions):
+            self._say(f"asked {number + 1} of {len(questions)} in the small table and in the large")
+            pair = [0.0, 0.0]
+            for which in (0, 1) if number % 2 else (1, 0):
+                self._embed_anew(text, number)
+                with _connected(after if which else before):
+                    began = time.perf_counter()
+                    recall(text, workspace, self.user, limit=10)
+                    pair[which] = time.perf_counter() - began
+            times.append((pair[0], pair[1]))
+        small, large = np.array(times[len(questions) // ROUNDS :]).T
+        before.close()
+        self._say("")
         self.stdout.write(
-            f"a workspace of {SMALL}: {_ms(at_first)} ms among {FIRST:,} memories, {_ms(later)} ms among all: "
-            f"{np.median(later) / np.median(at_first):.2f} times"
+            f"a workspace of {SMALL}: {_ms(small)} ms among {early:,} memories, {_ms(large)} ms among {rows:,}, "
+            f"asked in turn: {np.median(large) / np.median(small):.2f} times"
         )
 
     def _import(self) -> None:
@@ -220,10 +248,38 @@ def _embedder(known: _Known) -> Iterator[None]:
         embedding.get_embedder, embedding.vectors_of = usual
 
 
+def _connection_to(name: str) -> BaseDatabaseWrapper:
+    """A connection of its own, of no pool, to another database of the same server."""
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    options = {key: value for key, value in other.settings_dict["OPTIONS"].items() if key != "pool"}
+    other.settings_dict = {**other.settings_dict, "NAME": name, "OPTIONS": options}
+    return other
+
+
 @contextmanager
-def _scratch_database(say: Any) -> Iterator[None]:
-    """A database beside the real one, dropped afterwards whatever happens."""
+def _connected(to: BaseDatabaseWrapper) -> Iterator[None]:
+    """The project's queries go there for a while."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = to
+    try:
+        yield
+    finally:
+        connections[DEFAULT_DB_ALIAS] = usual
+
+
+@contextmanager
+def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
+    """A database beside the real one, and a way to keep a copy of it; both are dropped afterwards, whatever happens."""
     name, usual = f"bench_scale_{secrets.token_hex(4)}", settings.DATABASES["default"]["NAME"]
+    copy = f"{name}_before"
+
+    def keep_copy() -> str:
+        connection.close()
+        outside.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
+        )
+        return copy
+
     with psycopg.connect(**psycopg_settings(), autocommit=True) as outside:
         outside.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         connection.close()
@@ -231,8 +287,11 @@ def _scratch_database(say: Any) -> Iterator[None]:
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
             say("migrating a scratch database")
             call_command("migrate", interactive=False, verbosity=0)
-            yield
+            yield keep_copy
         finally:
             connection.close()
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = usual
-            outside.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            for each in (name, copy):
+                outside.execute(
+                    sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(each))
+                )

@@ -1,0 +1,47 @@
+"""bench_scale measures what it says, and leaves no database behind."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from memories.management.commands import bench_scale
+from tests.fakes.embedder import FakeEmbedder
+
+
+def _databases() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT datname FROM pg_database")
+        return {name for (name,) in cursor.fetchall()}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_figure_is_printed_and_the_databases_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_scale, "get_embedder", FakeEmbedder)
+    before, name, said = _databases(), connection.settings_dict["NAME"], StringIO()
+    sizes = {"memories": 400, "workspaces": 4, "questions": 3, "inserts": 20}
+    call_command("bench_scale", **sizes, stdout=said, stderr=StringIO())
+    figures = said.getvalue()
+    assert re.search(r"^ +100( +\d+\.\d / \d+\.\d){3}( +\d+\.\d\d){2} +[01]\.\d{3}$", figures, re.M), figures
+    assert re.search(r"among 200 memories, .* among 400, asked in turn: \d+\.\d\d times$", figures, re.M), (
+        figures
+    )
+    assert len(re.findall(r"^import with .*: [\d,]+/s$", figures, re.M)) == 2
+    assert (_databases(), connection.settings_dict["NAME"]) == (before, name)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_leaves_no_database_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(bench_scale, "get_embedder", FakeEmbedder)
+    monkeypatch.setattr(bench_scale.Command, "_print_growth", fail)
+    before, name = _databases(), connection.settings_dict["NAME"]
+    with pytest.raises(RuntimeError, match="disk is full"):
+        call_command("bench_scale", memories=400, workspaces=4, questions=1, stderr=StringIO())
+    assert (_databases(), connection.settings_dict["NAME"]) == (before, name)
