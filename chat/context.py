@@ -46,12 +46,14 @@ def build_prompt(
     tools: Sequence[Tool] = (),
     short_term: ShortTerm = NO_SHORT_TERM,
     compaction: Compaction | None = None,
+    reserve: int = 0,
 ) -> BuiltPrompt:
     """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
     short-term memory, the recalled block right before the question.
 
     What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
-    the model's context holds beside its answer. The question is cut only when it alone would not fit.
+    the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
+    is cut only when it alone would not fit.
     """
     system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools)))]
     if compaction is not None:
@@ -60,7 +62,7 @@ def build_prompt(
     tail += short_term.items
     if block := recalled_block(used):
         tail.append(Prompt("system", block))
-    room = room_beside_answer(capabilities) - tokens_of_tools(tools) - tokens_of([*system, *tail])
+    room = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools) - tokens_of([*system, *tail])
     asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(question, room, after=compaction.upto_id if compaction else 0)
@@ -127,7 +129,7 @@ class _Shown:
 
 def _history(question: Message, room: int, *, after: int) -> _Shown:
     """The latest messages between ``after`` and the question that fit in ``room`` tokens, beginning with a person."""
-    earlier = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk, pk__gt=after)
+    earlier = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk, pk__gt=after).current()
     earlier = earlier.exclude(content="").only("role", "content").order_by("-pk")
     chosen: list[Message] = []
     spent, left_out = 0, False

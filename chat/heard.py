@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chat.models import Message, MessageRole, ToolCall, ToolOutcome
+from chat.modes.models import Step
 from memories.extraction.provenance import is_taken_from
 from memories.models import Memory, ReceiptItem
 
@@ -21,7 +22,7 @@ class Heard:
 
 
 def heard_until(last: Message) -> Heard:
-    """Up to this message. Four queries."""
+    """Up to this message. Six queries at most."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
     said = before.filter(role=MessageRole.USER).values_list("content", flat=True)[:MESSAGES]
     answers = dict(before.filter(role=MessageRole.ASSISTANT).values_list("pk", "public_id")[:ANSWERS])
@@ -29,7 +30,8 @@ def heard_until(last: Message) -> Heard:
     shown = list(recalled.values_list("content", flat=True))
     # A summary that the model noted is its own, of what was said; whatever else a tool came to is not.
     calls = ToolCall.objects.filter(message_id__in=answers).exclude(outcome=ToolOutcome.NOTED)
-    found: list[str] = []
+    steps = Step.objects.filter(message_id__in=answers)
+    found: list[str] = [each for ids in steps.values_list("memory_ids", flat=True) for each in ids]
     for ids, output in calls.values_list("memory_ids", "output"):
         found += ids
         shown += [output] if output else []

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
@@ -15,13 +17,16 @@ from chat.actions import announce
 from chat.compaction import can_compact, latest_compaction, queue_compaction
 from chat.context import build_prompt, room_beside_answer
 from chat.live import LiveAnswer, all_live, being_written
-from chat.models import Message, MessageStatus, ToolCall
+from chat.models import Message, MessageStatus
+from chat.modes.deep_think import room_for_plan, think
+from chat.modes.models import Mode
+from chat.modes.steps import close_unfinished
 from chat.runner import in_thread
 from chat.short_term import ShortTerm, short_term_for, touch
 from chat.stream import message_channel
 from chat.tools import tools_for
 from chat.tools.loop import Plan, write
-from memories.extraction.run import queue_extraction
+from memories.extraction.run import queue_distillation, queue_extraction
 from memories.models import SourceType
 from memories.panel import count_live
 from memories.ranking import injection_threshold
@@ -68,12 +73,14 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
         plan = await in_thread(_prepare, live.pk, user_pk)
         stopped = asyncio.create_task(_stop_requested(live))
-        answering = asyncio.create_task(write(live, plan, user_pk))
+        made = think if plan.mode == Mode.DEEP_THINK else write
+        answering = asyncio.create_task(made(live, plan, user_pk))
         try:
             await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done():
+            if answering.done():
+                await answering
+            elif not live.is_whole:
                 return _Outcome(MessageStatus.STOPPED)
-            await answering
         finally:
             for task in (stopped, answering):
                 task.cancel()
@@ -146,7 +153,8 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
     if answer.attempt > 1:
-        ToolCall.objects.filter(message=answer).delete()  # those of the attempt that this one replaces
+        answer.tool_calls.all().delete()  # those of the attempt that this one replaces
+        answer.steps.all().delete()
     model = get_chat_model()
     now = timezone.now()
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
@@ -163,9 +171,10 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
         tools=[tool.tool for tool in tools],
         short_term=short_term,
         compaction=latest_compaction(answer.chat),
+        reserve=room_for_plan() if answer.mode == Mode.DEEP_THINK else 0,
     )
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
-    return Plan(model, built.messages, tools, is_tight=built.is_tight)
+    return Plan(model, built.messages, tools, is_tight=built.is_tight, mode=answer.mode)
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:
@@ -216,19 +225,28 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         events.publish(message_channel(live.public_id), "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         announce(answer.chat)
+        if answer.mode == Mode.DEEP_THINK:
+            close_unfinished(answer)
         if outcome.is_tight:
             queue_compaction(answer)
         user = User.objects.filter(pk=user_pk).first()  # their account may be gone by now
         if outcome.status == MessageStatus.DONE and answer.memory_enabled and user is not None:
             touch(answer, now=now)
-            queue_extraction(
-                workspace=answer.chat.workspace,
-                user=user,
-                chat_id=answer.chat.public_id,
-                message_id=answer.public_id,
-                source_type=SourceType.AUTO_CHAT,
-                now=now,
-            )
+            _queue_mining(answer, user, now=now)
+
+
+def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
+    """What was said in this turn is mined; what was thought through for it as well, as an output."""
+    turn: dict[str, Any] = {
+        "workspace": answer.chat.workspace,
+        "user": user,
+        "chat_id": answer.chat.public_id,
+        "message_id": answer.public_id,
+        "now": now,
+    }
+    queue_extraction(**turn, source_type=SourceType.AUTO_CHAT)
+    if answer.mode == Mode.DEEP_THINK:
+        queue_distillation(**turn, source_type=SourceType.AUTO_DEEP_THINK, text=answer.content)
 
 
 def close_interrupted() -> None:
