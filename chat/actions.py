@@ -12,6 +12,8 @@ from chat import runner
 from chat.excerpts import excerpt_around
 from chat.live import live_answer
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
+from chat.modes import require_mode
+from chat.modes.models import Mode
 from memories.consent import memory_on
 from memories.drafts import UNSTORABLE, cut_at_word
 from memories.extraction.run import rerun
@@ -19,6 +21,7 @@ from memories.extraction.synthesis import statement_of
 from memories.gate import Draft, Saved, save_memory
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from memoryhub.llm.registry import get_chat_model
 from workspaces.access import role_in
 from workspaces.audit import Verb, record
 from workspaces.models import Agent, Role, User, Workspace
@@ -125,14 +128,23 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def begin_turn(
-    chat: Chat, *, content: str, by: User, now: datetime, memory_enabled: bool | None = None
+    chat: Chat,
+    *,
+    content: str,
+    by: User,
+    now: datetime,
+    memory_enabled: bool | None = None,
+    mode: str = Mode.CHAT,
 ) -> Turn:
     """Store the message and an empty answer, and set the model to work once that is committed.
 
     ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. Raises Invalid for a blank or too
-    long message, TooManyRequests, and Conflict while another answer is being written.
+    long message or a mode that the model cannot do, TooManyRequests, and Conflict while another answer is being
+    written.
     """
     content = _clean_message(content)
+    if mode != Mode.CHAT:
+        require_mode(mode, get_chat_model().capabilities)
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
@@ -147,6 +159,7 @@ def begin_turn(
                 status=MessageStatus.STREAMING,
                 reply_to=message,
                 memory_enabled=enabled and not chat.is_temporary,
+                mode=mode,
                 created_at=now,
                 beat_at=now,
             )
