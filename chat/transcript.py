@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from chat.compaction import latest_compaction
 from chat.markdown import render_markdown
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.modes.shown import ShownStep, steps_of
 from chat.tools.shown import ShownCall, calls_of
 from memories.models import Memory, SourceType
 from memories.receipts import receipts_for
@@ -36,6 +37,7 @@ class Entry:
     degraded: str = ""
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
+    steps: list[ShownStep] = field(default_factory=list)
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
 
@@ -121,6 +123,7 @@ def entries_for(
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
+    steps = steps_of(answers, user)
     kept, noticed = _memories_of(messages, chat, user)
     entries = []
     question = ""
@@ -139,6 +142,10 @@ def entries_for(
             entry.calls = [
                 ShownCall(call, memories, is_over=not entry.is_streaming)
                 for call, memories in calls.get(message.pk, ())
+            ]
+            entry.steps = [
+                ShownStep(step, memories, is_over=not entry.is_streaming)
+                for step, memories in steps.get(message.pk, ())
             ]
             entry.saved_count = noticed[message.public_id] + noticed[question]
         entries.append(entry)

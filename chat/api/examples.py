@@ -32,6 +32,26 @@ MESSAGE: dict[str, Any] = {
     "finished_at": None,
     "receipt": None,
     "tool_calls": [],
+    "mode": "chat",
+    "steps": [],
+}
+STEP: dict[str, Any] = {
+    "id": "step_8kTu2TzB8mYw1RsX9vLcHn6G",
+    "kind": "check",
+    "status": "done",
+    "outcome": "agrees",
+    "line": "Checked against 1 memory · nothing differs",
+    "text": "",
+    "findings": [
+        {
+            "quote": "Your project deadline is March 15, 2026.",
+            "memory_id": "mem_2pWd2TzB8mYw1RsX9vLcHn4F",
+            "agrees": True,
+        }
+    ],
+    "memory_ids": ["mem_2pWd2TzB8mYw1RsX9vLcHn4F"],
+    "started_at": "2026-03-07T10:31:02.000000Z",
+    "finished_at": "2026-03-07T10:31:03.000000Z",
 }
 TOOL_CALL: dict[str, Any] = {
     "id": "call_7hQs2TzB8mYw1RsX9vLcHn5E",
@@ -55,6 +75,8 @@ ANSWER: dict[str, Any] = {
     "finished_at": "2026-03-07T10:31:02.000000Z",
     "receipt": RECEIPT,
     "tool_calls": [TOOL_CALL],
+    "mode": "deep_think",
+    "steps": [STEP],
 }
 TURN = {"message": MESSAGE, "answer": ANSWER}
 EVENTS = (

@@ -8,6 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
+from chat.modes.models import Mode, Step
+from chat.modes.shown import line_of as step_line
 from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
@@ -15,7 +17,8 @@ from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.serializers import PersonJson
 
-MODES = ["chat"]
+MODES = [mode.value for mode in Mode]
+NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."
 
 
 class ChatJson(serializers.ModelSerializer[Chat]):
@@ -100,8 +103,64 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
         return seen[call.pk]
 
 
+class FindingJson(serializers.Serializer[Any]):
+    quote = serializers.CharField(help_text="Words of the answer; empty where the model did not quote exactly.")
+    memory_id = serializers.CharField()
+    agrees = serializers.BooleanField()
+
+
+class StepJson(serializers.ModelSerializer[Step]):
+    """Wants ``memories``, the ids that the reader may see by step, in its context."""
+
+    id = serializers.CharField(source="public_id")
+    kind = serializers.RegexField(r"^(plan|check)$", help_text="plan or check.")
+    status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
+    outcome = serializers.SerializerMethodField(
+        help_text="planned; agrees, differs, nothing (to compare with) or off (memory is); or why it failed: "
+        "stopped, timeout, error. null while it runs."
+    )
+    line = serializers.SerializerMethodField(help_text="What came of it, for people.")
+    text = serializers.CharField(help_text="The plan, or the correction that the check added to the answer.")
+    findings = serializers.SerializerMethodField(
+        help_text="What memories say of the answer, as far as you may see them and they are not forgotten."
+    )
+    memory_ids = serializers.SerializerMethodField(help_text="The memories compared with, as far as you may.")
+    started_at = Moment()
+    finished_at = Moment(allow_null=True)
+
+    class Meta:
+        model = Step
+        fields = [
+            "id",
+            "kind",
+            "status",
+            "outcome",
+            "line",
+            "text",
+            "findings",
+            "memory_ids",
+            "started_at",
+            "finished_at",
+        ]
+
+    def get_outcome(self, step: Step) -> str | None:
+        return step.outcome or None
+
+    def get_line(self, step: Step) -> str:
+        return step_line(step)
+
+    def get_memory_ids(self, step: Step) -> list[str]:
+        seen: dict[int, list[str]] = self.context["memories"]
+        return seen[step.pk]
+
+    @extend_schema_field(FindingJson(many=True))
+    def get_findings(self, step: Step) -> list[dict[str, Any]]:
+        seen = self.get_memory_ids(step)
+        return [found for found in step.findings if found["memory_id"] in seen]
+
+
 class MessageJson(serializers.ModelSerializer[Message]):
-    """Wants ``receipts``, by message id, and ``calls``, by message key, in its context."""
+    """Wants ``receipts``, by message id, and ``calls`` and ``steps``, by message key, in its context."""
 
     id = serializers.CharField(source="public_id")
     # A pattern, since the schema names enums after their field, and "role" is a member's already.
@@ -117,6 +176,10 @@ class MessageJson(serializers.ModelSerializer[Message]):
     receipt = serializers.SerializerMethodField(help_text="What the answer recalled, or null.")
     tool_calls = serializers.SerializerMethodField(
         help_text="For answers: what the model had done meanwhile."
+    )
+    mode = serializers.RegexField(rf"^({'|'.join(MODES)})$", help_text="How the answer was made.")
+    steps = serializers.SerializerMethodField(
+        help_text="For answers that were thought through: the plan, and the check against memory."
     )
 
     class Meta:
@@ -135,6 +198,8 @@ class MessageJson(serializers.ModelSerializer[Message]):
             "finished_at",
             "receipt",
             "tool_calls",
+            "mode",
+            "steps",
         ]
 
     def get_reply_to(self, message: Message) -> str | None:
@@ -158,6 +223,12 @@ class MessageJson(serializers.ModelSerializer[Message]):
         seen = {call.pk: [memory.public_id for memory in memories] for call, memories in calls}
         return ToolCallJson([call for call, _ in calls], many=True, context={"memories": seen}).data
 
+    @extend_schema_field(StepJson(many=True))
+    def get_steps(self, message: Message) -> Any:
+        steps = self.context["steps"].get(message.pk, [])
+        seen = {step.pk: [memory.public_id for memory in memories] for step, memories in steps}
+        return StepJson([step for step, _ in steps], many=True, context={"memories": seen}).data
+
 
 class TurnJson(serializers.Serializer[Any]):
     message = MessageJson()
@@ -168,7 +239,7 @@ class EventJson(serializers.Serializer[Any]):
     """For the schema: one server-sent event of a turn."""
 
     event = serializers.ChoiceField(
-        choices=["message", "token", "tool", "restart", "receipt", "done", "error"]
+        choices=["message", "token", "tool", "step", "restart", "receipt", "done", "error"]
     )
     data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word
 
@@ -208,7 +279,12 @@ class MessageBody(Body):
     content = Text(max_length=MESSAGE_LENGTH)
     memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
-    mode = Choice(MODES, default="chat")
+    mode = Choice(
+        MODES,
+        default=Mode.CHAT.value,
+        error_messages={"invalid_choice": NO_SUCH_MODE},
+        help_text="deep_think: a plan before the answer and a check against memory after it, if the model can.",
+    )
 
 
 class RetryBody(Body):

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from chat.api.serializers import MessageJson
 from chat.models import Message
+from chat.modes.shown import steps_of
 from chat.stream import follow, follow_for
 from chat.tools.shown import calls_of
 from memories.receipts import receipts_for
@@ -23,10 +24,11 @@ from workspaces.models import User
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
-    """These messages with what they recalled and had done, as far as this person may see it. Four queries at most."""
+    """These messages with what they recalled and had done, as far as this person may see it. Six queries at most."""
     receipts = receipts_for([message.public_id for message in messages], user)
     calls = calls_of([message.pk for message in messages], user)
-    return list(MessageJson(messages, many=True, context={"receipts": receipts, "calls": calls}).data)
+    context = {"receipts": receipts, "calls": calls, "steps": steps_of(messages, user)}
+    return list(MessageJson(messages, many=True, context=context).data)
 
 
 def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:

@@ -45,7 +45,8 @@ EVENTS = OpenApiResponse(
     response=EventJson,
     description="`stream: true` (the default): server-sent events (`text/event-stream`). `message` has the "
     "stored message and the empty answer; `token` a piece of `text`; `tool` how a call of the model stands, again "
-    "when it changes, with a `text` for people; `restart`: text and calls begin anew; "
+    "when it changes, with a `text` for people; `step` the same of a step of deep thinking; `restart`: text, calls "
+    "and steps begin anew; "
     "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",
     examples=[OpenApiExample("Events", value=examples.EVENTS, media_type="text/event-stream")],
 )
@@ -238,7 +239,7 @@ class MessageList(ApiView):
     def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
-        said = {name: body[name] for name in ("content", "memory_enabled") if name in body}
+        said = {name: body[name] for name in ("content", "memory_enabled", "mode") if name in body}
         turn = self.once(
             lambda: actions.begin_turn(chat, **said, by=self.person, now=timezone.now()),
             keep=lambda begun: {"answer": begun.answer.public_id},

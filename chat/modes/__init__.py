@@ -6,8 +6,6 @@ from chat.modes.models import Mode
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 
-NOT_YET = "research"  # named by the contract of the API; nobody is let think that it is done
-
 
 def can_think(capabilities: Capabilities) -> bool:
     """A model too small to extract can neither plan nor compare (docs/decisions/0018)."""
@@ -20,9 +18,7 @@ def require_mode(mode: str, capabilities: Capabilities) -> None:
     if mode in allowed:
         return
     only = f"Allowed: {', '.join(allowed)}."
-    if mode == NOT_YET:
-        why = "Research is not offered yet."
-    elif mode == Mode.DEEP_THINK:
+    if mode == Mode.DEEP_THINK:
         why = "The model in use is too small to plan an answer and to check it; a larger one has to be connected."
     else:
         why = "There is no such mode."
