@@ -78,6 +78,11 @@ class Transcript:
     entries: list[Entry]
     earlier: str = ""
 
+    @property
+    def mode(self) -> str:
+        """How the latest answer was made, and so the next one will be unless somebody says otherwise."""
+        return self.entries[-1].message.mode if self.entries else ""
+
 
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW

@@ -20,6 +20,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat import actions
 from chat.access import get_chat, get_message
 from chat.models import Chat, Message
+from chat.modes import can_think
+from chat.modes.models import Mode
 from chat.rail import rail_page
 from chat.runner import in_thread
 from chat.stream import follow_for, to_sse
@@ -49,6 +51,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     user = request.user
     if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
         request.session["workspace"] = workspace.public_id
+    model = get_chat_model()
     return {
         "workspace": workspace,
         "chat": chat,
@@ -57,9 +60,15 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "memory_vetoed": vetoed(),
         "ask_consent": must_ask(user),
         "memory_count": count_live(workspace, user),
-        "model_name": get_chat_model().name,
+        "model_name": model.name,
+        "can_think": can_think(model.capabilities),
         **_agent_context(workspace, chat, request.GET.get("agent", "")),
     }
+
+
+def _said(request: PageRequest) -> dict[str, str]:
+    """What the composer sends."""
+    return {"content": request.POST.get("content", ""), "mode": request.POST.get("mode", Mode.CHAT)}
 
 
 def _load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
@@ -97,7 +106,8 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
     now = timezone.now()
     transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
     context = _page_context(request, found.workspace, found)
-    return render(request, "chat/page.html", context | {"transcript": transcript})
+    context |= {"transcript": transcript, "mode": transcript.mode}
+    return render(request, "chat/page.html", context)
 
 
 @login_required
@@ -160,13 +170,14 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     agent = choose_agent(found, agent_id) if agent_id else None
     with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
         made = actions.create_chat(workspace=found, by=user, now=now, memory_enabled=chip, agent=agent)
-        actions.begin_turn(made, content=request.POST.get("content", ""), by=user, now=now)
+        actions.begin_turn(made, **_said(request), by=user, now=now)
     url = reverse("chat:chat", args=[made.public_id])
     if not request.htmx:
         return redirect(url)
     made.workspace.role = found.role  # type: ignore[attr-defined]
     shown = load_transcript(made, user, now=now)
-    context = _page_context(request, found, made) | {"transcript": shown, "ask_consent": False}
+    context = _page_context(request, found, made)
+    context |= {"transcript": shown, "mode": shown.mode, "ask_consent": False}
     response = render(request, "chat/conversation.html", context)
     response["HX-Push-Url"] = url
     response["HX-Trigger-After-Settle"] = "chats:changed"
@@ -178,7 +189,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
     found = _load_chat(request, chat_id, Role.EDITOR)
     user, now = request.user, timezone.now()
-    turn = actions.begin_turn(found, content=request.POST.get("content", ""), by=user, now=now)
+    turn = actions.begin_turn(found, **_said(request), by=user, now=now)
     if not request.htmx:
         return redirect("chat:chat", found.public_id)
     entries = entries_for([turn.message, turn.answer], found, user, now=now)

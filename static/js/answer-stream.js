@@ -73,9 +73,14 @@ function begin(element) {
     showCall(element, JSON.parse(event.data));
     follow();
   });
+  source.addEventListener("step", (event) => {
+    const step = JSON.parse(event.data);
+    showCall(element, step, step.kind === "check" ? "[data-checks]" : "[data-calls]");
+    follow();
+  });
   source.addEventListener("restart", () => {
     live.replaceChildren();
-    element.querySelector("[data-calls]")?.replaceChildren();
+    for (const list of element.querySelectorAll("[data-calls], [data-checks]")) list.replaceChildren();
   });
   source.addEventListener("done", () => finish(element, texts.answerReady));
   source.addEventListener("error", (event) => {
@@ -91,8 +96,8 @@ function begin(element) {
 }
 
 // What the model has done meanwhile, a line each; with the answer's end the server's own lines take their place.
-function showCall(element, call) {
-  const list = element.querySelector("[data-calls]");
+function showCall(element, call, where = "[data-calls]") {
+  const list = element.querySelector(where);
   if (!list) return;
   let line = document.getElementById(call.id);
   if (!line) {
@@ -101,7 +106,18 @@ function showCall(element, call) {
   }
   const text = Object.assign(document.createElement("span"), { className: "call__line", textContent: call.text });
   text.dataset.status = call.status;
-  line.replaceChildren(text);
+  line.replaceChildren(call.plan ? opening(text, call.plan) : text);
+}
+
+// A plan can be read while the answer is written after it.
+function opening(text, plan) {
+  const more = Object.assign(document.createElement("details"), { className: "call__more" });
+  const summary = document.createElement("summary");
+  summary.append(text);
+  const body = Object.assign(document.createElement("div"), { className: "call__body" });
+  body.append(Object.assign(document.createElement("p"), { className: "call__lines", textContent: plan }));
+  more.append(summary, body);
+  return more;
 }
 
 async function finish(element, announcement) {
