@@ -41,6 +41,15 @@ class Entry:
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
 
+    @property
+    def before(self) -> list[ShownStep]:
+        """Steps that came before the answer's text; a check came after it."""
+        return [shown for shown in self.steps if not shown.is_check]
+
+    @property
+    def after(self) -> list[ShownStep]:
+        return [shown for shown in self.steps if shown.is_check]
+
     @cached_property
     def html(self) -> SafeString:
         return render_markdown(self.message.content)
