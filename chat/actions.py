@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from chat import runner
+from chat import runner, versions
 from chat.excerpts import excerpt_around
 from chat.live import live_answer
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
@@ -134,13 +134,14 @@ def begin_turn(
     by: User,
     now: datetime,
     memory_enabled: bool | None = None,
+    in_place_of: Message | None = None,
     mode: str = Mode.CHAT,
 ) -> Turn:
     """Store the message and an empty answer, and set the model to work once that is committed.
 
-    ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. Raises Invalid for a blank or too
-    long message or a mode that the model cannot do, TooManyRequests, and Conflict while another answer is being
-    written.
+    ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. ``in_place_of`` is a question that is
+    set aside with all that followed it. Raises Invalid for a blank or too long message or a mode that the model
+    cannot do, TooManyRequests, and Conflict while another answer is being written.
     """
     content = _clean_message(content)
     if mode != Mode.CHAT:
@@ -153,6 +154,8 @@ def begin_turn(
             message = Message.objects.create(
                 chat=chat, role=MessageRole.USER, author=by, content=content, created_at=now, finished_at=now
             )
+            if in_place_of is not None:
+                _take_the_place_of(in_place_of, message, by=by, now=now)
             answer = Message.objects.create(
                 chat=chat,
                 role=MessageRole.ASSISTANT,
@@ -178,36 +181,89 @@ def begin_turn(
     return Turn(message, answer)
 
 
+def edit_message(
+    message: Message,
+    *,
+    content: str,
+    by: User,
+    now: datetime,
+    memory_enabled: bool | None = None,
+    mode: str = "",
+) -> Turn:
+    """Ask something else in the place of an earlier question of one's own: a turn like any other, in the same mode
+    unless another is given.
+
+    The question as it was, and all that followed it, becomes an earlier version; memories that came of it stay.
+    """
+    require_editable(message, by)
+    answered = message.answers.order_by("pk").last()
+    return begin_turn(
+        message.chat,
+        content=content,
+        by=by,
+        now=now,
+        memory_enabled=memory_enabled,
+        mode=mode or (answered.mode if answered else Mode.CHAT),
+        in_place_of=message,
+    )
+
+
+def require_editable(message: Message, by: User) -> None:
+    if message.role != MessageRole.USER or message.author_id != by.pk:
+        raise Forbidden("You can edit what you said yourself.")
+    if message.superseded_by_id is not None:
+        raise Conflict("This message belongs to an earlier version. Bring that one back first.")
+
+
+def _take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
+    versions.lock_conversation(question.chat)
+    question.refresh_from_db(fields=["superseded_by"])
+    require_editable(question, by)
+    rest = question.chat.messages.filter(pk__gte=question.pk)
+    versions.set_aside(rest, first=question, by=message, now=now)
+
+
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Have the last answer of a chat written again, in its place."""
+    """Have the last answer of a chat written again. One that was whole, or stopped, is kept as an earlier version;
+    one that failed is written anew in its own place.
+    """
     reap_abandoned(answer.chat, now=now)
     if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
         raise Conflict("Only an answer can be written again.")
-    if answer.chat.messages.aggregate(last=Max("pk"))["last"] != answer.pk:
+    if answer.chat.messages.current().aggregate(last=Max("pk"))["last"] != answer.pk:
         raise Conflict("Only the last answer of a chat can be written again.")
     spend("turns", by, now=now)
-    try:
-        with transaction.atomic():
-            locked = Message.objects.select_for_update().get(pk=answer.pk)
-            if locked.status == MessageStatus.STREAMING:
-                raise Conflict("This answer is still being written.", code="busy")
-            locked.status, locked.content, locked.error, locked.error_code = (
-                MessageStatus.STREAMING,
-                "",
-                "",
-                "",
-            )
-            locked.attempt += 1
-            locked.stop_requested, locked.beat_at, locked.finished_at = False, now, None
-            locked.memory_enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
-            locked.save()
-            transaction.on_commit(lambda: runner.start(locked.pk, locked.attempt, by.pk))
-    except IntegrityError:
-        raise Conflict(
-            "An answer is still being written in this chat. Stop it or wait.", code="busy"
-        ) from None
-    locked.chat = answer.chat
-    return locked
+    enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
+    with transaction.atomic():
+        versions.lock_conversation(answer.chat)
+        locked = Message.objects.select_for_update().get(pk=answer.pk)
+        if locked.superseded_by_id is not None:
+            raise Conflict("This answer was written again already.")
+        anew = _blank_anew(locked, now=now)
+        anew.memory_enabled = enabled
+        anew.save()
+        if anew.pk != locked.pk:
+            whole = Message.objects.filter(pk=locked.pk)
+            versions.set_aside(whole, first=locked, by=anew, now=now)
+        announce(answer.chat)
+        transaction.on_commit(lambda: runner.start(anew.pk, anew.attempt, by.pk))
+    anew.chat = answer.chat
+    return anew
+
+
+def _blank_anew(answer: Message, *, now: datetime) -> Message:
+    """Not stored yet: the answer's own row, emptied, or a new one where there is something to keep of the old."""
+    if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
+        anew = Message(
+            chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
+        )
+        anew.mode = answer.mode
+    else:
+        anew = answer
+        anew.attempt += 1
+    anew.status, anew.content, anew.error, anew.error_code = MessageStatus.STREAMING, "", "", ""
+    anew.stop_requested, anew.beat_at, anew.finished_at = False, now, None
+    return anew
 
 
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:

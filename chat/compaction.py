@@ -41,7 +41,8 @@ def can_compact(capabilities: Capabilities) -> bool:
 
 
 def latest_compaction(chat: Chat) -> Compaction | None:
-    return Compaction.objects.filter(chat=chat).first()
+    """Of the conversation as it goes now: not one of messages that were set aside."""
+    return Compaction.objects.filter(chat=chat, upto__superseded_by=None).first()
 
 
 def compact(answer: Message, *, now: datetime) -> str:
@@ -72,7 +73,7 @@ def _older(chat: Chat, previous: Compaction | None, model: ChatModel) -> list[Me
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools))
     beside = room_beside_answer(capabilities) - system - SUMMARY_TOKENS
     room = history_room(capabilities, beside, has_tools=capabilities.has_tools)
-    said = chat.messages.filter(pk__gt=previous.upto_id if previous else 0)
+    said = chat.messages.current().filter(pk__gt=previous.upto_id if previous else 0)
     said = said.exclude(content="").exclude(status=MessageStatus.STREAMING)
     kept = 0
     newest_first = list(said.only("role", "content").order_by("-pk")[:1000])

@@ -18,6 +18,8 @@ def excerpt_around(message: Message) -> str:
     if message.chat.is_private or message.chat.is_temporary:
         return ""
     siblings = Message.objects.filter(chat_id=message.chat_id).exclude(content="").select_related("author")
+    if message.superseded_by_id is None:
+        siblings = siblings.current()
     before = list(siblings.filter(pk__lt=message.pk).order_by("-pk")[:BEFORE])[::-1]
     after = list(siblings.filter(pk__gt=message.pk).order_by("pk")[:AFTER])
     return "\n".join(

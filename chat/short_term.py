@@ -100,7 +100,7 @@ def wants_long_term(text: str) -> bool:
 
 def _has_enough_messages(question: Message) -> bool:
     least = settings.SHORT_TERM_MIN_MESSAGES
-    said = Message.objects.filter(chat_id=question.chat_id, pk__lte=question.pk).exclude(content="")
+    said = Message.objects.filter(chat_id=question.chat_id, pk__lte=question.pk).current().exclude(content="")
     return len(said.values_list("pk")[:least]) >= least
 
 

@@ -16,6 +16,7 @@ from chat.markdown import render_markdown
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown import ShownStep, steps_of
 from chat.tools.shown import ShownCall, calls_of
+from chat.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
 from memories.receipts import receipts_for
 from workspaces.models import User
@@ -40,6 +41,9 @@ class Entry:
     steps: list[ShownStep] = field(default_factory=list)
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
+    is_own: bool = False  # the reader said it
+    versions: int = 0  # earlier ones, which it took the place of
+    shows_versions: bool = False
 
     @property
     def before(self) -> list[ShownStep]:
@@ -96,13 +100,18 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """The latest messages, those before one, or everything from a little before ``around``. Nine queries at most."""
-    messages = chat.messages.select_related("author").order_by("-id")
+    """The latest messages, those before one, or everything from a little before ``around``. Eleven queries at most.
+
+    ``around`` may name a message of an earlier version: it is shown under what took its place.
+    """
+    messages = chat.messages.current().select_related("author").order_by("-id")
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
-    if around and (start := _key(chat, around)):
-        older = list(messages.filter(pk__lt=start)[: window // 2 + 1])
-        found = [*messages.filter(pk__gte=start), *older]
+    named = chat.messages.filter(public_id=around).first() if around else None
+    if named is not None:
+        shown = standing_for(named)
+        older = list(messages.filter(pk__lt=shown.pk)[: window // 2 + 1])
+        found = [*messages.filter(pk__gte=shown.pk), *older]
         more = len(older) > window // 2
     else:
         found = list(messages[: window + 1])
@@ -112,6 +121,8 @@ def load_transcript(
     found.reverse()
     earlier = found[0].public_id if more else ""
     entries = entries_for(found, chat, user, now=now, ends=not before)
+    for entry in entries:
+        entry.shows_versions = named is not None and named != shown and entry.message == shown
     if not before:
         _mark_what_the_model_sees(entries, chat)
     return Transcript(entries, earlier)
@@ -120,7 +131,7 @@ def load_transcript(
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat) -> None:
     """Where the messages end that the model reads as a summary, and those that it is not shown. Two queries."""
     compaction = latest_compaction(chat)
-    answers = chat.messages.filter(role=MessageRole.ASSISTANT).order_by("-pk")
+    answers = chat.messages.current().filter(role=MessageRole.ASSISTANT).order_by("-pk")
     seen_from = answers.values_list("seen_from", flat=True).first()
     upto = compaction.upto_id if compaction else 0
     for earlier, entry in zip([None, *entries], entries, strict=False):
@@ -139,13 +150,16 @@ def entries_for(
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
     steps = steps_of(answers, user)
     kept, noticed = _memories_of(messages, chat, user)
+    versions = count_versions(messages)
     entries = []
     question = ""
     for message in messages:
         entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
+        entry.versions = versions.get(message.pk, 0)
         if message.role == MessageRole.USER:
             question = message.public_id
-            if message.author_id != user.pk:
+            entry.is_own = message.author_id == user.pk
+            if not entry.is_own:
                 entry.author = message.author.get_username() if message.author else _("Somebody who left")
         else:
             receipt = receipts.get(message.public_id)
@@ -171,7 +185,7 @@ def entries_for(
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
     """One answer or question alone, as it stands in its place."""
     messages = [message.reply_to, message] if message.reply_to else [message]
-    newest = chat.messages.order_by("-id").values_list("pk", flat=True).first()
+    newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
 
 

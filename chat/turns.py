@@ -5,11 +5,9 @@ Beside turns there are outputs: what a tool noted, a summary, long thinking. The
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
-
 from chat.excerpts import excerpt_around
 from chat.heard import heard_until
-from chat.models import Chat, Compaction, Message, MessageRole, ToolCall, ToolOutcome
+from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
 from memories.extraction.turns import TurnText
 from memories.models import SourceType
 from workspaces.models import User
@@ -18,12 +16,13 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str) -> TurnText | None:
-    """What an extraction of this source type mines; None when its chat is deleted or temporary."""
+    """What an extraction of this source type mines; None when its chat is deleted or temporary,
+    or the answer was set aside meanwhile: its question is asked in other words, or answered anew."""
     if source_type == SourceType.MODEL:
         return _tool_output(public_id)
     if source_type == SourceType.AUTO_COMPACTION:
         return _summary(public_id)
-    answer = _messages().filter(public_id=public_id, role=MessageRole.ASSISTANT).first()
+    answer = _messages().current().filter(public_id=public_id, role=MessageRole.ASSISTANT).first()
     if answer is None or answer.reply_to is None:
         return None
     question = answer.reply_to
@@ -82,7 +81,7 @@ def _output(text: str, source: Message, chat: Chat, *foreign: str) -> TurnText:
     )
 
 
-def _messages() -> QuerySet[Message]:
+def _messages() -> MessageQuerySet:
     return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
         "reply_to__chat", "chat"
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat import forget_views, short_term_views, views
+from chat import forget_views, short_term_views, version_views, views
 
 app_name = "chat"
 urlpatterns = [
@@ -22,6 +22,9 @@ urlpatterns = [
     path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),
     path("chats/<str:chat_id>/messages/", views.send, name="send"),
     path("chats/<str:chat_id>/messages/<str:message_id>/", views.message, name="message"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/edit/", version_views.edit, name="edit"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/versions/", version_views.versions, name="versions"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/back/", version_views.back, name="back"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stream/", views.stream, name="stream"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stop/", views.stop, name="stop"),
     path("chats/<str:chat_id>/messages/<str:message_id>/retry/", views.retry, name="retry"),

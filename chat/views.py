@@ -66,7 +66,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     }
 
 
-def _said(request: PageRequest) -> dict[str, str]:
+def _said(request: PageRequest) -> dict[str, Any]:
     """What the composer sends."""
     return {"content": request.POST.get("content", ""), "mode": request.POST.get("mode", Mode.CHAT)}
 

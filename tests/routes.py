@@ -14,6 +14,7 @@ from chat.actions import delete_chat
 from chat.exchange import run
 from chat.exchange.models import Import
 from chat.models import MessageRole
+from chat.versions import set_aside
 from memories.gate import Draft, delete_memory, save_memory
 from memories.models import Receipt, ReceiptItem
 from tests.conftest import Cast
@@ -70,6 +71,7 @@ class Row:
     keys: tuple[Status, ...] = NO_KEYS
     query: str = ""
     upload: bool = False  # its body is a form with a file
+    message: str = ""  # another than the answer: the question, or an earlier version of the answer
     fresh: bool = False  # needs a session whose person has just typed the password again
 
     def __str__(self) -> str:
@@ -83,10 +85,12 @@ class Row:
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
 CHAT = "chat/api/<chat_id:chat_id>"
+MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 MEMORY_PAGE = "workspaces/<str:ws_id>/memories/<str:mem_id>/"
+MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
 NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
 API_ROWS = [
@@ -148,6 +152,9 @@ API_ROWS = [
     Row("POST", f"{CHAT}/messages", EDITORS, {"content": "Hello"}),
     Row("POST", f"{CHAT}/messages/<msg_id:message_id>/stop", EDITORS),
     Row("POST", f"{CHAT}/messages/<msg_id:message_id>/retry", EDITORS, {"stream": True}),
+    Row("POST", f"{MESSAGE}/edit", OWNERS, {"content": "When?"}, message="question"),
+    Row("GET", f"{MESSAGE}/versions", MEMBERS),
+    Row("POST", f"{MESSAGE}/restore", EDITORS, message="earlier"),
     Row("GET", f"{CHAT}/messages/<msg_id:message_id>/receipt", MEMBERS),
     Row("GET", f"{CHAT}/short-term", MEMBERS),
     Row("PATCH", f"{CHAT}/short-term", EDITORS, {"summary": "Cats purr"}),
@@ -321,6 +328,13 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/stream/", PAGE_MEMBERS, in_threads=True),
+    # What the cast's owner said is theirs to say otherwise.
+    Row("GET", f"{MESSAGE_PAGE}edit/", PAGE_OWNERS, message="question"),
+    Row(
+        "POST", f"{MESSAGE_PAGE}edit/", answering(302, PAGE_OWNERS), {"content": "When?"}, message="question"
+    ),
+    Row("GET", f"{MESSAGE_PAGE}versions/", PAGE_MEMBERS),
+    Row("POST", f"{MESSAGE_PAGE}back/", answering(302, PAGE_EDITORS), message="earlier"),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/stop/", answering(204, PAGE_EDITORS)),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/retry/", PAGE_EDITORS),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/remember/", PAGE_EDITORS),
@@ -401,6 +415,7 @@ class World:
     def url(self, row: Row) -> str:
         ids = self.ids | (self.deleted_ids if row.deleted else {})
         ids |= self.proposed_ids if row.proposed else {}
+        ids |= {"message_id": self.ids[f"{row.message}_id"]} if row.message else {}
         return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], row.route)
 
     def address(self, row: Row) -> str:
@@ -428,6 +443,8 @@ def make_world(cast: Cast) -> World:
     question = make_message(chat, "When is the deadline?")
     answer = make_message(chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question)
     source: dict[str, Any] = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
+    earlier = make_message(chat, "In May.", role=MessageRole.ASSISTANT, reply_to=question)
+    set_aside(chat.messages.filter(pk=earlier.pk), first=earlier, by=answer, now=timezone.now())
     memory = make_memory("The deadline is March 15", by=owner, workspace=workspace, **source)
     receipt = Receipt.objects.create(
         message_id=answer.public_id, workspace=workspace, user=owner, ranking="hybrid", threshold=0.3
@@ -453,6 +470,8 @@ def make_world(cast: Cast) -> World:
         "ws_id": workspace.public_id,
         "user_id": member.public_id,
         "chat_id": chat.public_id,
+        "question_id": question.public_id,
+        "earlier_id": earlier.public_id,
         "message_id": answer.public_id,
         "msg_id": answer.public_id,
         "memory_id": memory.public_id,

@@ -30,6 +30,8 @@ MESSAGE: dict[str, Any] = {
     "error": None,
     "created_at": "2026-03-07T10:31:00.000000Z",
     "finished_at": None,
+    "superseded_by": None,
+    "superseded_at": None,
     "receipt": None,
     "tool_calls": [],
     "mode": "chat",

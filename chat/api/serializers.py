@@ -104,7 +104,9 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
 
 
 class FindingJson(serializers.Serializer[Any]):
-    quote = serializers.CharField(help_text="Words of the answer; empty where the model did not quote exactly.")
+    quote = serializers.CharField(
+        help_text="Words of the answer; empty where the model did not quote exactly."
+    )
     memory_id = serializers.CharField()
     agrees = serializers.BooleanField()
 
@@ -173,6 +175,10 @@ class MessageJson(serializers.ModelSerializer[Message]):
     error = serializers.SerializerMethodField(help_text="Why an answer failed, or null.")
     created_at = Moment()
     finished_at = Moment(allow_null=True)
+    superseded_by = serializers.SerializerMethodField(
+        help_text="For messages of an earlier version: the id of what took its place. Otherwise null."
+    )
+    superseded_at = Moment(allow_null=True, help_text="What was set aside at one time is one version.")
     receipt = serializers.SerializerMethodField(help_text="What the answer recalled, or null.")
     tool_calls = serializers.SerializerMethodField(
         help_text="For answers: what the model had done meanwhile."
@@ -196,6 +202,8 @@ class MessageJson(serializers.ModelSerializer[Message]):
             "error",
             "created_at",
             "finished_at",
+            "superseded_by",
+            "superseded_at",
             "receipt",
             "tool_calls",
             "mode",
@@ -204,6 +212,9 @@ class MessageJson(serializers.ModelSerializer[Message]):
 
     def get_reply_to(self, message: Message) -> str | None:
         return message.reply_to.public_id if message.reply_to else None
+
+    def get_superseded_by(self, message: Message) -> str | None:
+        return message.superseded_by.public_id if message.superseded_by else None
 
     @extend_schema_field(MessageErrorJson(allow_null=True))
     def get_error(self, message: Message) -> dict[str, str] | None:
@@ -284,6 +295,15 @@ class MessageBody(Body):
         default=Mode.CHAT.value,
         error_messages={"invalid_choice": NO_SUCH_MODE},
         help_text="deep_think: a plan before the answer and a check against memory after it, if the model can.",
+    )
+
+
+class EditBody(MessageBody):
+    mode = Choice(
+        MODES,
+        required=False,
+        error_messages={"invalid_choice": NO_SUCH_MODE},
+        help_text="How to answer. Left out: as the message was answered before.",
     )
 
 

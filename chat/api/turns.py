@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -13,14 +13,18 @@ from django.http import StreamingHttpResponse
 from rest_framework import status
 from rest_framework.response import Response
 
+from chat.access import get_message
+from chat.actions import Turn
 from chat.api.serializers import MessageJson
-from chat.models import Message
+from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown import steps_of
 from chat.stream import follow, follow_for
 from chat.tools.shown import calls_of
 from memories.receipts import receipts_for
+from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from workspaces.models import User
+from workspaces.once import StillRunning
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
@@ -34,6 +38,27 @@ def messages_json(messages: list[Message], user: User) -> list[Any]:
 def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
     asked, answered = messages_json([message, answer], user)
     return {"message": asked, "answer": answered}
+
+
+def turn_once(
+    view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
+) -> Response | StreamingHttpResponse:
+    """Begin a turn, or find the one that was begun under the same ``Idempotency-Key``, and answer with it."""
+    turn = view.once(
+        begin,
+        keep=lambda begun: {"answer": begun.answer.public_id},
+        again=lambda note: _turn_of(view.person, chat, note["answer"], wait=not stream),
+    )
+    return turn_response(turn.message, turn.answer, view.person, stream=stream)
+
+
+def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
+    """One begun before. Its events can be followed again; who wants the whole comes back when it is done."""
+    answer = get_message(user, chat.public_id, answer_id)[1]
+    assert answer.reply_to is not None, "an answer replies to a message"
+    if wait and answer.status == MessageStatus.STREAMING:
+        raise StillRunning
+    return Turn(answer.reply_to, answer)
 
 
 def turn_response(

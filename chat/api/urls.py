@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from chat.api import forgetting, memory_views, views
+from chat.api import forgetting, memory_views, versions, views
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
 from memoryhub.api.views import NoSuchRoute
@@ -24,6 +24,9 @@ urlpatterns = [
     path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),
     path(f"{MESSAGE}/stop", views.MessageStop.as_view(), name="stop"),
     path(f"{MESSAGE}/retry", views.MessageRetry.as_view(), name="retry"),
+    path(f"{MESSAGE}/edit", versions.MessageEdit.as_view(), name="edit"),
+    path(f"{MESSAGE}/versions", versions.MessageVersions.as_view(), name="versions"),
+    path(f"{MESSAGE}/restore", versions.MessageRestore.as_view(), name="restore"),
     path(f"{MESSAGE}/receipt", views.MessageReceipt.as_view(), name="receipt"),
     path(f"{CHAT}/short-term", ShortTermView.as_view(), name="short_term"),
     path(f"{CHAT}/memory", memory_views.ChatMemoryCreate.as_view(), name="memory_create"),

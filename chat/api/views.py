@@ -25,8 +25,8 @@ from chat.api.serializers import (
     RetryBody,
     TurnJson,
 )
-from chat.api.turns import load, messages_json, turn_response
-from chat.models import Chat, Message, MessageStatus
+from chat.api.turns import load, messages_json, turn_once, turn_response
+from chat.models import Chat, Message
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
 from memories.receipts import receipt_for
@@ -39,7 +39,6 @@ from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents import choose_agent
 from workspaces.models import Role, User, Workspace
-from workspaces.once import StillRunning
 
 EVENTS = OpenApiResponse(
     response=EventJson,
@@ -205,14 +204,15 @@ class MessageList(ApiView):
         answers={200: page_of(MessageJson, "Message")},
         query=PageQuery,
         errors=[404],
-        description="Oldest first. An answer being written has the status `streaming` and its text so far.",
+        description="The conversation as it goes now, oldest first. An answer being written has the status `streaming` "
+        "and its text so far.",
         examples=[page_example(examples.MESSAGE, examples.ANSWER)],
     )
     def get(self, request: Request, chat_id: str) -> Response:
         chat = get_chat(self.person, chat_id)
         page = paged(
             request,
-            chat.messages.select_related("author", "reply_to"),
+            chat.messages.current().select_related("author", "reply_to"),
             keys=["id"],
             descending=False,
             list_name=f"messages of {chat.public_id}",
@@ -240,20 +240,12 @@ class MessageList(ApiView):
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
         said = {name: body[name] for name in ("content", "memory_enabled", "mode") if name in body}
-        turn = self.once(
+        return turn_once(
+            self,
             lambda: actions.begin_turn(chat, **said, by=self.person, now=timezone.now()),
-            keep=lambda begun: {"answer": begun.answer.public_id},
-            again=lambda note: self._turn_of(chat, note["answer"], wait=not body["stream"]),
+            chat=chat,
+            stream=body["stream"],
         )
-        return turn_response(turn.message, turn.answer, self.person, stream=body["stream"])
-
-    def _turn_of(self, chat: Chat, answer_id: str, *, wait: bool) -> actions.Turn:
-        """One begun before. Its events can be followed again; who wants the whole comes back when it is done."""
-        answer = get_message(self.person, chat.public_id, answer_id)[1]
-        assert answer.reply_to is not None, "an answer replies to a message"
-        if wait and answer.status == MessageStatus.STREAMING:
-            raise StillRunning
-        return actions.Turn(answer.reply_to, answer)
 
 
 class MessageView(ApiView):
@@ -290,7 +282,8 @@ class MessageRetry(MessageView):
         body=RetryBody,
         errors=[404, 409],
         writes=True,
-        description="The answer is written anew in place of the old one.",
+        description="An answer that failed is written anew, in its own place. Any other becomes an earlier version of "
+        "the new one, which has an id of its own: `versions` has it, `restore` brings it back.",
         examples=[
             request_example("Wait for it", {"stream": False}),
             answer_example("The turn", examples.TURN, code=201),

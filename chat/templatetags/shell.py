@@ -49,6 +49,16 @@ def source_chats(context: Context, memories: Iterable[Memory]) -> dict[str, Chat
     return {chat.public_id: chat for chat in chats}
 
 
+@register.simple_tag
+def said_otherwise(memories: Iterable[Memory]) -> set[str]:
+    """Of the messages these memories come from those that were set aside since, by an edit. One query."""
+    ids = {memory.source_message_id for memory in memories if memory.source_message_id}
+    if not ids:
+        return set()
+    edited = Message.objects.filter(public_id__in=ids).exclude(superseded_by=None)
+    return set(edited.values_list("public_id", flat=True))
+
+
 @register.simple_tag(takes_context=True)
 def given_sources(context: Context, memories: Iterable[Memory]) -> dict[str, Chat]:
     """The chats of the sources that callers gave, by the source's id, as far as the person may open them."""
