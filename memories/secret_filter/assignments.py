@@ -29,9 +29,9 @@ _SIGN = (
 _ASSIGNMENT = re.compile(
     r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
     rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
-    r"|(?P<pass>(?<![a-z])pass(?![a-z])))"
+    r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
     r"(?P<suffix>[a-z0-9_.-]{0,24}+(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
-    rf"(?P<close>[\])*_]{{0,3}}{_QUOTE}?[\])*_]{{0,3}})"
+    rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}})"
     rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}))[*_]{{0,3}}"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
@@ -93,7 +93,9 @@ def _judge(match: re.Match[str], text: str, value: str) -> str | None:
         value=value,
         rest=text[end : end + 40],
     )
-    if match["issuer"] and not _NAMES_A_SECRET.search(match["suffix"]):
+    if match["some_key"] and values.names_no_secret(statement.name):
+        return None
+    if match["some_key"] or (match["issuer"] and not _NAMES_A_SECRET.search(match["suffix"])):
         formal = statement.sign in (_Sign.EQUALS, _Sign.COLON)
         return "named_key" if formal and values.is_random(value, at_least=16) else None
     if match["password"] or match["pass"]:

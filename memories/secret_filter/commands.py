@@ -8,7 +8,7 @@ from memories.secret_filter.names import any_of
 # Each expression is anchored at the flag or the sign, which is short; what must stand before it is looked up
 # after.
 _FLAG = re.compile(r"\s(?:-u|--user|-p|-a)[ =]?[\"']?(?![$<{*\-])(?P<value>[^\s\"']{4,200})")
-_WITH_USER = re.compile(r"[^:]{1,64}:(?![$<{*/]|[0-9]{2,5}$)\S{3,}")
+_WITH_USER = re.compile(r"[^:]{0,64}:(?![$<{*/]|[0-9]{2,5}$)\S{3,}")
 _COMMAND_USER = re.compile(r"\b(?:curl|wget|http|https|xh)\s[^\n|;]*\Z")
 _COMMAND_PASSWORD = re.compile(
     rf"\b(?:{any_of('mysql mysqldump mysqladmin mariadb sshpass redis-cli mongosh mongo')}|(?:docker|"
@@ -21,6 +21,10 @@ _ORACLE = re.compile(r"jdbc:oracle:thin:[\w.-]{1,64}/(?![$<{*])([^\s@/\"']{1,100
 _SEED_PHRASE = re.compile(
     rf"(?:(?:{any_of('seed recovery mnemonic secret backup wallet')})[ _-](?:phrase|words|seed)|mnemonic)"
     r"[^a-z\n]{0,6}(?:is|are)?[^a-z\n]{0,6}\n?(?:[a-z]{3,8}[ ,]{1,2}){11}[a-z]{3,8}"
+)
+_KUBERNETES = re.compile(
+    r"kind: ?[\"']?secret[\"']?(?![a-z])[^|]{0,300}?\bdata:\s{1,10}[\w.-]{1,60}: ?"
+    r"[\"']?[a-z0-9+/]{12,1000}={0,2}[\"']?\s{0,3}(?:\n|\Z)"
 )
 _PASSPHRASE = re.compile(
     r"(?:pass ?phrase|password|passwort)[\"']?\s{0,2}(?:[:=]|is:?)\s{0,3}[\"'`]?"
@@ -51,7 +55,11 @@ def find_command_secret(lower: str) -> Finding | None:
         start = max(0, match.start() - 101)
         if user := _DRIVER_USER.search(lower, start, match.start()):
             return Finding("url_credentials", user.start(), user.end())
-    for kind, pattern in (("url_credentials", _ORACLE), ("seed_phrase", _SEED_PHRASE)):
+    for kind, pattern in (
+        ("url_credentials", _ORACLE),
+        ("seed_phrase", _SEED_PHRASE),
+        ("kubernetes_secret", _KUBERNETES),
+    ):
         if found := pattern.search(lower):
             return Finding(kind, found.start(), found.end())
     for match in _PASSPHRASE.finditer(lower):

@@ -42,11 +42,11 @@ _ISSUERS = any_of(
     bitbucket bitly bittrex bugsnag cloudflare cloudinary codecov cohere coinbase confluence confluent
     contentful datadog deepgram digitalocean discord droneci dropbox elastic etherscan etsy facebook
     fastly finicity finnhub firebase flickr freshbooks freshdesk gcp gitter gocardless hellosign heroku
-    hubspot ibm infura intercom jfrog jira kraken kucoin launchdarkly linkedin loggly looker mailchimp
+    hubspot ibm infura intercom jfrog jira kraken kucoin launchdarkly linear linked[_-]?in loggly looker mailchimp
     mailgun mapbox mattermost meraki messagebird mistral netlify new[_-]?relic nytimes okta opsgenie
-    pagerduty pastebin paypal plaid postmark pusher rapidapi replicate rollbar segment sendbird sentry
+    pagerduty pastebin paypal plaid postmark private[_-]?ai pusher rapidapi replicate rollbar segment sendbird sentry
     shodan snyk softlayer sonar(?:qube)? splunk spotify squarespace sumo(?:logic)? supabase telegram
-    travis trello twilio twitch twitter typeform vercel virustotal wandb weatherapi yandex zendesk zoom"""
+    travis(?:ci)? trello twilio twitch twitter typeform vercel virustotal wandb weatherapi yandex zendesk zoom"""
 )
 ISSUER = rf"(?<![a-z])(?:{_ISSUERS}|new relic)(?![a-z])"
 

@@ -43,6 +43,12 @@ _DURATION = re.compile(
     r"[0-9]{1,4}(?:st|nd|rd|th|s|x|am|pm|min|mins|h|hrs|hours|days|chars|characters|digits|letters|-\w+)",
     re.IGNORECASE,
 )
+_OTHER_KEYS = any_of(
+    """primary foreign public pub sort partition range object cache idempotency dedup(?:e|lication)? lookup row
+    index unique natural surrogate composite hash map dict json translation i18n s3 group order query route
+    storage[_-]object file answer"""
+)
+_OTHER_KEY = re.compile(rf"(?<![a-z])(?:{_OTHER_KEYS})[_-]key", re.IGNORECASE)
 _STATUS = frozenset(
     any_of(
         """done changed change reset required optional string text yes no true false null none unknown
@@ -101,6 +107,11 @@ def is_code(value: str, rest: str) -> bool:
 def is_path(value: str) -> bool:
     """True for a file, a folder or a web address, which say where a secret is and not what it is."""
     return bool(_PATH.match(value))
+
+
+def names_no_secret(name: str) -> bool:
+    """True for the keys of tables, stores and caches: primary_key, cache-key, idempotency_key."""
+    return bool(_OTHER_KEY.search(name))
 
 
 def is_status(value: str) -> bool:

@@ -3,7 +3,7 @@
 import zlib
 from pathlib import Path
 
-_SOURCES = ("assignments", "commands", "folding", "names", "shapes", "values")
+_SOURCES = ("assignments", "commands", "folding", "issuers", "names", "prefixed", "shapes", "values")
 
 
 def _checksum() -> int:

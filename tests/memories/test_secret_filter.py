@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from memories.secret_filter import Finding, find_secret
-from tests.memories.secret_samples import DRESSES, NAMED, PROMISED, SHAPES, hexa, rand, uuid
+from tests.memories.secret_samples import DRESSES, NAMED, PROMISED, SHAPES, SPOKEN, hexa, lower, rand, uuid
 
 # Names whose value is a secret wherever the two stand together.
 _NAMES = [
@@ -132,6 +132,21 @@ SPEECH = [
     "sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "id 550e8400-e29b-41d4-a716-446655440000",
     "chat_aB3dE5gH7jK9mN1pQ3rS5tU7",
+    "mem_aB3dE5gH7jK9mN1pQ3rS5tU7 and key_aB3dE5gH7jK9mN1pQ3rS5tU7 and ses_aB3dE5gH7jK9mN1pQ3rS5tU7",
+    "customer cus_NffrFeUfNV2Hib, price_1MoBy5LkdIwHu7ixZhnattbh, user_2NNEqL2nrIRdJ194ndJqAHwEfxC",
+    "the roadmap: https://docs.google.com/document/d/1aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7fG9h/edit",
+    "IMG_20240315_123456789_HDR.jpg and screenshot_3f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a.png",
+    "sha512-aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7fG9haB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7fG9h==",
+    "commit_3f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a",
+    "my donation address is bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq",
+    "test_that_a_very_long_name_of_a_test_number_2_is_still_words",
+    "sort_key = created_at",
+    "primary_key: 3f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c",
+    "cache_key = f'user:{user.pk}:v2'",
+    "the kind is Secret Santa, the data: see the list",
+    "playlist 37i9dQZF1DXcBWIGoYBM5M, channel UC_x5XG1OV2P6uZZ5FSM9Ttw",
+    "manylinux_2_17_x86_64.manylinux2014_x86_64",
+    "linear: the issue tracker we like",
     "ISBN 978-3-16-148410-0",
     "call +1 (555) 123-4567 or 0049 170 1234567",
     "IBAN DE89 3704 0044 0532 0130 00",
@@ -180,6 +195,22 @@ def test_promised_kinds_are_found_in_every_dress(kind: str, dress: str) -> None:
 def test_kinds_with_a_shape_are_found_in_every_dress(kind: str) -> None:
     missed = [dress for dress, form in DRESSES.items() if find_secret(form.format(SHAPES[kind])) is None]
     assert missed == []
+
+
+@pytest.mark.parametrize("kind", SPOKEN)
+def test_classes_told_by_their_words_are_found_in_every_dress(kind: str) -> None:
+    missed = [dress for dress, form in DRESSES.items() if find_secret(form.format(SPOKEN[kind])) is None]
+    assert missed == []
+
+
+def test_a_key_of_an_issuer_nobody_listed_is_told_by_its_form() -> None:
+    labels = ["acme_", "acme_live_", "Acme-", "ACME_PROD_", "x1_sk_", "acme-api-key-"]
+    found = [
+        find_secret(label + draw(36)) for label in labels for draw in (rand, hexa, lower) for _ in range(20)
+    ]
+    assert (
+        sum(finding is None for finding in found) <= len(found) // 12
+    )  # a label with "-" and hexadecimal digits passes
 
 
 @pytest.mark.parametrize("kind", NAMED)
