@@ -126,7 +126,7 @@ def _finding(entry: object, answer: str, memories: Sequence[Memory]) -> dict[str
     if not isinstance(agrees, bool) or not isinstance(number, int) or not 1 <= number <= len(memories):
         return None
     quote = " ".join(html.unescape(quote).split()) if isinstance(quote, str) else ""
-    stands = bool(quote) and _bare(quote) in _bare(answer)
+    stands = bool(_bare(quote)) and _bare(quote) in _bare(answer)
     quote = UNSTORABLE.sub("", quote)[:400] if stands else ""
     return {"quote": quote, "memory_id": memories[number - 1].public_id, "agrees": agrees}
 

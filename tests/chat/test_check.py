@@ -1,0 +1,137 @@
+"""What is compared with an answer and how the model's verdict is read: never guessed at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chat.modes.check import LONGEST_CORRECTION, MOST_FINDINGS, _portions, build_check, read_verdict
+from memories.models import Memory
+from memoryhub.llm.base import Capabilities
+from tests.conftest import Cast
+from tests.factories import make_memory
+
+ANSWER = "The **deadline** is May 1,\nand Anna comes <along>. It costs 5 > 4 euros."
+
+
+@pytest.fixture
+def memories(cast: Cast) -> list[Memory]:
+    contents = ["The deadline is March 15", "Anna comes along"]
+    return [make_memory(content, cast.owner, cast.workspace) for content in contents]
+
+
+def said(*statements: Any, **more: Any) -> str:
+    return json.dumps({"statements": list(statements), "correction": "", **more})
+
+
+def entry(quote: Any = "The deadline is May 1", memory: Any = 1, agrees: Any = False) -> dict[str, Any]:
+    return {"quote": quote, "memory": memory, "agrees": agrees}
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "The deadline is May 1",
+        "the DEADLINE is May 1, and Anna comes",
+        "The **deadline** is May 1,",
+        "“Anna comes <along>.”",
+        "Anna comes &lt;along&gt;",
+        "It costs 5 &gt; 4 euros",
+    ],
+)
+def test_a_quote_stands_in_the_answer_whatever_markdown_does_to_it(
+    memories: list[Memory], quote: str
+) -> None:
+    verdict = read_verdict(said(entry(quote)), ANSWER, memories)
+    assert verdict is not None
+    assert verdict.findings[0]["quote"]
+
+
+@pytest.mark.parametrize("quote", ["The deadline is June 1", "", "  ", "**", None, 5, ["The deadline"]])
+def test_what_the_answer_does_not_say_is_not_shown_as_its_words(memories: list[Memory], quote: Any) -> None:
+    verdict = read_verdict(said(entry(quote)), ANSWER, memories)
+    assert verdict is not None
+    assert verdict.findings == [{"quote": "", "memory_id": memories[0].public_id, "agrees": False}]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        entry(memory=0), entry(memory=3), entry(memory=-1), entry(memory="1"), entry(memory=None),
+        entry(memory=True) | {"memory": 1.5}, entry(agrees="no"), entry(agrees=None), "text", None, [], 7,
+        {"quote": "The deadline is May 1"},
+    ],
+)  # fmt: skip
+def test_a_statement_that_is_none_is_dropped(memories: list[Memory], statement: Any) -> None:
+    verdict = read_verdict(said(statement, correction="Correction: so."), ANSWER, memories)
+    assert verdict is not None
+    assert (verdict.findings, verdict.correction, verdict.differs) == ([], "", False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "", "Fine.", "[]", "null", "{}", '{"statements": null}', '{"statements": {}}', '{"statements": [',
+        '{"statements": [], "correction": 5}', "{" * 5000, '{"a": ' * 3000, '{"other": []}',
+    ],
+    ids=lambda reply: reply[:20],
+)  # fmt: skip
+def test_anything_but_the_json_asked_for_is_no_verdict(memories: list[Memory], reply: str) -> None:
+    assert read_verdict(reply, ANSWER, memories) is None
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "```json\n{}\n```",
+        "Here it is:\n{}",
+        "{{not json}} {}",
+        '{{"thoughts": "…"}}\n{}',
+    ],
+)
+def test_fences_and_prose_around_it_do_no_harm(memories: list[Memory], wrapped: str) -> None:
+    reply = wrapped.replace("{{", "<<").replace("}}", ">>").replace("{}", said(entry()))
+    verdict = read_verdict(reply.replace("<<", "{").replace(">>", "}"), ANSWER, memories)
+    assert verdict is not None
+    assert verdict.differs
+
+
+def test_what_differs_comes_first_and_there_is_an_end_to_it(memories: list[Memory]) -> None:
+    found = [entry("Anna comes", 2, True)] * 20 + [entry()]
+    verdict = read_verdict(said(*found, correction="\x00No: " + "March " * 900), ANSWER, memories)
+    assert verdict is not None
+    assert (len(verdict.findings), verdict.findings[0]["agrees"]) == (MOST_FINDINGS, False)
+    assert verdict.correction.startswith("No: March")
+    assert len(verdict.correction) <= LONGEST_CORRECTION
+
+
+def test_the_question_and_memories_give_way_to_the_answer(memories: list[Memory], settings: Any) -> None:
+    settings.LLM_MAX_TOKENS = 512
+    capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=1600, local=True)
+    many = memories * 40
+    messages, count = build_check("Why? " * 2000, ANSWER, many, capabilities)
+    assert 0 < count < len(many)
+    text = messages[1].content
+    assert f"\n{count}. (memory, " in text
+    assert f"\n{count + 1}. (memory, " not in text
+    assert "Anna comes &lt;along&gt;" in text
+    assert build_check("Why?", ANSWER * 60, many, capabilities)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("\n \n", 0),
+        ("One line.", 1),
+        ("a\nb\nc", 1),
+        ("word " * 2000, 1),
+        ("line of words\n" * 500, 6),
+    ],
+)
+def test_an_answer_is_looked_up_in_a_few_portions(text: str, count: int) -> None:
+    portions = _portions(text)
+    assert len(portions) == count
+    assert "".join("".join(portions).split()) == "".join(text.split())
