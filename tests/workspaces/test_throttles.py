@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import datetime, timedelta
 from typing import Any
@@ -49,6 +50,14 @@ def test_each_person_and_each_limit_has_its_own(cast: Cast, three_turns: datetim
         spend("turns", cast.owner, now=three_turns)
     spend("uploads", cast.owner, now=three_turns)
     spend("turns", cast.editor, now=three_turns)
+    with pytest.raises(TooManyRequests):
+        spend("turns", cast.owner, now=three_turns)
+    counted = Spent.objects.values_list("user", "limit")
+    assert set(counted) == {
+        (cast.owner.pk, "turns"),
+        (cast.owner.pk, "uploads"),
+        (cast.editor.pk, "turns"),
+    }
 
 
 def test_one_question_to_the_database(cast: Cast, django_assert_num_queries: Any) -> None:
@@ -63,13 +72,9 @@ def test_requests_at_once_do_not_slip_through_together(settings: Any) -> None:
     user, now, passed = make_user(), timezone.now(), []
 
     def ask() -> None:
-        try:
+        with contextlib.closing(connection), contextlib.suppress(TooManyRequests):
             spend("turns", user, now=now)
             passed.append(1)
-        except TooManyRequests:
-            pass
-        finally:
-            connection.close()
 
     threads = [threading.Thread(target=ask) for _ in range(12)]
     for thread in threads:

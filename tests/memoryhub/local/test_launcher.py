@@ -34,9 +34,12 @@ def run(command: list[str], **options: object) -> subprocess.CompletedProcess[st
 
 def test_it_becomes_the_program_and_keeps_its_process_id() -> None:
     process = subprocess.Popen(launch_command(["/bin/sleep", "600"], death_signal=signal.SIGKILL))
-    wait_until(lambda: psutil.Process(process.pid).name() == "sleep", "it is the program")
-    process.kill()
-    process.wait()
+    try:
+        wait_until(lambda: psutil.Process(process.pid).name() == "sleep", "it is the program")
+        assert psutil.Process(process.pid).cmdline() == ["/bin/sleep", "600"]
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="death signals are Linux's")

@@ -27,7 +27,9 @@ def test_a_released_lock_is_free(data_dir: Path) -> None:
     first.acquire()
     first.release()
     second = RunLock(data_dir, "http://127.0.0.1:1234")
-    second.acquire()
+    second.acquire()  # does not raise
+    with pytest.raises(AlreadyRunning):
+        first.acquire()
     second.release()
 
 

@@ -100,6 +100,8 @@ def test_a_service_that_is_ill_is_restarted(supervisor: Supervisor) -> None:
     run_until(supervisor, lambda: child.ready, "it is ready")
     ill.append(first.pid)
     run_until(supervisor, lambda: child.process and child.process.pid != first.pid, "it runs again")
+    assert not is_running(first)
+    assert is_running(process_of(supervisor))
 
 
 def test_a_service_that_does_not_listen_is_killed(supervisor: Supervisor) -> None:
