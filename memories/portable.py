@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -178,12 +179,11 @@ def read_moment(name: str, value: Any) -> datetime | None:
     """ISO 8601 with its zone; None stays None. Raises Invalid."""
     if value is None:
         return None
-    try:
+    # No day of the calendar, or none once it is moved to UTC: refused below, like every other wrong one.
+    with suppress(ValueError, OverflowError):
         moment = parse_datetime(value) if isinstance(value, str) else None
         if moment is not None and moment.tzinfo is not None:
             return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass  # the same sentence for every wrong one
     raise Invalid(fields={name: "must be a date and time with a time zone, or null"})
 
 

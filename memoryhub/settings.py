@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,9 @@ def _kept_key(given: str | None, file_name: str) -> str:
             draft.touch(mode=0o600)
             draft.write_text(secrets.token_urlsafe(50))
             try:
-                os.link(draft, path)  # atomic, and the first of two processes wins
-            except FileExistsError:
-                pass  # the other process's key is as good
+                # Atomic, and the first of two processes wins: the other's key is as good.
+                with suppress(FileExistsError):
+                    os.link(draft, path)
             finally:
                 draft.unlink()
         return path.read_text().strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.db import IntegrityError, transaction
 
 from memoryhub.errors import Forbidden, NotFound
@@ -34,11 +36,8 @@ def default_workspace(user: User) -> Workspace:
     """The person's own workspace, made on first sight. Two requests at once make one."""
     workspace = Workspace.objects.visible_to(user).filter(default_of=user).first()
     if workspace is None:
-        try:
-            with transaction.atomic():
-                made = Workspace.objects.create(name="Personal", default_of=user)
-                Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
-        except IntegrityError:
-            pass  # the other request was first
+        with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
+            made = Workspace.objects.create(name="Personal", default_of=user)
+            Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
         workspace = Workspace.objects.visible_to(user).get(default_of=user)
     return workspace

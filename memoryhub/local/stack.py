@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,10 +72,9 @@ def run(stack: Stack) -> int:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
     try:
-        wait_for_cleaner(stack.data_dir, CLEANER_SECONDS)
-        _start_and_run(stack)
-    except Stopping:
-        pass
+        with suppress(Stopping):  # asked to stop while still starting: that is no failure
+            wait_for_cleaner(stack.data_dir, CLEANER_SECONDS)
+            _start_and_run(stack)
     except (AddressInUse, DataFolderError, PostgresError, StartFailed) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
