@@ -257,7 +257,6 @@ def _blank_anew(answer: Message, *, now: datetime) -> Message:
         anew = Message(
             chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
         )
-        anew.mode = answer.mode
     else:
         anew = answer
         anew.attempt += 1
