@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.db.models import F
-
 from chat.models import Chat, Message
 from memoryhub.errors import NotFound
 from workspaces.access import require
@@ -15,7 +13,7 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
     chats = Chat.objects.visible_to(user).select_related("workspace", "created_by", "agent")
     if not include_deleted:
         chats = chats.live()
-    chat = chats.annotate(role=F("workspace__memberships__role")).filter(public_id=public_id).first()
+    chat = chats.with_roles().filter(public_id=public_id).first()
     if chat is None:
         raise NotFound("There is no such chat, or it is not yours to see.")
     require(chat.role, need)

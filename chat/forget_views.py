@@ -25,7 +25,7 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
     chat = get_chat(request.user, chat_id, need=Role.EDITOR, include_deleted=True)
     require_own(chat, request.user)
     ask_for_password(request)
-    chat.workspace.role = chat.role  # type: ignore[attr-defined]  # annotated by get_chat
+    chat.workspace.role = chat.role
     context: dict[str, Any] = {"workspace": chat.workspace, "chat_to_forget": chat}
     if request.method == "GET":
         context |= {

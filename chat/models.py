@@ -36,12 +36,17 @@ class ChatQuerySet(models.QuerySet["Chat"]):
             Q(is_private=False, is_temporary=False) | Q(created_by=user)
         )
 
+    def with_roles(self) -> ChatQuerySet:
+        """Each with the ``role`` in its workspace of the person to whom ``visible_to`` has narrowed them."""
+        return self.annotate(role=models.F("workspace__memberships__role"))
+
     def listed(self) -> ChatQuerySet:
         """Latest activity first."""
         return self.filter(is_temporary=False).order_by("-active_at", "-id")
 
 
 class Chat(models.Model):
+    role: str  # the reader's, where ``with_roles`` has annotated it
     public_id = PublicIdField(prefix="chat")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")

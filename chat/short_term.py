@@ -174,7 +174,7 @@ def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: st
     ``answer`` says that the model writes it, in which answer: once in each, else Conflict. Raises Invalid or
     SecretRefused for a text that may not be stored.
     """
-    require(chat.role, Role.EDITOR)  # type: ignore[attr-defined]  # annotated by get_chat
+    require(chat.role, Role.EDITOR)
     if chat.is_temporary:
         raise Conflict("Nothing of a temporary chat is kept.")
     summary = _clean(summary)

@@ -25,7 +25,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
     chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
     context = {
         "chat": chat,
-        "can_write": Role(chat.role).allows(Role.EDITOR),  # type: ignore[attr-defined]  # annotated by get_chat
+        "can_write": Role(chat.role).allows(Role.EDITOR),
         "longest": SUMMARY_LENGTH,
         "has_tools": get_chat_model().capabilities.has_tools,
         "memory_is_on": memory_on(request.user, chat.memory_enabled),

@@ -43,7 +43,7 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
         (version, entries_for(version.messages, chat, request.user, now=now, ends=False))
         for version in versions_of(message)
     ]
-    can_write = Role(chat.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by get_chat
+    can_write = Role(chat.role).allows(Role.EDITOR)
     may_change = can_write and message.superseded_by_id is None
     if message.role == "assistant":  # a conversation that went on from it keeps it
         may_change &= not chat.messages.current().filter(pk__gt=message.pk).exists()

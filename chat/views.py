@@ -36,7 +36,7 @@ from workspaces.page_request import PageRequest
 
 
 def _can_write(workspace: Workspace) -> bool:
-    return Role(workspace.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
+    return Role(workspace.role).allows(Role.EDITOR)
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
@@ -73,13 +73,13 @@ def _said(request: PageRequest) -> dict[str, Any]:
 
 def _load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
     chat = get_chat(request.user, chat_id, need=need)
-    chat.workspace.role = chat.role  # type: ignore[attr-defined]  # annotated by get_chat
+    chat.workspace.role = chat.role
     return chat
 
 
 def _load_message(request: PageRequest, chat_id: str, message_id: str, need: Role) -> tuple[Chat, Message]:
     chat, message = get_message(request.user, chat_id, message_id, need=need)
-    chat.workspace.role = chat.role  # type: ignore[attr-defined]
+    chat.workspace.role = chat.role
     return chat, message
 
 
@@ -174,7 +174,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     url = reverse("chat:chat", args=[made.public_id])
     if not request.htmx:
         return redirect(url)
-    made.workspace.role = found.role  # type: ignore[attr-defined]
+    made.workspace.role = found.role
     shown = load_transcript(made, user, now=now)
     context = _page_context(request, found, made)
     context |= {"transcript": shown, "mode": shown.mode, "ask_consent": False}

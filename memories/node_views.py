@@ -38,7 +38,7 @@ def _workspace(
     request: PageRequest, ws_id: str, need: Role = Role.VIEWER
 ) -> tuple[Workspace, dict[str, Any]]:
     found = get_workspace(request.user, ws_id, need=need)
-    can_write = Role(found.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
+    can_write = Role(found.role).allows(Role.EDITOR)
     return found, {"workspace": found, "can_write": can_write}
 
 

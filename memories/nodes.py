@@ -71,7 +71,7 @@ def get_node(
     node = nodes.filter(public_id=public_id).first()
     if node is None:
         raise NotFound("There is no such node, or it is not yours to see.")
-    require(node.role, need)  # type: ignore[attr-defined]  # annotated by visible_to
+    require(node.role, need)
     return node
 
 
@@ -221,7 +221,7 @@ def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50)
     rows = with_counts(MemoryNode.objects.filter(pk__in=kept), node.workspace, user)
     found = sorted(rows.select_related("workspace"), key=lambda each: (depths[each.pk], each.folded))
     for each in found:
-        each.depth = depths[each.pk]  # type: ignore[attr-defined]
+        each.depth = depths[each.pk]
     relations = relations_among([node, *found])
     return Neighbourhood(found, relations, len(depths) > limit or len(relations) == MOST_RELATIONS)
 

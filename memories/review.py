@@ -32,7 +32,7 @@ def may_propose(workspace: Workspace, role: str) -> bool:
 
 def require_to_save(workspace: Workspace) -> None:
     """Forbidden for who may neither write nor propose here. ``workspace`` carries the person's ``role``."""
-    role = workspace.role  # type: ignore[attr-defined]  # annotated by visible_to
+    role = workspace.role
     if not may_propose(workspace, role):
         require(role, Role.EDITOR)
 
@@ -40,7 +40,7 @@ def require_to_save(workspace: Workspace) -> None:
 def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key") -> Saved:
     """``gate.save_memory`` for a person: what a viewer says waits. ``draft.workspace`` carries their ``role``."""
     require_to_save(draft.workspace)
-    if may_propose(draft.workspace, draft.workspace.role):  # type: ignore[attr-defined]
+    if may_propose(draft.workspace, draft.workspace.role):
         if draft.scope == Scope.USER:
             raise Forbidden("Personal memories are saved in a workspace of your own.")
         draft = draft.to_review()
@@ -59,7 +59,7 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role
     found = rows.select_related("author", "workspace", "agent", "owner").filter(public_id=public_id).first()
     if found is None:
         raise NotFound("There is no such proposal, or somebody has decided about it.")
-    require(workspace.role, need)  # type: ignore[attr-defined]
+    require(workspace.role, need)
     return found
 
 

@@ -46,8 +46,8 @@ def _workspace(
     request: PageRequest, ws_id: str, need: Role = Role.VIEWER
 ) -> tuple[Workspace, dict[str, Any]]:
     found = get_workspace(request.user, ws_id, need=need)
-    can_write = Role(found.role).allows(Role.EDITOR)  # type: ignore[attr-defined]  # annotated by visible_to
-    can_propose = review.may_propose(found, found.role)  # type: ignore[attr-defined]
+    can_write = Role(found.role).allows(Role.EDITOR)
+    can_propose = review.may_propose(found, found.role)
     return found, {
         "workspace": found,
         "can_write": can_write,

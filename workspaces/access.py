@@ -15,7 +15,7 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
     workspace = Workspace.objects.visible_to(user).filter(public_id=public_id).first()
     if workspace is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
-    require(workspace.role, need)  # type: ignore[attr-defined]  # annotated by visible_to
+    require(workspace.role, need)
     return workspace
 
 

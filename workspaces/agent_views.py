@@ -52,7 +52,7 @@ def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
     by_name = workspace.agents.order_by(Lower("name"), "pk").defer("instructions")
     context: dict[str, Any] = {
         "workspace": workspace,
-        "can_write": _can_write(workspace.role),  # type: ignore[attr-defined]  # annotated by visible_to
+        "can_write": _can_write(workspace.role),
         "agents": by_name.in_use(),
         "archived": by_name.filter(archived_at__isnull=False)[:ARCHIVED_SHOWN],
         "form": form,
@@ -78,7 +78,7 @@ def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
             return redirect("workspaces:agents", ws_id)
     context = {
         "workspace": workspace,
-        "can_write": _can_write(found.role),  # type: ignore[attr-defined]  # annotated by visible_to
+        "can_write": _can_write(found.role),
         "agent": found,
         "form": form,
     }

@@ -28,7 +28,7 @@ def get_agent(
     agent = agents.filter(public_id=public_id).first()
     if agent is None:
         raise NotFound("There is no such assistant, or it is not yours to see.")
-    require(agent.role, need)  # type: ignore[attr-defined]  # annotated by visible_to
+    require(agent.role, need)
     return agent
 
 

@@ -40,7 +40,7 @@ def make_key(
     name = _clean_name(name)
     if scope not in KeyScope.values:
         raise Invalid(fields={"scope": f"Must be one of {', '.join(KeyScope.values)}."})
-    if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):  # type: ignore[attr-defined]
+    if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):
         raise Invalid(fields={"scope": "You only read in this workspace, and so may its key."})
     if expires_at is not None and expires_at <= now:
         raise Invalid(fields={"expires_at": "Must lie in the future."})

@@ -55,6 +55,7 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
 class Workspace(models.Model):
     """The tenant boundary: everything that is remembered belongs to one."""
 
+    role: str  # the reader's, where ``visible_to`` has annotated it
     public_id = PublicIdField(prefix="ws")
     name = models.CharField(max_length=120)
     description = models.TextField(max_length=2000, blank=True)
@@ -122,6 +123,7 @@ class Agent(models.Model):
     It is archived, never deleted, so that its chats and what it remembers stay. Written by ``workspaces.agents``.
     """
 
+    role: str  # the reader's, where ``visible_to`` has annotated it
     public_id = PublicIdField(prefix="agent")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
     name = models.CharField(max_length=80)

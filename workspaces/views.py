@@ -61,7 +61,7 @@ def _members(workspace: Workspace) -> list[Membership]:
 def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
     context = {
         "workspace": workspace,
-        "is_owner": workspace.role == Role.OWNER,  # type: ignore[attr-defined]  # annotated by visible_to
+        "is_owner": workspace.role == Role.OWNER,
         "members": _members(workspace),
         "roles": Role.choices,
         "form": WorkspaceForm(initial={"name": workspace.name, "description": workspace.description}),

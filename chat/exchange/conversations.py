@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from django.db.models import F
-
 from chat.actions import announce
 from chat.exchange.ids import Id, resolve
 from chat.exchange.lines import Record
@@ -119,13 +117,13 @@ def _in_chats(
     ids = chat_ids(places.sort(records), places, "chat")
     wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
     chats = Chat.objects.visible_to(places.user).filter(public_id__in={chat for _, chat in wanted.values()})
-    loaded = chats.select_related("workspace").annotate(role=F("workspace__memberships__role"))
+    loaded = chats.select_related("workspace").with_roles()
     return {chat.public_id: chat for chat in loaded}, wanted
 
 
 def _may_add_to(chat: Chat, places: Places) -> bool:
     """Nobody's words come to stand in a chat of somebody else's, unless an owner brings them."""
-    return chat.created_by_id == places.user.pk or chat.role == Role.OWNER  # type: ignore[attr-defined]
+    return chat.created_by_id == places.user.pk or chat.role == Role.OWNER
 
 
 def _chat(line: dict[str, Any], local: str, workspace: Workspace, places: Places) -> Chat:

@@ -76,7 +76,7 @@ def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> 
 
 def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:
     """In an order in which each line speaks only of what came before it."""
-    role = Role(workspace.role)  # type: ignore[attr-defined]  # annotated by visible_to
+    role = Role(workspace.role)
     yield [_workspace_line(workspace)]
     agents = Agent.objects.visible_to(user).filter(workspace=workspace).select_related("created_by")
     chats = Chat.objects.visible_to(user).filter(workspace=workspace, is_temporary=False)

@@ -89,7 +89,7 @@ class Places:
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
         """Who is who there. Only an owner's import may speak for others: an editor's knows its importer alone."""
-        if workspace.pk is not None and workspace.role != Role.OWNER:  # type: ignore[attr-defined]
+        if workspace.pk is not None and workspace.role != Role.OWNER:
             return lambda name: self.user if name == self.user.get_username() else None
         return self.people.get
 

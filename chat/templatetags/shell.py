@@ -35,7 +35,7 @@ def rail(context: Context) -> dict[str, Any]:
         "workspaces": workspaces,
         "page": rail_page(workspace, user, now=timezone.now()),
         "current_chat_id": chat.public_id if chat else "",
-        "can_write": Role(workspace.role).allows(Role.EDITOR),  # type: ignore[union-attr]  # annotated by visible_to
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
     }
 
 

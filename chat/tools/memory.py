@@ -43,7 +43,7 @@ def store(
 ) -> Result:
     """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction."""
     chat, user = caller.chat, caller.user
-    require(chat.role, Role.EDITOR)  # type: ignore[attr-defined]  # annotated by get_chat
+    require(chat.role, Role.EDITOR)
     workspace, scope = chat.workspace, Scope.WORKSPACE if agent is None else Scope.AGENT
     if chat.is_private:
         workspace, scope, agent = default_workspace(user), Scope.USER, None

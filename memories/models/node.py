@@ -29,6 +29,8 @@ class MemoryNode(models.Model):
     sees is asked of the memories, never of the links.
     """
 
+    role: str  # the reader's, where ``visible_to`` has annotated it
+    depth: int  # how many relations away, where ``nodes.neighbours`` has found it
     public_id = PublicIdField(prefix="node")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memory_nodes")
     name = models.CharField(max_length=NODE_NAME_LENGTH)
