@@ -13,6 +13,7 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from chat import runner
+from chat.api.serializers import NO_SUCH_MODE
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from memories.models import Receipt, ReceiptItem
 from tests.api import API, Api, error_of
@@ -87,7 +88,8 @@ def test_a_turn_names_the_wrong_field_and_stores_nothing(
 
 
 def test_an_unknown_mode_says_which_there_are(chat: Chat) -> None:
-    assert error_of(say(chat, mode="poetry"))["fields"] == {"mode": "Must be one of chat."}
+    assert error_of(say(chat, mode="poetry"))["fields"] == {"mode": NO_SUCH_MODE}
+    assert NO_SUCH_MODE == "Must be one of chat, deep_think. Research is not offered yet."
 
 
 def test_a_turn_with_memory_shows_what_it_recalled(chat: Chat) -> None:
