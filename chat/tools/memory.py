@@ -9,7 +9,7 @@ from chat.heard import heard_until
 from chat.models import ToolOutcome
 from chat.text import escape
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
-from memories.gate import Draft, save_memory
+from memories.gate import Draft, announce_auto_saved, save_memory
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recall import QUERY_LENGTH, Recall, recall
@@ -74,6 +74,8 @@ def store(
     if saved.duplicate:
         text = f"Already in memory, nothing new was stored:\n{_entry(1, memory)}"
         return Result(text, ToolOutcome.DUPLICATE, (memory.public_id,))
+    if saved.created:
+        announce_auto_saved([memory], chat_id=chat.public_id)
     return Result(f"Saved to memory:\n{_entry(1, memory)}", ToolOutcome.SAVED, (memory.public_id,))
 
 

@@ -9,7 +9,28 @@ let looking;
 const tell = (name) => document.body.dispatchEvent(new CustomEvent(name));
 const currentChat = () => document.getElementById("conversation")?.dataset.chat;
 
-function autoSaved({ chat_id: chatId, count }) {
+// Cards of what was just saved glow once, however long ago the model that took its time began.
+const fresh = new Set();
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (!event.target.closest?.("#panel")) return;
+  for (const id of fresh) {
+    const card = document.getElementById(id);
+    if (card) fresh.delete(id);
+    card?.classList.add("memory--new");
+  }
+});
+
+function autoSaved({ chat_id: chatId, source_type: source, memory_ids: ids, count }) {
+  for (const id of ids) fresh.add(id);
+  tell("memories:changed");
+  if (chatId !== currentChat()) return saved(count);
+  // What a tool saved in this chat has a line on its answer already, with Undo.
+  if (source !== "model" || !document.querySelector("[data-stream]")) saved(count);
+  tell("transcript:changed"); // “saved 1” under the answer
+}
+
+function saved(count) {
   document.dispatchEvent(
     new CustomEvent("memoryhub:toast", {
       detail: {
@@ -21,8 +42,6 @@ function autoSaved({ chat_id: chatId, count }) {
       },
     }),
   );
-  tell("memories:changed");
-  if (chatId === currentChat()) tell("transcript:changed"); // “saved 1” under the answer
 }
 
 function chatChanged({ chat_id: chatId }) {
