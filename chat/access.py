@@ -10,7 +10,9 @@ from workspaces.models import Role, User
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
     """The chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below ``need``."""
-    chats = Chat.objects.visible_to(user).select_related("workspace", "created_by", "agent")
+    chats = Chat.objects.visible_to(user).select_related(
+        "workspace__connection", "created_by", "agent", "connection"
+    )
     if not include_deleted:
         chats = chats.live()
     chat = chats.with_roles().filter(public_id=public_id).first()

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from chat import runner, versions
+from chat.chosen import chosen_for_chat
 from chat.excerpts import excerpt_around
 from chat.live import live_answer
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
@@ -16,14 +17,15 @@ from chat.modes import require_mode
 from chat.modes.models import Mode
 from memories.consent import memory_on
 from memories.drafts import UNSTORABLE, cut_at_word
-from memories.extraction.run import rerun
+from memories.extraction.model import Complete
+from memories.extraction.run import completer, rerun
 from memories.extraction.synthesis import statement_of
 from memories.gate import Draft, Saved, save_memory
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.llm.registry import get_chat_model
 from workspaces.access import role_in
 from workspaces.audit import Verb, record
+from workspaces.connections.choice import choose_connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.throttles import spend
 
@@ -88,6 +90,14 @@ def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
     return chat
 
 
+def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
+    """Which model answers from now on; None or nothing: the workspace's. Invalid for one that cannot be chosen here."""
+    chosen = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
+    chat.connection = chosen
+    chat.save(update_fields=["connection"])
+    return chat
+
+
 def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
     if chat.created_by_id != by.pk:
         raise Forbidden("Only the person who began a chat can make it private or shared.")
@@ -145,7 +155,7 @@ def begin_turn(
     """
     content = _clean_message(content)
     if mode != Mode.CHAT:
-        require_mode(mode, get_chat_model().capabilities)
+        require_mode(mode, chosen_for_chat(chat, by).model.capabilities)
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
@@ -311,7 +321,8 @@ def remember_message(
     a second chance in the background; where none can, the text is stored as it is.
     """
     said = cut_at_word(message.content) if content is None else content
-    written = statement_of(message.content if content is None else content) if synthesize else None
+    text = message.content if content is None else content
+    written = statement_of(text, _completer(message.chat, by)) if synthesize else None
     draft = Draft(
         content=said if written is None else cut_at_word(written),
         workspace=message.chat.workspace,
@@ -338,7 +349,7 @@ def remember_text(
     synthesize: bool = False,
 ) -> Saved:
     """Make a memory of what somebody types in a chat, without a message of it; ``synthesize`` as of a message."""
-    written = statement_of(content) if synthesize else None
+    written = statement_of(content, _completer(chat, by)) if synthesize else None
     draft = Draft(
         content=content if written is None else cut_at_word(written),
         workspace=chat.workspace,
@@ -348,6 +359,11 @@ def remember_text(
         source_details=_how_written(synthesize, written),
     )
     return save_memory(draft, by=by, now=now)
+
+
+def _completer(chat: Chat, by: User) -> Complete | None:
+    """The model of this person's turns in this chat, where it is able enough to rewrite a text."""
+    return completer(chosen_for_chat(chat, by))
 
 
 def _how_written(asked: bool, written: str | None) -> dict[str, bool]:

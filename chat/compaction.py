@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import transaction
 from django_q.tasks import async_task
 
+from chat.chosen import chosen_for_chat
 from chat.context import history_room, room_beside_answer, system_text
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.text import cut_to, prompt_text, tokens
@@ -20,7 +21,6 @@ from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel
 from memoryhub.llm.base import Message as Prompt
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.registry import get_chat_model
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # of the history's room: the newest messages, which stay as they are
@@ -47,7 +47,10 @@ def latest_compaction(chat: Chat) -> Compaction | None:
 
 def compact(answer: Message, *, now: datetime) -> str:
     """Summarise what is older than the newest messages of the answer's chat; says what it did. May wait for a model."""
-    model = get_chat_model()
+    chosen = chosen_for_chat(answer.chat, answer.reply_to.author if answer.reply_to else None)
+    model = chosen.model
+    if chosen.trouble is not None:
+        return f"not asked: {chosen.trouble.code}"
     if not can_compact(model.capabilities):
         return "the model is too small to summarise"
     stored = 0

@@ -28,12 +28,15 @@ LEAST_QUESTION = 64  # tokens of the question that are shown however little room
 class BuiltPrompt:
     """``seen_from``: key of the first message shown as it was, None where nothing is left out.
 
-    ``is_tight``: the history fills its room, or nearly: time to summarise the older part.
+    ``is_tight``: the history fills its room, or nearly: time to summarise the older part. ``history``: the keys of the
+    stored messages in it, which stand together from ``begins`` on.
     """
 
     messages: list[Prompt]
     seen_from: int | None = None
     is_tight: bool = False
+    history: tuple[int, ...] = ()
+    begins: int = 0
 
 
 def build_prompt(
@@ -68,14 +71,16 @@ def build_prompt(
     shown = _history(question, room, after=compaction.upto_id if compaction else 0)
     messages = [*system, *shown.messages, *tail, Prompt("user", asked)]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
-    return BuiltPrompt(messages, shown.first if shown.left_out else None, is_tight)
+    seen_from = shown.first if shown.left_out else None
+    return BuiltPrompt(messages, seen_from, is_tight, shown.keys, begins=len(system))
 
 
 def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
     """How much of ``room`` the history may take: not what tools may return, and not more than is configured."""
     if has_tools:
         room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
-    return min(room, settings.LLM_HISTORY_TOKENS)
+    most = settings.LLM_HISTORY_TOKENS if capabilities.history_tokens is None else capabilities.history_tokens
+    return min(room, most)
 
 
 def tokens_of(messages: Iterable[Prompt]) -> int:
@@ -89,7 +94,12 @@ def _lines(text: str) -> str:
 
 def room_beside_answer(capabilities: Capabilities) -> int:
     """How many tokens a prompt may have."""
-    return capabilities.context_tokens - settings.LLM_MAX_TOKENS
+    return capabilities.context_tokens - answer_tokens(capabilities)
+
+
+def answer_tokens(capabilities: Capabilities) -> int:
+    """How long an answer may be."""
+    return settings.LLM_MAX_TOKENS if capabilities.answer_tokens is None else capabilities.answer_tokens
 
 
 def tokens_of_tools(tools: Sequence[Tool]) -> int:
@@ -125,6 +135,7 @@ class _Shown:
     tokens: int
     first: int  # key of the first message shown; of the question where none is
     left_out: bool
+    keys: tuple[int, ...]  # of the messages shown
 
 
 def _history(question: Message, room: int, *, after: int) -> _Shown:
@@ -147,4 +158,5 @@ def _history(question: Message, room: int, *, after: int) -> _Shown:
         Prompt("user" if message.role == MessageRole.USER else "assistant", message.content)
         for message in chosen[::-1]
     ]
-    return _Shown(shown, spent, chosen[-1].pk if chosen else question.pk, left_out)
+    keys = tuple(message.pk for message in chosen[::-1])
+    return _Shown(shown, spent, keys[0] if keys else question.pk, left_out, keys)

@@ -7,22 +7,19 @@ from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVector
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Left
 from django.utils import timezone
 
 from chat.exchange.models import Import, ImportRow  # noqa: F401  tables of this app, kept where they are used
 from chat.modes.models import Mode, Step  # noqa: F401  as above
 from memoryhub.ids import PublicIdField
+from workspaces.connections.models import Connection
 from workspaces.models import Agent, User, Workspace
 
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
-# What a search looks at: the words as they are written, in whatever language. A tsvector holds a megabyte at most.
-WORDS_CONFIG = "simple"
-WORDS = SearchVector(Left("content", 50_000), config=WORDS_CONFIG)
 ABANDONED_AFTER = timedelta(seconds=20)  # an answer whose process has not beaten for so long has lost it
 
 
@@ -57,6 +54,14 @@ class Chat(models.Model):
         blank=True,
         related_name="chats",
         help_text="Which assistant answers. Empty: none in particular.",
+    )
+    connection = models.ForeignKey(
+        Connection,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="chats",
+        help_text="Which model answers. Empty: the workspace's.",
     )
     title = models.CharField(max_length=TITLE_LENGTH, blank=True)
     memory_enabled = models.BooleanField(
@@ -161,8 +166,6 @@ class Message(models.Model):
                 name="message_superseded",
                 condition=Q(superseded_by__isnull=False),
             ),
-            # Not of an answer that grows: it would be indexed anew with every few words.
-            GinIndex(WORDS, name="message_words", condition=~Q(status="streaming")),
         ]
         constraints = [
             # Two sends at once must not make two answers that overwrite each other's context.
@@ -180,6 +183,22 @@ class Message(models.Model):
             self.status == MessageStatus.STREAMING
             and (self.beat_at or self.created_at) < now - ABANDONED_AFTER
         )
+
+
+class MessageWords(models.Model):
+    """The words of a message as they are written, with its workspace as one of them, for ``chat.search``.
+
+    Kept by triggers: made anew when a message is stored or finished, not while an answer grows, and gone with it.
+    """
+
+    message_id = models.BigIntegerField(primary_key=True)
+    words = SearchVectorField()
+
+    class Meta:
+        indexes = [GinIndex(fields=["words"], name="message_words")]
+
+    def __str__(self) -> str:
+        return f"Words of message {self.message_id}"
 
 
 class ToolStatus(models.TextChoices):

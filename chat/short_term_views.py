@@ -9,11 +9,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from chat.access import get_chat
+from chat.chosen import chosen_for_chat
 from chat.models import SUMMARY_LENGTH
 from chat.short_term import live_memory, set_summary
 from memories.consent import memory_on
 from memoryhub.errors import Invalid
-from memoryhub.llm.registry import get_chat_model
 from workspaces.models import Role
 from workspaces.page_request import PageRequest
 
@@ -27,7 +27,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
         "chat": chat,
         "can_write": Role(chat.role).allows(Role.EDITOR),
         "longest": SUMMARY_LENGTH,
-        "has_tools": get_chat_model().capabilities.has_tools,
+        "has_tools": chosen_for_chat(chat, request.user).model.capabilities.has_tools,
         "memory_is_on": memory_on(request.user, chat.memory_enabled),
     }
     text = ""

@@ -27,7 +27,7 @@ def run_import(*, import_id: int) -> str:
 @job
 def compact_chat(*, answer_id: int) -> str:
     """Summarise the older messages of the chat that this answer belongs to."""
-    chats = ("chat__workspace", "chat__agent", "reply_to__author")
+    chats = ("chat__workspace__connection", "chat__connection", "chat__agent", "reply_to__author")
     answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
     return compact(answer, now=timezone.now()) if answer else "the answer is gone"
 

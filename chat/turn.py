@@ -14,6 +14,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.actions import announce
+from chat.chosen import chosen_for_chat
 from chat.compaction import can_compact, latest_compaction, queue_compaction
 from chat.context import build_prompt, room_beside_answer
 from chat.live import LiveAnswer, all_live, being_written
@@ -34,7 +35,6 @@ from memories.recall import Recall, Recalled, recall
 from memories.receipts import split_recall, store_receipt
 from memoryhub import events, metrics
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.registry import get_chat_model
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
         plan = await in_thread(_prepare, live.pk, user_pk)
+        live.leaves = not plan.model.capabilities.local
         stopped = asyncio.create_task(_stop_requested(live))
         made = think if plan.mode == Mode.DEEP_THINK else write
         answering = asyncio.create_task(made(live, plan, user_pk))
@@ -89,7 +90,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
             return _Outcome(
                 MessageStatus.FAILED, "model_bad_reply", f"{plan.model.name} sent an empty answer."
             )
-        is_tight = plan.is_tight and can_compact(plan.model.capabilities)
+        is_tight = (plan.is_tight or live.was_too_long) and can_compact(plan.model.capabilities)
         return _Outcome(MessageStatus.DONE, is_tight=is_tight)
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
@@ -140,28 +141,30 @@ def _public_id(answer_pk: int) -> str | None:
 
 def _prepare(answer_pk: int, user_pk: int) -> Plan:
     """What the model will see. Recall, and its receipt, when memory is on; trouble there never costs the turn."""
-    answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=answer_pk)
+    chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
+    answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
     user = User.objects.get(pk=user_pk)
+    model = chosen_for_chat(answer.chat, user).ask()
     question = answer.reply_to
     assert question is not None
     question.chat = answer.chat
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
-            used = _recall_for(answer, question, user)
+            used = _recall_for(answer, question, user, leaves=not model.capabilities.local)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
     if answer.attempt > 1:
         answer.tool_calls.all().delete()  # those of the attempt that this one replaces
         answer.steps.all().delete()
-    model = get_chat_model()
     now = timezone.now()
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
-        short_term = short_term_for(question, user, can_update=bool(tools), room=room, now=now)
+        leaves = not model.capabilities.local
+        short_term = short_term_for(question, user, can_update=bool(tools), room=room, leaves=leaves, now=now)
     built = build_prompt(
         question,
         used,
@@ -174,7 +177,15 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
         reserve=room_for_plan() if answer.mode == Mode.DEEP_THINK else 0,
     )
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
-    return Plan(model, built.messages, tools, is_tight=built.is_tight, mode=answer.mode)
+    return Plan(
+        model,
+        built.messages,
+        tools,
+        is_tight=built.is_tight,
+        mode=answer.mode,
+        history=built.history,
+        begins=built.begins,
+    )
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:
@@ -186,10 +197,11 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(answer: Message, question: Message, user: User) -> list[Recalled]:
+def _recall_for(answer: Message, question: Message, user: User, *, leaves: bool) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
     threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
-    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT, agent=answer.chat.agent)
+    agent = answer.chat.agent
+    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT, agent=agent, leaves=leaves)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
     return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]

@@ -5,6 +5,8 @@ Beside turns there are outputs: what a tool noted, a summary, long thinking. The
 
 from __future__ import annotations
 
+from typing import Any
+
 from chat.excerpts import excerpt_around
 from chat.heard import heard_until
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
@@ -12,6 +14,7 @@ from memories.extraction.turns import TurnText
 from memories.models import SourceType
 from workspaces.models import User
 
+PLACE = ("connection", "workspace__connection")
 THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
@@ -37,6 +40,7 @@ def load_turn(public_id: str, source_type: str) -> TurnText | None:
         answer.chat.is_private,
         said=heard.said,
         shown=heard.shown,
+        **_place(answer.chat),
     )
 
 
@@ -49,12 +53,17 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
     if message is None:
         return None
     said = ((message.role, message.content),)
-    return TurnText(said, message.public_id, excerpt_around(message), message.chat.is_private)
+    chat = message.chat
+    return TurnText(said, message.public_id, excerpt_around(message), chat.is_private, **_place(chat))
 
 
 def _tool_output(call_id: str) -> TurnText | None:
     calls = ToolCall.objects.filter(message__chat__deleted_at=None, message__chat__is_temporary=False)
-    call = calls.select_related("message__chat", "message__reply_to").filter(public_id=call_id).first()
+    call = (
+        calls.select_related(*(f"message__chat__{name}" for name in PLACE), "message__reply_to")
+        .filter(public_id=call_id)
+        .first()
+    )
     if call is None or call.message.reply_to is None:
         return None
     foreign = () if call.outcome == ToolOutcome.NOTED else (call.output,)
@@ -63,7 +72,11 @@ def _tool_output(call_id: str) -> TurnText | None:
 
 def _summary(compaction_id: str) -> TurnText | None:
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
-    found = summaries.select_related("chat", "upto").filter(public_id=compaction_id).first()
+    found = (
+        summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto")
+        .filter(public_id=compaction_id)
+        .first()
+    )
     return _output(found.summary, found.upto, found.chat) if found else None
 
 
@@ -78,10 +91,16 @@ def _output(text: str, source: Message, chat: Chat, *foreign: str) -> TurnText:
         is_output=True,
         said=heard.said,
         shown=(*heard.shown, *foreign),
+        **_place(chat),
     )
+
+
+def _place(chat: Chat) -> dict[str, Any]:
+    """By which the model is found that may read it."""
+    return {"connection": chat.connection, "workspace": chat.workspace}
 
 
 def _messages() -> MessageQuerySet:
     return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
-        "reply_to__chat", "chat"
+        "reply_to__chat", *(f"chat__{name}" for name in PLACE)
     )

@@ -28,9 +28,10 @@ from chat.stream import follow_for, to_sse
 from chat.transcript import entries_for, entry_for, load_transcript
 from memories.consent import memory_on, must_ask, vetoed
 from memories.panel import count_live
-from memoryhub.llm.registry import get_chat_model
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents import choose_agent
+from workspaces.connections.choice import chosen_for
+from workspaces.connections.models import Connection
 from workspaces.models import Role, User, Workspace
 from workspaces.page_request import PageRequest
 
@@ -47,11 +48,21 @@ def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") ->
     return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}
 
 
+def _model_context(
+    user: User, workspace: Workspace, chat: Chat | None = None, wanted: str = ""
+) -> dict[str, Any]:
+    """Which model answers this person here; of a new chat the one that is ``wanted``."""
+    connection = chat.connection if chat else None
+    if chat is None and wanted:
+        connection = Connection.objects.usable_by(user).filter(public_id=wanted).first()
+    chosen = chosen_for(workspace, user, first=connection)
+    return {"chosen": chosen, "can_think": can_think(chosen.model.capabilities)}
+
+
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
     user = request.user
     if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
         request.session["workspace"] = workspace.public_id
-    model = get_chat_model()
     return {
         "workspace": workspace,
         "chat": chat,
@@ -60,8 +71,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "memory_vetoed": vetoed(),
         "ask_consent": must_ask(user),
         "memory_count": count_live(workspace, user),
-        "model_name": model.name,
-        "can_think": can_think(model.capabilities),
+        **_model_context(user, workspace, chat, request.GET.get("connection", "")),
         **_agent_context(workspace, chat, request.GET.get("agent", "")),
     }
 
@@ -298,7 +308,7 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     context = {
         "chat": found,
         "workspace": found.workspace,
-        "model_name": get_chat_model().name,
+        **_model_context(request.user, found.workspace, found),
         **_agent_context(found.workspace, found),
     }
     response = render(request, "chat/agent_chooser.html", context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -22,7 +22,9 @@ _LOOK = """
 SELECT a.label, a.name, a.base_url, a.dimension,
        (SELECT json_agg(json_build_array(place, model, dimension)) FROM memories_vectorindex
         WHERE place = ANY(%(places)s::bigint[])),
-       EXISTS (SELECT 1 FROM memories_placestatistics WHERE place = ANY(%(places)s::bigint[]))
+       EXISTS (SELECT 1 FROM memories_placestatistics WHERE place = ANY(%(places)s::bigint[])),
+       (SELECT local_only FROM workspaces_workspace WHERE id = %(workspace)s::bigint),
+       (SELECT local_only FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint)
 FROM workspaces_membership LEFT JOIN memories_embeddingmodel a ON a.state = 'active'
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
@@ -91,11 +93,18 @@ class Where:
     active: EmbeddingModel | None = None
     agent: int | None = None
     counted: bool = True
+    local_only: bool = False  # what is here never leaves this machine
+    personal: bool = True  # the person's own place is among them
+    personal_stays: bool = False  # and what is in that one never leaves this machine
 
     @property
     def places(self) -> list[int]:
         own = [] if self.agent is None else [AGENT_PLACES + self.agent]
-        return [self.workspace, -self.user, *own]
+        return [self.workspace, *([-self.user] if self.personal else []), *own]
+
+    def without_what_stays(self) -> Where:
+        """Where to look for what leaves this machine, in a workspace that allows it."""
+        return replace(self, personal=not self.personal_stays)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -112,7 +121,7 @@ def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where 
     found = prepared.rows(_LOOK, Where(workspace_id, user_id, agent=agent_id).params)
     if not found:
         return None
-    label, name, base_url, dimension, indexed, counted = found[0]
+    label, name, base_url, dimension, indexed, counted, local_only, personal_stays = found[0]
     active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
     return Where(
         workspace_id,
@@ -121,6 +130,8 @@ def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where 
         active,
         agent_id,
         counted,
+        local_only=bool(local_only),
+        personal_stays=bool(personal_stays),
     )
 
 

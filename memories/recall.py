@@ -132,6 +132,7 @@ def recall(
     weights: Weights = WEIGHTS,
     exact: bool = False,
     agent: Agent | None = None,
+    leaves: bool = False,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -140,13 +141,16 @@ def recall(
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
     unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
-    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring.
+    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``leaves``: what is
+    found leaves this machine, so personal memories do not belong to it where their own workspace forbids that.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
     where = look(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
+    if leaves:
+        where = where.without_what_stays()
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
     query = query.replace("\x00", " ").strip()[:QUERY_LENGTH]

@@ -31,14 +31,15 @@ def search_workspace(
     limit: int = LIMIT,
     now: datetime,
     agent: Agent | None = None,
+    leaves: bool = False,
 ) -> list[Found]:
     """What matters to the query, best first: today the memories, by the hybrid ranking, the asker's personal ones
     among them, and in a chat with an assistant what that one remembers. What is said in chats is not searched. A blank
     query or a limit below 1 finds nothing.
 
-    Costs one recall. NotFound for a stranger.
+    Costs one recall; ``leaves`` as there. NotFound for a stranger.
     """
-    found = recall(query, workspace, user, limit=limit, now=now, agent=agent)
+    found = recall(query, workspace, user, limit=limit, now=now, agent=agent, leaves=leaves)
     return [
         Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
         for item in found.items

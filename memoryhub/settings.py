@@ -228,6 +228,7 @@ ACCOUNT_RATE_LIMITS = {
 THROTTLES = {
     "turns": env.integer("TURN_RATE", 60, low=1, high=1_000_000),
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
+    "model tests": 10,  # each makes several requests to somebody's server
 }
 KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
@@ -277,9 +278,15 @@ LLM_HISTORY_TOKENS = env.integer(
     "LLM_HISTORY_TOKENS", 700 if EMBEDDED_MODEL else 12_000, low=0, high=10_000_000
 )
 LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
+LLM_LOCAL = env.boolean("LLM_LOCAL", None)  # None: whether its address is of this machine says so
+PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # own connections to models
+PEOPLE_MAY_CONNECT_INTERNAL = env.flag(
+    "PEOPLE_MAY_CONNECT_INTERNAL", False
+)  # and to addresses in this network
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")
+EMBEDDING_LOCAL = env.boolean("EMBEDDING_LOCAL", None)  # as LLM_LOCAL
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
 if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
     raise ImproperlyConfigured(

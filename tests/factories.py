@@ -15,6 +15,7 @@ from memories.models import Asset, Memory, MemoryNode
 from memories.nodes import create_node
 from workspaces.access import default_workspace
 from workspaces.agents import create_agent
+from workspaces.connections.models import Connection
 from workspaces.keys import make_key
 from workspaces.models import Agent, KeyScope, Membership, Role, User, Workspace
 
@@ -72,3 +73,17 @@ def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = 
     """A new API key, as its maker sees it once."""
     place, name = workspace or default_workspace(by), f"key {next(_number)}"
     return make_key(place, by=by, name=name, scope=scope, expires_at=None, now=timezone.now())[1]
+
+
+def make_connection(by: User | None = None, **values: Any) -> Connection:
+    """One for everybody, or with ``by`` that person's own, past the question whether people may have some."""
+    key = values.pop("api_key", "sk-a-stored-key")
+    values = {
+        "name": f"Connection {next(_number)}",
+        "base_url": "https://api.example.org/v1",
+        "model": "m",
+    } | values
+    made = Connection(owner=by, **values)
+    made.set_key(key)
+    made.save()
+    return made

@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
+from workspaces.connections.models import Connection  # noqa: F401  a table of this app, kept where it is used
 
 
 class User(AbstractUser):
@@ -74,6 +75,19 @@ class Workspace(models.Model):
     )
     reviews_proposals = models.BooleanField(
         default=False, help_text="What viewers or models propose waits for an editor."
+    )
+    connection = models.ForeignKey(
+        "Connection",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="workspaces",
+        help_text="Which model answers here, where a chat has not chosen another. Empty: the configured one.",
+    )
+    local_only = models.BooleanField(
+        "memories never leave this machine",
+        default=False,
+        help_text="Only models and embedders that are marked local are asked about what is said and stored here.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

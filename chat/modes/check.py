@@ -44,10 +44,13 @@ class Verdict:
         return any(not found["agrees"] for found in self.findings)
 
 
-def memories_beside(answer: Message, text: str, user: User, *, now: datetime) -> list[Memory]:
+def memories_beside(
+    answer: Message, text: str, user: User, *, leaves: bool = True, now: datetime
+) -> list[Memory]:
     """What this answer can be held against: what it was given, what its tools found, and what its own words recall.
 
     The last are what it may have missed: a question about a restaurant does not recall that its asker is vegetarian.
+    ``leaves`` as for ``recall``.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
@@ -58,12 +61,12 @@ def memories_beside(answer: Message, text: str, user: User, *, now: datetime) ->
     chosen = {memory_id: by_id[memory_id] for memory_id in ids if memory_id in by_id}
     workspace = answer.chat.workspace
     threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
-    scored = [
-        item
+    agent = answer.chat.agent
+    recalled = [
+        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, leaves=leaves)
         for portion in _portions(text)
-        for item in recall(portion, workspace, user, settings.RECALL_LIMIT, agent=answer.chat.agent).items
-        if item.score >= threshold
     ]
+    scored = [item for each in recalled for item in each.items if item.score >= threshold]
     for item in sorted(scored, key=lambda item: -item.score):
         chosen.setdefault(item.memory.public_id, item.memory)
     return list(chosen.values())[:MOST_MEMORIES]

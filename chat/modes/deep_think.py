@@ -138,7 +138,7 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     if not answer.memory_enabled:
         return answer, []
     user = User.objects.get(pk=user_pk)
-    return answer, memories_beside(answer, live.text, user, now=timezone.now())
+    return answer, memories_beside(answer, live.text, user, leaves=live.leaves, now=timezone.now())
 
 
 async def _reply(

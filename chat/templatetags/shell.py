@@ -14,8 +14,8 @@ from chat.models import Chat, Message
 from chat.rail import rail_page
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
-from memoryhub.llm.registry import get_chat_model
 from workspaces.access import default_workspace
+from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, Workspace
 
 register = template.Library()
@@ -93,8 +93,11 @@ def memory_on_by_default(context: Context) -> bool:
     return memory_on(context["request"].user, None)
 
 
-@register.simple_tag
-def model_without_tools() -> str:
-    """The name of the model in use where it cannot call tools, else nothing: said once, on the profile."""
-    model = get_chat_model()
+@register.simple_tag(takes_context=True)
+def model_without_tools(context: Context) -> str:
+    """The name of the model in this person's own workspace where it cannot call tools, else nothing: said once, on the
+    profile.
+    """
+    user = context["request"].user
+    model = chosen_for(default_workspace(user), user).model
     return "" if model.capabilities.has_tools else model.name or _("the bundled one")

@@ -19,6 +19,7 @@ def ltm_recall(caller: Caller, arguments: dict[str, Any]) -> Result:
         ranking="longterm",
         now=caller.now,
         agent=caller.chat.agent,
+        leaves=caller.leaves,
     )
     return recalled(found)
 

@@ -32,6 +32,7 @@ class Caller:
     answer: Message
     question: Message
     now: datetime
+    leaves: bool = True  # what the model is shown leaves this machine
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,20 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from django.conf import settings
+from django.db.models import F
 
-from chat.context import room_beside_answer, tokens_of_tools
+from chat.context import answer_tokens, room_beside_answer, tokens_of_tools
 from chat.live import LiveAnswer
+from chat.models import Message as StoredMessage
 from chat.modes.models import Mode
+from chat.runner import in_thread
 from chat.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.run import run_calls
 from memories.drafts import UNSTORABLE
 from memoryhub import metrics
 from memoryhub.llm.base import ChatModel, Delta, Message, Tool, ToolCall
-from memoryhub.llm.errors import ModelBadReply
+from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow
 
 ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
 LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is
@@ -34,12 +36,17 @@ class Plan:
     tools: Sequence[ChatTool] = ()
     is_tight: bool = False
     mode: str = Mode.CHAT
+    history: tuple[
+        int, ...
+    ] = ()  # keys of the earlier messages in the prompt, which stand in it from ``begins`` on
+    begins: int = 0
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     """Grow the answer to its end. Raises a ModelError; what was written and done before it stays.
 
-    A model that has nothing to say after its tools is asked once more, for words alone.
+    A model that has nothing to say after its tools is asked once more, for words alone; one whose context the
+    prompt does not fit in, once more with less of the conversation.
     """
     by_name = {tool.name: tool for tool in plan.tools}
     offered = [tool.tool for tool in plan.tools]
@@ -52,6 +59,15 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         may_call, named = rounds > 0, rounds >= 0
         try:
             text, calls = await _one_reply(live, plan.model, messages, offered if named else (), may_call)
+        except ModelContextOverflow:
+            shorter = with_less_history(plan.prompt, plan.history, plan.begins)
+            if live.was_too_long or shorter is None or len(messages) > len(plan.prompt):
+                raise
+            live.was_too_long = True
+            messages, seen_from = shorter
+            plan = replace(plan, prompt=list(messages), history=())
+            await in_thread(_note_what_is_seen, live.pk, seen_from)
+            continue
         except ModelBadReply:
             if not may_call or len(messages) == len(plan.prompt):
                 raise
@@ -97,7 +113,7 @@ async def replied(
     metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
     stream = model.stream(
         messages,
-        max_tokens=settings.LLM_MAX_TOKENS,
+        max_tokens=answer_tokens(model.capabilities),
         temperature=temperature,
         tools=tools,
         tool_choice="auto" if may_call else "none",
@@ -107,6 +123,33 @@ async def replied(
             text = UNSTORABLE.sub("", delta.text)
             metrics.TOKENS.labels("out").inc(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)
             yield replace(delta, text=text)
+
+
+def with_less_history(
+    prompt: Sequence[Message], history: Sequence[int], begins: int
+) -> tuple[list[Message], int | None] | None:
+    """The prompt with the newest quarter of its history, beginning with a person, and the key of the first message in
+    that, None where none is left; None instead of both where there is no history to leave out.
+    """
+    if not history:
+        return None
+    ends = begins + len(history)
+    most = sum(tokens(message.content) for message in prompt[begins:ends]) // 4
+    first, spent = ends, 0
+    for at in range(ends - 1, begins, -1):  # the oldest one goes in any case
+        spent += tokens(prompt[at].content)
+        if spent > most:
+            break
+        if prompt[at].role == "user":
+            first = at
+    shorter = [*prompt[:begins], *prompt[first:]]
+    return shorter, history[first - begins] if first < ends else None
+
+
+def _note_what_is_seen(answer_pk: int, seen_from: int | None) -> None:
+    """Without any history left the question itself is the first that is seen."""
+    answer = StoredMessage.objects.filter(pk=answer_pk)
+    answer.update(seen_from=F("reply_to") if seen_from is None else seen_from)
 
 
 def _readable(arguments: str) -> str:

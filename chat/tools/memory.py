@@ -71,6 +71,8 @@ def store(
     memory = saved.memory
     if saved.pending:
         return Result("Proposed. A person decides whether it is kept; do not count on it.", ToolOutcome.NOTED)
+    if saved.duplicate and caller.leaves and memory.workspace.local_only:
+        return Result("Already in memory, nothing new was stored.", ToolOutcome.DUPLICATE)
     if saved.duplicate:
         text = f"Already in memory, nothing new was stored:\n{_entry(1, memory)}"
         return Result(text, ToolOutcome.DUPLICATE, (memory.public_id,))
@@ -88,6 +90,7 @@ def look_up(caller: Caller, arguments: dict[str, Any]) -> Result:
         offset=arguments.get("offset", 0),
         now=caller.now,
         agent=caller.chat.agent,
+        leaves=caller.leaves,
     )
     return recalled(found, first=arguments.get("offset", 0) + 1)
 
@@ -112,6 +115,7 @@ def search(caller: Caller, arguments: dict[str, Any]) -> Result:
         limit=arguments.get("limit", RECALLED),
         now=caller.now,
         agent=caller.chat.agent,
+        leaves=caller.leaves,
     )
     entries = [
         f"{number}. **{item.id}** ({item.type}, score {item.score:.2f})\n{escape(item.text)}"

@@ -21,7 +21,7 @@ from memories.extraction.run import queue_distillation
 from memories.models import SourceType
 from memories.secret_filter import find_secret
 from memoryhub import events
-from memoryhub.errors import DomainError
+from memoryhub.errors import DomainError, Forbidden
 from memoryhub.llm.base import ToolCall as Asked
 from workspaces.models import User
 
@@ -66,7 +66,7 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
         arguments = read_arguments(tool, call.arguments)
         row.arguments = _kept(tool, arguments)
         _tell(live, row)
-        caller = _caller(live.pk, user_pk)
+        caller = _caller(live, user_pk)
         result = tool.act(caller, arguments)
         _distil_later(row, caller, result)
     except ToolTrouble as trouble:
@@ -100,14 +100,16 @@ def _failure(why: str, outcome: str) -> Result:
     return Result(why if outcome == ToolOutcome.REFUSED else f"Error: {why.rstrip('.')}.", outcome)
 
 
-def _caller(answer_pk: int, user_pk: int) -> Caller:
+def _caller(live: LiveAnswer, user_pk: int) -> Caller:
     """Loaded as things stand now. Raises NotFound where the person may no longer see the chat."""
-    answer = Message.objects.select_related("reply_to", "chat").get(pk=answer_pk)
+    answer = Message.objects.select_related("reply_to", "chat").get(pk=live.pk)
     user = User.objects.get(pk=user_pk)
     chat = get_chat(user, answer.chat.public_id)
+    if live.leaves and chat.workspace.local_only:  # switched on since the turn began
+        raise Forbidden("Memories of this workspace no longer leave its machine.")
     assert answer.reply_to is not None, "an answer replies to a message"
     answer.chat = answer.reply_to.chat = chat
-    return Caller(user, chat, answer, answer.reply_to, timezone.now())
+    return Caller(user, chat, answer, answer.reply_to, timezone.now(), leaves=live.leaves)
 
 
 def _kept(tool: ChatTool, arguments: dict[str, object]) -> dict[str, object]:

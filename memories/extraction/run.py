@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -15,7 +14,7 @@ from memories.consent import vetoed
 from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
 from memories.extraction.candidates import Candidate
-from memories.extraction.model import distil_with_model, extract_with_model, synthesize
+from memories.extraction.model import Complete, distil_with_model, extract_with_model, synthesize
 from memories.extraction.provenance import is_taken_from
 from memories.extraction.rules import extract_with_rules
 from memories.extraction.turns import TurnText, load_message, load_turn
@@ -26,8 +25,8 @@ from memories.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.registry import get_chat_model
 from workspaces.access import default_workspace
+from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import User, Workspace
 
 logger = logging.getLogger(__name__)
@@ -105,7 +104,8 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         return "nothing to do"
     try:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type)
-        name, candidates = _candidates(turn) if turn else ("", [])
+        complete = _completer(turn, extraction.workspace, extraction.user) if turn else None
+        name, candidates = _candidates(turn, complete) if turn else ("", [])
         drafts = [_draft(extraction, turn, name, candidate) for candidate in candidates if turn]
         return _store(extraction, name, drafts, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
@@ -118,7 +118,7 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
     with transaction.atomic():
         extraction = (
             Extraction.objects.select_for_update(of=("self",))
-            .select_related("workspace", "user")
+            .select_related("workspace__connection", "user")
             .filter(pk=extraction_id, status=ExtractionStatus.PENDING)
             .first()
         )
@@ -133,10 +133,10 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
     return extraction
 
 
-def completer() -> Callable[[list[dict[str, str]]], str] | None:
-    """The configured model as a plain function, or None where it is too small to extract."""
-    model = get_chat_model()
-    if not model.capabilities.can_extract:
+def completer(chosen: Chosen) -> Complete | None:
+    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here."""
+    model = chosen.model
+    if chosen.trouble is not None or not model.capabilities.can_extract:
         return None
 
     def complete(messages: list[dict[str, str]]) -> str:
@@ -146,8 +146,12 @@ def completer() -> Callable[[list[dict[str, str]]], str] | None:
     return complete
 
 
-def _candidates(turn: TurnText) -> tuple[str, list[Candidate]]:
-    complete = completer()
+def _completer(turn: TurnText, workspace: Workspace, user: User | None) -> Complete | None:
+    """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
+    return completer(chosen_for(turn.workspace or workspace, user, first=turn.connection))
+
+
+def _candidates(turn: TurnText, complete: Complete | None) -> tuple[str, list[Candidate]]:
     if turn.is_output:  # rules read what people say of themselves, which an output is not
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text)) if complete else ("none", [])
@@ -253,9 +257,9 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     turn = load_message(memory.source_message_id, by)
     if turn is None:
         return "its source message is gone"
-    complete = completer()
+    complete = _completer(turn, memory.workspace, by)
     changes: dict[str, str] = {}
-    name, candidates = _candidates(turn)
+    name, candidates = _candidates(turn, complete)
     if candidates:
         changes["summary"] = candidates[0].text
     if complete is not None and memory.source_details.get("synthesize"):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from memories.extraction.model import synthesize
-from memories.extraction.run import completer
+from memories.extraction.model import Complete, synthesize
 from memoryhub.llm.errors import ModelError
 
 logger = logging.getLogger(__name__)
 
 
-def statement_of(text: str) -> str | None:
-    """What the configured model makes of the text: one statement. May wait for it.
+def statement_of(text: str, complete: Complete | None) -> str | None:
+    """What the model makes of the text: one statement. May wait for it.
 
-    None where it is too small for that, fails, or says nothing usable: then the text is best kept as it is.
+    None where there is none able enough for that, or it fails or says nothing usable: then the text is kept as it is.
     """
-    complete = completer()
     if complete is None:
         return None
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workspaces.models import User
+from workspaces.connections.models import Connection
+from workspaces.models import User, Workspace
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class TurnText:
     is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
     said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
     shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
+    connection: Connection | None = None  # the one chosen for its chat
+    workspace: Workspace | None = None  # of its chat; None: the extraction's own
 
 
 TurnLoader = Callable[[str, str], TurnText | None]

@@ -54,6 +54,10 @@ class Capabilities:
     """Room for prompt and answer together."""
     local: bool
     """True when the model runs on this machine, so that nothing a person writes leaves it."""
+    answer_tokens: int | None = None
+    """The longest answer; None: the settings' LLM_MAX_TOKENS."""
+    history_tokens: int | None = None
+    """How much of a conversation it is shown at most; None: the settings' LLM_HISTORY_TOKENS."""
 
 
 @dataclass(frozen=True, slots=True)

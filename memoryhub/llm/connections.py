@@ -14,8 +14,11 @@ from urllib.parse import urlsplit
 import httpx2  # the transport openai itself brings and speaks
 import openai
 
+from memoryhub.llm.addresses import AsyncPinnedTransport, PinnedTransport, Reach
+
 CONNECT_TIMEOUT_SECONDS = 5.0
 # A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
+PINNED = (Reach.PUBLIC, Reach.INTERNAL)  # past any proxy, which would resolve the name by itself
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
 
 
@@ -24,6 +27,7 @@ class Endpoint:
     base_url: str
     api_key: str = field(repr=False)
     model: str
+    reach: Reach = Reach.CONFIGURED
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -54,29 +58,59 @@ class Clients:
                 return known[1]
             for closed in [other for other in self._by_loop if other.is_closed()]:
                 del self._by_loop[closed]
-            transport = httpx2.AsyncClient(limits=LIMITS, follow_redirects=True, **trust(endpoint))
             client = openai.AsyncOpenAI(
                 base_url=endpoint.base_url,
                 api_key=_key(endpoint),
                 max_retries=0,
-                http_client=transport,
+                http_client=async_client(endpoint),
             )
             self._by_loop[loop] = (endpoint, client)
             return client
+
+    async def aclose(self) -> None:
+        """Close the running loop's client and the blocking one. The next call makes them anew."""
+        with self._lock:
+            mine = self._by_loop.pop(asyncio.get_running_loop(), None)
+            blocking, self._blocking = self._blocking, None
+        if mine:
+            await mine[1].close()
+        if blocking:
+            blocking[1].close()
 
     def blocking(self, endpoint: Endpoint) -> openai.OpenAI:
         with self._lock:
             if self._blocking and self._blocking[0] == endpoint:
                 return self._blocking[1]
-            transport = httpx2.Client(limits=LIMITS, follow_redirects=True, **trust(endpoint))
             client = openai.OpenAI(
                 base_url=endpoint.base_url,
                 api_key=_key(endpoint),
                 max_retries=0,
-                http_client=transport,
+                http_client=blocking_client(endpoint),
             )
             self._blocking = (endpoint, client)
             return client
+
+
+def blocking_client(endpoint: Endpoint) -> httpx2.Client:
+    """With the guard that the endpoint's reach asks for. Only what the operator typed may redirect elsewhere."""
+    if endpoint.reach in PINNED:
+        pinned = PinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
+        return httpx2.Client(transport=pinned, trust_env=False, follow_redirects=False)
+    follow = endpoint.reach is Reach.CONFIGURED
+    return httpx2.Client(limits=LIMITS, follow_redirects=follow, **trust(endpoint))
+
+
+def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
+    """The same for coroutines."""
+    if endpoint.reach in PINNED:
+        pinned = AsyncPinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
+        return httpx2.AsyncClient(transport=pinned, trust_env=False, follow_redirects=False)
+    follow = endpoint.reach is Reach.CONFIGURED
+    return httpx2.AsyncClient(limits=LIMITS, follow_redirects=follow, **trust(endpoint))
+
+
+def _authorities(endpoint: Endpoint) -> ssl.SSLContext | bool:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if endpoint.base_url.startswith("http://") else True
 
 
 def trust(endpoint: Endpoint) -> dict[str, Any]:

@@ -66,6 +66,30 @@ class ModelNotFound(ModelError):
     sentence = "The model's endpoint does not know this model or address."
 
 
+class ModelMoved(ModelError):
+    """The endpoint sends us elsewhere, where nobody agreed that texts and the key may go."""
+
+    code = "model_moved"
+    about_the_text = False
+    sentence = "The model's endpoint redirects to another address, which is not followed."
+
+
+class ModelAddressRefused(ModelError):
+    """The connection names an address that it may not reach: an internal one, or for a local one a public one."""
+
+    code = "model_address_refused"
+    about_the_text = False
+    sentence = "This connection may not reach the address that it names."
+
+
+class ModelNotLocal(ModelError):
+    """What is asked about may not leave this machine, and the model is elsewhere. Nothing was sent."""
+
+    code = "model_not_local"
+    about_the_text = False
+    sentence = "This workspace's memories may not leave this machine, and the chosen model is elsewhere."
+
+
 class ModelRateLimited(ModelError):
     code = "model_rate_limited"
     about_the_text = False

@@ -141,6 +141,10 @@ class OpenAIChatModel:
             attempt += 1
             time.sleep(delay)
 
+    async def aclose(self) -> None:
+        """Let go of its connections, where it was made for a moment only."""
+        await self._clients.aclose()
+
     def _ready_endpoint(self) -> Endpoint:
         endpoint = self._endpoint()
         if endpoint is None:

@@ -11,6 +11,7 @@ import httpx2
 import openai
 
 from memoryhub.llm import errors
+from memoryhub.llm.addresses import AddressRefused
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
 """All that a call may raise: ValueError is a body that is no JSON (JSONDecodeError, UnicodeDecodeError)."""
@@ -35,6 +36,10 @@ def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelErr
         return error
     if isinstance(error, openai.APIStatusError):
         return _status_error(error)
+    if isinstance(error, AddressRefused) or isinstance(error.__cause__, AddressRefused):
+        return errors.ModelAddressRefused()
+    if isinstance(error.__cause__, httpx2.ConnectTimeout):  # nobody was asked anything yet
+        return errors.ModelUnavailable(detail=str(error))
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         return errors.ModelTimeout(detail=str(error))
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
@@ -53,6 +58,8 @@ def _told(error: openai.APIError) -> str:
 
 def _status_error(error: openai.APIStatusError) -> errors.ModelError:
     status, told = error.status_code, _told(error)
+    if 300 <= status < 400:
+        return errors.ModelMoved()
     if OVERFLOW.search(told) or status == 413:
         return errors.ModelContextOverflow(detail=told)
     if status == 402 or (status == 429 and NO_CREDIT.search(told)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ CHAT_SETTINGS = (
     "LLM_CAN_EXTRACT",
     "LLM_CONTEXT_TOKENS",
     "LLM_TIMEOUT",
+    "LLM_LOCAL",
     "EMBEDDED_MODEL",
     "DATA_DIR",
 )
@@ -36,7 +38,9 @@ _lock = threading.Lock()
 _chat: tuple[tuple[Any, ...], ChatModel] | None = None
 _embedder: tuple[tuple[Any, ...], Embedder | None] | None = None
 _earlier: dict[Endpoint, Embedder] = {}
+_connected: OrderedDict[str, tuple[Endpoint, Capabilities, ChatModel]] = OrderedDict()
 _of_the_parent: list[object] = []
+MOST_CONNECTED = 200  # clients kept; the one used longest ago goes
 
 
 def get_chat_model() -> ChatModel:
@@ -50,6 +54,26 @@ def get_chat_model() -> ChatModel:
         if _chat is None or _chat[0] != wanted:
             _chat = (wanted, _make_chat_model())
         return _chat[1]
+
+
+def chat_model_at(key: str, endpoint: Endpoint, capabilities: Capabilities) -> ChatModel:
+    """The model at this endpoint, made once under ``key`` and anew as soon as anything of it differs.
+
+    The caller reads the connection from the database each time, so a change takes effect in every process at once;
+    an answer that is being written goes on with the client it began with.
+    """
+    from memoryhub.llm.openai_compatible import OpenAIChatModel
+
+    with _lock:
+        known = _connected.get(key)
+        if known is None or known[:2] != (endpoint, capabilities):
+            made = OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)
+            known = endpoint, capabilities, made
+        _connected[key] = known
+        _connected.move_to_end(key)
+        while len(_connected) > MOST_CONNECTED:
+            _connected.popitem(last=False)
+        return known[2]
 
 
 def get_embedder() -> Embedder | None:
@@ -89,6 +113,7 @@ def reset() -> None:
     with _lock:
         _chat = _embedder = None
         _earlier.clear()
+        _connected.clear()
 
 
 def _forget_after_fork() -> None:
@@ -97,11 +122,11 @@ def _forget_after_fork() -> None:
     The parent's objects are kept, unused: destroying an inference session here would wait for threads that
     exist in the parent only.
     """
-    global _lock, _chat, _embedder, _earlier
+    global _lock, _chat, _embedder, _earlier, _connected
     _lock = threading.Lock()
-    _of_the_parent.extend((_chat, _embedder, _earlier))
+    _of_the_parent.extend((_chat, _embedder, _earlier, _connected))
     _chat = _embedder = None
-    _earlier = {}
+    _earlier, _connected = {}, OrderedDict()
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)
@@ -120,7 +145,7 @@ def _make_chat_model() -> ChatModel:
             has_tools=settings.LLM_HAS_TOOLS,
             can_extract=settings.LLM_CAN_EXTRACT,
             context_tokens=settings.LLM_CONTEXT_TOKENS,
-            local=endpoint.is_on_this_machine,
+            local=endpoint.is_on_this_machine if settings.LLM_LOCAL is None else settings.LLM_LOCAL,
         )
         return OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)
     if settings.EMBEDDED_MODEL:

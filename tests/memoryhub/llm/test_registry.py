@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -73,7 +72,7 @@ def test_models_are_made_once_until_settings_change(
 
 def test_the_embedded_model_before_it_runs(embedded: Path) -> None:
     model = registry.get_chat_model()
-    assert dataclasses.astuple(model.capabilities) == (False, False, 2048, True)
+    assert model.capabilities == registry.EMBEDDED_CAPABILITIES
     with pytest.raises(errors.ModelUnavailable, match="built-in model is still starting"):
         model.complete(QUESTION)
     with pytest.raises(errors.ModelUnavailable, match="built-in model is still starting"):

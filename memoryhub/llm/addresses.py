@@ -1,0 +1,133 @@
+"""Which addresses a connection may reach, asked of the address that is really connected to.
+
+A name is resolved here, each address of it is looked at, and the connection goes to one that was looked at: a name
+that answers differently the next moment (DNS rebinding) leads nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterable
+from enum import Enum
+
+import httpx2
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class Reach(Enum):
+    """Where a connection may lead. Who typed its address decides."""
+
+    CONFIGURED = (
+        "configured"  # the operator, in the environment: anywhere, through proxies and after redirects
+    )
+    ANYWHERE = "anywhere"  # an administrator: anywhere, and to no other address than the one typed
+    PUBLIC = "public"  # a person: not into the network that this server stands in
+    INTERNAL = "internal"  # marked local: nowhere else
+
+
+class AddressRefused(httpx2.ConnectError):
+    """None of the host's addresses is one that this connection may reach."""
+
+
+def is_public(address: Address) -> bool:
+    """Reachable from everywhere alike, also by the IPv4 address that an IPv6 one may carry."""
+    if isinstance(address, ipaddress.IPv6Address):
+        carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if carried is None and address in NAT64:
+            carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if carried is not None and not is_public(carried):
+            return False
+    return address.is_global and not address.is_multicast
+
+
+def may_reach(address: Address, reach: Reach) -> bool:
+    if reach is Reach.PUBLIC:
+        return is_public(address)
+    return reach is not Reach.INTERNAL or not is_public(address)
+
+
+def literal(host: str) -> Address | None:
+    """The address that the text is, or None: a name. Also as 127.1 or 2130706433, which resolvers understand."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, UnicodeError, ValueError):
+        return None
+
+
+class PinnedTransport(httpx2.BaseTransport):
+    """Connects to addresses that were looked at, under the name that was asked for."""
+
+    def __init__(self, reach: Reach, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+        self._reach = reach
+        self._inner = httpx2.HTTPTransport(limits=limits, verify=verify)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            found = socket.getaddrinfo(*_place(request), type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(str(error)) from error
+        failure: httpx2.ConnectError | None = None
+        for attempt in _attempts(request, (str(each[4][0]) for each in found), self._reach):
+            try:
+                return self._inner.handle_request(attempt)
+            except httpx2.ConnectError as error:
+                failure = error
+        raise failure or AddressRefused("not an address that this connection may reach")
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
+    """The same for coroutines."""
+
+    def __init__(self, reach: Reach, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+        self._reach = reach
+        self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=verify)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(*_place(request), type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(str(error)) from error
+        failure: httpx2.ConnectError | None = None
+        for attempt in _attempts(request, (str(each[4][0]) for each in found), self._reach):
+            try:
+                return await self._inner.handle_async_request(attempt)
+            except httpx2.ConnectError as error:
+                failure = error
+        raise failure or AddressRefused("not an address that this connection may reach")
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _place(request: httpx2.Request) -> tuple[str, int]:
+    return request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
+
+
+def _attempts(request: httpx2.Request, found: Iterable[str], reach: Reach) -> list[httpx2.Request]:
+    """The request once for each address that it may go to; the name stays in Host and in TLS."""
+    attempts = []
+    for text in dict.fromkeys(found):
+        if may_reach(ipaddress.ip_address(text.split("%")[0]), reach):
+            attempts.append(
+                httpx2.Request(
+                    request.method,
+                    request.url.copy_with(host=text),
+                    headers=request.headers,
+                    stream=request.stream,
+                    extensions={**request.extensions, "sni_hostname": request.url.host},
+                )
+            )
+    return attempts

@@ -1,0 +1,145 @@
+"""Which addresses a connection may reach: looked at before the connection, and connected to as they were looked at."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Any
+
+import pytest
+
+from memoryhub.llm import errors
+from memoryhub.llm.addresses import Reach, is_public, literal, may_reach
+from memoryhub.llm.base import Capabilities, Message
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.openai_compatible import OpenAIChatModel
+from tests.fakes.openai_server import Failure, ScriptedOpenAI
+
+QUESTION = [Message("user", "Hello?")]
+CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=False)
+
+INTERNAL = [
+    "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+    "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a00:1::", "2001:db8::1",
+    "192.0.2.1", "198.18.0.1", "240.0.0.1",
+]  # fmt: skip
+PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"]
+
+
+@pytest.mark.parametrize("text", INTERNAL)
+def test_what_lies_inside_a_network_is_not_public(text: str) -> None:
+    address = ipaddress.ip_address(text)
+    assert not is_public(address)
+    assert not may_reach(address, Reach.PUBLIC)
+    assert may_reach(address, Reach.ANYWHERE) and may_reach(address, Reach.INTERNAL)
+
+
+@pytest.mark.parametrize("text", PUBLIC)
+def test_what_is_on_the_internet_is(text: str) -> None:
+    address = ipaddress.ip_address(text)
+    assert may_reach(address, Reach.PUBLIC) and may_reach(address, Reach.ANYWHERE)
+    assert not may_reach(address, Reach.INTERNAL)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "::1"])
+def test_an_address_in_any_dress_is_seen(text: str) -> None:
+    found = literal(text)
+    assert found is not None and not is_public(found)
+
+
+@pytest.mark.parametrize("text", ["api.example.org", "localhost", "", "a b", "ünïcode.example"])
+def test_a_name_is_no_address(text: str) -> None:
+    assert literal(text) is None
+
+
+def model_at(server: ScriptedOpenAI, reach: Reach, host: str = "127.0.0.1") -> OpenAIChatModel:
+    endpoint = Endpoint(f"http://{host}:{server.port}/v1", server.api_key, server.model, reach)
+    return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=5.0)
+
+
+async def streamed(model: OpenAIChatModel) -> str:
+    return "".join([delta.text async for delta in model.stream(QUESTION)])
+
+
+@pytest.mark.parametrize("reach", [Reach.CONFIGURED, Reach.ANYWHERE, Reach.INTERNAL])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_who_may_reach_an_internal_address_does(
+    scripted_openai: ScriptedOpenAI, reach: Reach, host: str
+) -> None:
+    model = model_at(scripted_openai, reach, host)
+    assert await streamed(model) == "Hello from the script."
+    assert model.complete(QUESTION) == "Hello from the script."
+    assert {request.headers["host"] for request in scripted_openai.requests} == {
+        f"{host}:{scripted_openai.port}"
+    }
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "127.1"])
+async def test_who_may_not_never_connects(scripted_openai: ScriptedOpenAI, host: str) -> None:
+    model = model_at(scripted_openai, Reach.PUBLIC, host)
+    with pytest.raises(errors.ModelAddressRefused):
+        await streamed(model)
+    with pytest.raises(errors.ModelAddressRefused):
+        model.complete(QUESTION)
+    assert scripted_openai.connections == 0
+
+
+async def test_a_name_that_changes_its_mind_leads_nowhere_else(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: what was looked at is what is connected to, and each connection looks anew."""
+    real, asked = socket.getaddrinfo, []
+
+    def rebinding(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if host in ("rebinding.example", b"rebinding.example"):
+            asked.append(host)
+            return real("192.0.2.1" if len(asked) % 2 else "127.0.0.1", *args, **kwargs)
+        return real(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    model = model_at(scripted_openai, Reach.PUBLIC, "rebinding.example")
+    for _ in range(3):
+        with pytest.raises(errors.ModelAddressRefused):
+            await streamed(model)
+    assert len(asked) == 3, "one look, and no second one by whoever connects"
+    assert scripted_openai.connections == 0
+
+
+async def test_of_several_addresses_the_allowed_ones_are_tried_in_turn(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first allowed one may not answer (IPv6 without a route): the next one does."""
+    real = socket.getaddrinfo
+
+    def several(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+        if host in ("several.example", b"several.example"):
+            return [(*each[:4], (address, port)) for address in ("8.8.8.8", "127.9.9.9", "127.0.0.1")
+                    for each in real("127.0.0.1", port, *args, **kwargs)]  # fmt: skip
+        return real(host, port, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", several)
+    model = model_at(scripted_openai, Reach.INTERNAL, "several.example")
+    assert await streamed(model) == "Hello from the script."
+    assert model.complete(QUESTION) == "Hello from the script."
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("reach", [Reach.ANYWHERE, Reach.INTERNAL])
+async def test_a_redirect_is_not_followed(scripted_openai: ScriptedOpenAI, reach: Reach, status: int) -> None:
+    moved = Failure(status, headers={"location": f"{scripted_openai.base_url}/elsewhere"})
+    scripted_openai.script(moved, moved)
+    model = model_at(scripted_openai, reach)
+    with pytest.raises(errors.ModelMoved):
+        await streamed(model)
+    with pytest.raises(errors.ModelMoved):
+        model.complete(QUESTION)
+    assert len(scripted_openai.requests) == 2
+
+
+async def test_a_name_that_nobody_knows_is_out_of_reach(scripted_openai: ScriptedOpenAI) -> None:
+    model = model_at(scripted_openai, Reach.PUBLIC, "nobody.invalid")
+    with pytest.raises(errors.ModelUnavailable):
+        await streamed(model)
+    with pytest.raises(errors.ModelUnavailable):
+        model.complete(QUESTION)

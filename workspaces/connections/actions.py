@@ -1,0 +1,222 @@
+"""Making, changing, deleting connections. Administrators make those for everybody, people their own if allowed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from memoryhub.llm.addresses import is_public, literal
+from workspaces.audit import Verb, Word, record
+from workspaces.connections.models import (
+    LEAST_CONTEXT,
+    MODEL_LENGTH,
+    MOST_CONTEXT,
+    NAME_LENGTH,
+    URL_LENGTH,
+    Connection,
+)
+from workspaces.models import User
+
+KEY_LENGTH = 1000
+MOST_OWN = 20  # of one person
+KEY = re.compile(r"[!-~]*")  # what may stand in a header
+CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
+NOT_YOURS = "There is no such connection, or it is not yours to see."
+
+
+@dataclass(frozen=True)
+class Used:
+    """What had chosen a connection and goes back to what it would have had without."""
+
+    workspaces: int = 0
+    chats: int = 0
+
+    def sentence(self) -> str:
+        """What becomes of them; empty where nothing used it."""
+        if not self.workspaces and not self.chats:
+            return ""
+        workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
+        chats = ngettext("%d chat", "%d chats", self.chats) % self.chats
+        return _(
+            "%(workspaces)s and %(chats)s used it: they go on with the next model that is set, and say so."
+        ) % {
+            "workspaces": workspaces,
+            "chats": chats,
+        }
+
+
+def may_manage(user: User, what: str = "change") -> bool:
+    """Whether this person may ``add``, ``change`` or ``delete`` the connections of everybody."""
+    return user.is_active and user.is_staff and user.has_perm(f"workspaces.{what}_connection")
+
+
+def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection:
+    """A connection that this person may use; with ``to`` change or delete, one that is theirs to.
+
+    NotFound for others' own ones, Forbidden for the shared ones of the administrators.
+    """
+    found = Connection.objects.live().filter(public_id=public_id).first()
+    if found is None or (found.owner_id is not None and found.owner_id != user.pk):
+        raise NotFound(NOT_YOURS)
+    if to == "use":
+        if not found.is_shared and not settings.PEOPLE_MAY_CONNECT:
+            raise NotFound(NOT_YOURS)
+    elif found.is_shared:
+        _require_manager(user, to)
+    elif to != "delete":
+        _require_own_allowed()
+    return found
+
+
+def create_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
+    """A new one: ``name``, ``base_url``, ``model``, ``api_key`` and what the model can do.
+
+    ``shared``: for everybody, by administrators alone. Forbidden where people may have none, Conflict when there are
+    too many, Invalid for a wrong value.
+    """
+    if shared:
+        _require_manager(by, "add")
+    else:
+        _require_own_allowed()
+    made = Connection(owner=None if shared else by, created_at=now, updated_at=now)
+    _set(made, values)
+    with transaction.atomic():
+        if not shared:
+            User.objects.select_for_update(of=("self",)).get(pk=by.pk)
+            if Connection.objects.live().filter(owner=by).count() >= MOST_OWN:
+                raise Conflict(_("You have %d connections, as many as one person may.") % MOST_OWN)
+        made.save()
+        _noted(Verb.CONNECTION_MADE, made, by)
+    return made
+
+
+def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
+    """Change what is passed. Without ``api_key`` the key stays, unless the address goes to another server.
+
+    Turns that begin after this use the new values, in every process.
+    """
+    get_connection(by, connection.public_id, to="change")
+    with transaction.atomic():
+        held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
+        if held is None:
+            raise NotFound(NOT_YOURS)
+        before = urlsplit(held.base_url)[:2]
+        _set(held, changes)
+        if held.has_key and "api_key" not in changes and urlsplit(held.base_url)[:2] != before:
+            raise Invalid(
+                fields={"api_key": _("Type the key again: the one stored goes to no other server.")}
+            )
+        held.updated_at = now
+        held.save()
+        _noted(Verb.CONNECTION_CHANGED, held, by, fields=[*sorted(changes)])
+    return held
+
+
+def delete_connection(connection: Connection, *, by: User, now: datetime) -> Used:
+    """Delete it with its key. What had chosen it goes on with the next model that is set, and says so."""
+    get_connection(by, connection.public_id, to="delete")
+    with transaction.atomic():
+        held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
+        if held is None:
+            raise NotFound(NOT_YOURS)
+        used = Used(held.workspaces.count(), held.chats.count())
+        _noted(Verb.CONNECTION_DELETED, held, by)
+        if used.workspaces or used.chats:
+            held.base_url = held.sealed_key = ""
+            held.deleted_at = held.updated_at = now
+            held.save()
+        else:
+            held.delete()
+    return used
+
+
+def _require_manager(user: User, what: str) -> None:
+    if not may_manage(user, what):
+        raise Forbidden(_("Only administrators may change the connections of everybody."))
+
+
+def _require_own_allowed() -> None:
+    if not settings.PEOPLE_MAY_CONNECT:
+        raise Forbidden(
+            _("Whoever runs this MemoryHub makes the connections; people have none of their own.")
+        )
+
+
+def _noted(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:
+    """Never the key, nor the address: it may have one in it."""
+    words: dict[str, Word | list[Word]] = {"shared": connection.is_shared, "local": connection.is_local}
+    record(verb, by=by, target=connection.public_id, details={**words, **details})
+
+
+def _set(connection: Connection, values: dict[str, Any]) -> None:
+    """Look at the values and set them; Invalid says all that is wrong."""
+    wrong: dict[str, str] = {}
+    for name, longest in (("name", NAME_LENGTH), ("model", MODEL_LENGTH)):
+        if name in values or connection.pk is None:
+            text = " ".join(str(values.get(name, "")).split())
+            if not 1 <= len(text) <= longest or CONTROL.search(text):
+                wrong[name] = _("Must have 1 to %d characters.") % longest
+            setattr(connection, name, text)
+    for name in ("has_tools", "can_extract", "is_local"):
+        if name in values:
+            setattr(connection, name, values[name])
+    if "context_tokens" in values:
+        connection.context_tokens = values["context_tokens"]
+        if not LEAST_CONTEXT <= connection.context_tokens <= MOST_CONTEXT:
+            wrong["context_tokens"] = _("Must be from %(least)d to %(most)d.") % {
+                "least": LEAST_CONTEXT,
+                "most": MOST_CONTEXT,
+            }
+    if "base_url" in values or connection.pk is None:
+        connection.base_url = str(values.get("base_url", "")).strip().rstrip("/")
+    if connection.is_local and not connection.is_shared:
+        wrong["is_local"] = _("Only administrators mark a connection as local.")
+    if problem := _wrong_address(connection):
+        wrong["base_url"] = problem
+    if "api_key" in values:
+        key = str(values["api_key"]).strip()
+        if len(key) > KEY_LENGTH or not KEY.fullmatch(key):
+            wrong["api_key"] = _("Has characters that no key has, or is too long.")
+        else:
+            connection.set_key(key)
+    if wrong:
+        raise Invalid(fields=wrong)
+
+
+def _wrong_address(connection: Connection) -> str:
+    """What is wrong with it as far as it can be seen without asking anybody; the rest is seen at every connection."""
+    example = _("Must be an address such as https://api.example.org/v1.")
+    try:
+        parts = urlsplit(connection.base_url)
+        host = (parts.hostname or "").rstrip(".")
+        port_is_fine = parts.port is None or 0 < parts.port < 65536
+    except ValueError:
+        return example
+    if parts.scheme not in {"http", "https"} or not host or not port_is_fine:
+        return example
+    if (
+        len(connection.base_url) > URL_LENGTH
+        or CONTROL.search(connection.base_url)
+        or " " in connection.base_url
+    ):
+        return example
+    if parts.username or parts.password or parts.query or parts.fragment:
+        return _("Must have no name, password, ? or # in it. The key has a field of its own.")
+    address = literal(host)
+    named_internal = host.lower().split(".")[-1] in INTERNAL_NAMES or host.lower().endswith("home.arpa")
+    internal = not is_public(address) if address else named_internal
+    if connection.is_local and address and not internal:
+        return _("Is an address on the internet: a connection marked local cannot be there.")
+    if not connection.is_shared and internal and not settings.PEOPLE_MAY_CONNECT_INTERNAL:
+        return _("Is an address inside this server's network, which only administrators may connect to.")
+    return ""

@@ -1,0 +1,171 @@
+"""Which model answers: the one chosen for the chat, else the workspace's, else the one that the settings name.
+
+Every door asks here, for each turn anew, so that a change takes effect at once in every process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Invalid
+from memoryhub.llm.addresses import Reach
+from memoryhub.llm.base import ChatModel
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
+from memoryhub.llm.registry import chat_model_at, get_chat_model
+from memoryhub.sealing import Unsealable
+from workspaces.connections.models import Connection
+from workspaces.models import User, Workspace
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The model for one person's turns in one place. ``model`` may be looked at; ``ask()`` is for calling it."""
+
+    model: ChatModel
+    connection: Connection | None = None  # None: the one that the settings name
+    lost: str = ""  # why what was chosen does not answer, where that is so
+    trouble: ModelError | None = None  # why it must not be asked here
+
+    def ask(self) -> ChatModel:
+        """The model, to be called. Raises ModelNotLocal where the workspace's memories may not reach it."""
+        if self.trouble is not None:
+            raise self.trouble
+        return self.model
+
+    @property
+    def label(self) -> str:
+        return self.connection.name if self.connection else default_label()
+
+
+@dataclass(frozen=True)
+class Option:
+    """A line of a list to choose from. ``why_not``: why it cannot be chosen here."""
+
+    value: str  # public id, empty for the default
+    label: str
+    model: str
+    is_chosen: bool
+    is_local: bool
+    is_own: bool = False
+    why_not: str = ""
+
+
+def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | None = None) -> Chosen:
+    """The model for this person here; ``first`` is what the chat has chosen. At most one query.
+
+    A connection that is gone, or somebody else's own, is passed over, and ``lost`` says so. One that is elsewhere
+    while the workspace's memories may not leave this machine is not: it is refused, rather than replaced silently.
+    """
+    lost = ""
+    for wanted in (first, workspace.connection):
+        if wanted is None:
+            continue
+        if why := _why_lost(wanted, user):
+            lost = lost or why
+            continue
+        return Chosen(model_of(wanted), wanted, lost, _trouble_with(wanted, workspace))
+    model = get_chat_model()
+    refusal = why_not_here(workspace, model.capabilities.local, default_label())
+    return Chosen(model, None, lost, ModelNotLocal(refusal) if refusal else None)
+
+
+def model_of(connection: Connection) -> ChatModel:
+    """The model behind a connection, with its client. One whose key cannot be read is made without it."""
+    key = _key_of(connection)
+    endpoint = Endpoint(connection.base_url, key or "", connection.model, reach_of(connection))
+    return chat_model_at(connection.public_id, endpoint, connection.capabilities)
+
+
+def _key_of(connection: Connection) -> str | None:
+    """None where it was sealed with a key that this installation has no more."""
+    try:
+        return connection.api_key
+    except Unsealable:
+        return None
+
+
+def _trouble_with(connection: Connection, workspace: Workspace) -> ModelError | None:
+    if refusal := why_not_here(workspace, connection.is_local, connection.name):
+        return ModelNotLocal(refusal)
+    if _key_of(connection) is None:
+        return ModelRefused(_("The stored key of this connection can no longer be read. Type it again."))
+    return None
+
+
+def reach_of(connection: Connection) -> Reach:
+    if connection.is_local:
+        return Reach.INTERNAL
+    if connection.is_shared or settings.PEOPLE_MAY_CONNECT_INTERNAL:
+        return Reach.ANYWHERE
+    return Reach.PUBLIC
+
+
+def options_for(workspace: Workspace | None, user: User, chosen: Connection | None) -> list[Option]:
+    """What may be chosen: the default, the shared ones, the person's own. One query."""
+    default = get_chat_model()
+    options = [
+        Option(
+            "",
+            default_label(),
+            default.name,
+            chosen is None,
+            default.capabilities.local,
+            why_not=why_not_here(workspace, default.capabilities.local, default_label()),
+        )
+    ]
+    for found in Connection.objects.usable_by(user):
+        options.append(
+            Option(
+                found.public_id,
+                found.name,
+                found.model,
+                chosen is not None and chosen.pk == found.pk,
+                found.is_local,
+                not found.is_shared,
+                why_not_here(workspace, found.is_local, found.name),
+            )
+        )
+    return options
+
+
+def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Connection:
+    """The connection of this id, for this workspace or a chat of it. Invalid where it cannot be chosen there."""
+    found = Connection.objects.usable_by(by).filter(public_id=public_id).first()
+    if found is None:
+        raise Invalid(
+            _("There is no such model connection, or it is not yours to use."),
+            fields={"connection_id": "is no connection that you can use"},
+        )
+    if why := why_not_here(workspace, found.is_local, found.name):
+        raise Invalid(why, code="model_not_local", fields={"connection_id": "is not marked local"})
+    return found
+
+
+def why_not_here(workspace: Workspace | None, is_local: bool, label: str) -> str:
+    """Why a model may not be asked in this workspace, in a sentence; empty where it may."""
+    if workspace is None or is_local or not workspace.local_only:
+        return ""
+    return _("This workspace's memories never leave this machine, and “%(name)s” is not marked local.") % {
+        "name": label
+    }
+
+
+def default_label() -> str:
+    """What people call the model that the settings name."""
+    return _("Built-in model") if settings.EMBEDDED_MODEL else settings.LLM_MODEL or _("No model")
+
+
+def _why_lost(connection: Connection, user: User | None) -> str:
+    if connection.is_shared or (user is not None and connection.owner_id == user.pk):
+        if connection.deleted_at is not None:
+            return _("The connection “%(name)s” that was chosen here is gone.") % {"name": connection.name}
+        if not connection.is_shared and not settings.PEOPLE_MAY_CONNECT:
+            return _("Connections of people's own are switched off, “%(name)s” with them.") % {
+                "name": connection.name
+            }
+        return ""
+    return _("The model chosen here is somebody's own: it answers nobody else.")

@@ -1,0 +1,119 @@
+"""A connection to a language model: where it is, what it can do, and the key, encrypted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+from memoryhub.llm.base import Capabilities
+from memoryhub.sealing import seal, unseal
+
+if TYPE_CHECKING:
+    from workspaces.models import User
+
+NAME_LENGTH = 80
+URL_LENGTH = 500
+MODEL_LENGTH = 200
+LEAST_CONTEXT, MOST_CONTEXT = 512, 10_000_000
+ANSWER_TOKENS = 4096  # the longest answer, where the context is four times that
+HISTORY_TOKENS = 12_000  # of a conversation; beyond it older messages are summarised
+
+
+class ConnectionQuerySet(models.QuerySet["Connection"]):
+    def live(self) -> ConnectionQuerySet:
+        return self.filter(deleted_at=None)
+
+    def shared(self) -> ConnectionQuerySet:
+        """Those that administrators made, for everybody here."""
+        return self.filter(owner=None)
+
+    def usable_by(self, user: User) -> ConnectionQuerySet:
+        """The shared ones, and this person's own where people may have some. Names in order, the shared ones first."""
+        mine = Q(owner=user) if settings.PEOPLE_MAY_CONNECT else Q(pk=None)
+        return (
+            self.live().filter(Q(owner=None) | mine).order_by(models.F("owner").asc(nulls_first=True), "name")
+        )
+
+
+class Connection(models.Model):
+    """Made by an administrator for everybody (no ``owner``), or by a person for nobody but themselves.
+
+    Written by ``workspaces.connections.actions``. A deleted one that chats or workspaces had chosen stays as its name
+    alone, so that they can say what they lost.
+    """
+
+    public_id = PublicIdField(prefix="conn")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="connections",
+        help_text="Whose own it is. Empty: for everybody here.",
+    )
+    name = models.CharField(max_length=NAME_LENGTH)
+    base_url = models.CharField("address", max_length=URL_LENGTH)
+    model = models.CharField(max_length=MODEL_LENGTH)
+    sealed_key = models.TextField(blank=True, editable=False)
+    has_tools = models.BooleanField("can call tools", default=True)
+    can_extract = models.BooleanField(
+        "can extract memories", default=True, help_text="Off: rules notice what is said, and no model."
+    )
+    context_tokens = models.PositiveIntegerField(
+        default=16_384, help_text="What prompt and answer may hold together."
+    )
+    is_local = models.BooleanField(
+        "runs on this machine",
+        default=False,
+        help_text="Workspaces whose memories never leave this machine may use it. It is then connected to at internal "
+        "addresses only.",
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = ConnectionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def host(self) -> str:
+        """The part of the address that says whose server it is."""
+        return urlsplit(self.base_url).netloc
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self.sealed_key)
+
+    @property
+    def is_shared(self) -> bool:
+        return self.owner_id is None
+
+    @property
+    def api_key(self) -> str:
+        """The key itself, for the one who calls the model. Raises Unsealable."""
+        return unseal(self.sealed_key) if self.sealed_key else ""
+
+    def set_key(self, key: str) -> None:
+        self.sealed_key = seal(key) if key else ""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            has_tools=self.has_tools,
+            can_extract=self.can_extract,
+            context_tokens=self.context_tokens,
+            local=self.is_local,
+            answer_tokens=min(ANSWER_TOKENS, self.context_tokens // 4),
+            history_tokens=min(HISTORY_TOKENS, self.context_tokens),
+        )

@@ -1,0 +1,96 @@
+"""The Test button: what of a connection works, in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.trial import STEPS, Outcome, Trial, try_model
+from memoryhub.sealing import Unsealable
+from workspaces.connections.choice import reach_of
+from workspaces.connections.models import Connection
+from workspaces.models import User
+from workspaces.throttles import spend
+
+
+@dataclass(frozen=True)
+class Line:
+    """One step of it. ``outcome``: works, fails or untried."""
+
+    step: str
+    outcome: Outcome
+    text: str
+
+
+@dataclass(frozen=True)
+class Report:
+    lines: list[Line]
+    answers: bool
+    seconds: float
+    first_piece: float | None
+    hints: list[str]  # where what was found differs from what the connection says of itself
+
+
+def try_connection(connection: Connection, *, by: User, now: datetime) -> Report:
+    """Ask the model for a word, a tool call and a JSON object. Waits for it, half a minute at the most.
+
+    Raises TooManyRequests: each one makes several requests to somebody's server.
+    """
+    spend("model tests", by, now=now)
+    try:
+        key = connection.api_key
+    except Unsealable:
+        unreadable = _("The stored key can no longer be read. Type it again.")
+        lines = [Line(step, "fails" if step == "key" else "untried", "") for step in STEPS]
+        lines[STEPS.index("key")] = Line("key", "fails", unreadable)
+        return Report(lines, False, 0.0, None, [])
+    endpoint = Endpoint(connection.base_url, key, connection.model, reach_of(connection))
+    trial = try_model(endpoint, connection.capabilities)
+    lines = [Line(step, trial.outcomes[step], _sentence(trial, step)) for step in STEPS]
+    return Report(lines, trial.answers, trial.seconds, trial.first_piece, _hints(connection, trial))
+
+
+def _sentence(trial: Trial, step: str) -> str:
+    outcome = trial.outcomes[step]
+    if outcome == "untried":
+        return {
+            "reachable": _("Not tried: whether the address answers."),
+            "key": _("Not tried: whether the key is accepted."),
+            "model": _("Not tried: whether the model is known."),
+            "streams": _("Not tried: whether answers stream."),
+            "tools": _("Not tried: whether it calls tools."),
+            "json": _("Not tried: whether it writes JSON for extraction."),
+        }[step]
+    if outcome == "works":
+        return {
+            "reachable": _("The address answers."),
+            "key": _("The key is accepted."),
+            "model": _("The model is known."),
+            "streams": _("Answers stream."),
+            "tools": _("It calls tools."),
+            "json": _("It writes JSON, so it can extract memories."),
+        }[step]
+    if step in trial.errors:
+        return str(trial.errors[step])
+    return (
+        _("It did not call the tool.")
+        if step == "tools"
+        else _("It did not write the JSON that was asked for.")
+    )
+
+
+def _hints(connection: Connection, trial: Trial) -> list[str]:
+    hints = []
+    for step, says, name in (
+        ("tools", connection.has_tools, _("Can call tools")),
+        ("json", connection.can_extract, _("Can extract memories")),
+    ):
+        outcome = trial.outcomes[step]
+        if outcome == "fails" and says:
+            hints.append(_("“%(name)s” is switched on and did not work: switch it off.") % {"name": name})
+        if outcome == "works" and not says:
+            hints.append(_("“%(name)s” is switched off, and would work.") % {"name": name})
+    return hints
