@@ -1,7 +1,8 @@
 """How the admin's lists grow: each page with 1,000 and with 100,000 memories and messages, and the ratio.
 
 Run by hand: ``pytest tests/bench/bench_admin.py -s``. It asserts no time; a machine under load would lie. What it
-asserts is that no page asks the database more often because there is more in it.
+asserts is that a page does not ask the database about each row: a table of any size costs at most the few questions
+that a count of many rows takes instead of one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.bench.bulk import insert_memories, insert_messages
 from tests.factories import make_chat, make_user
 
 SMALL, LARGE, REPEATS = 1_000, 100_000, 5
+A_FEW = 3
 LIST = "/admin/memories/memory/?"
 PAGES = {
     "first page": "/admin/",
@@ -119,4 +121,4 @@ def test_growth() -> None:
         before, after = small[name].milliseconds, large[name].milliseconds
         print(f"{name:26}{before:>12.1f} ms{after:>14.1f} ms{after / before:>9.1f}")
     more = {name: (small[name].queries, large[name].queries) for name in PAGES}
-    assert all(after <= before for before, after in more.values()), more
+    assert all(after <= before + A_FEW for before, after in more.values()), more
