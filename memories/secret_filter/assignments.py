@@ -36,6 +36,7 @@ _ASSIGNMENT = re.compile(
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )
+_BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
 _SAME_NAME = re.compile(names.SAME_NAME)
 _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
@@ -60,7 +61,7 @@ class _Statement:
     quoted: bool
     json: bool  # name and value are both quoted
     value: str
-    rest: str  # what follows the value, up to 40 characters
+    rest: str  # what follows the value
 
 
 def find_assignment(text: str) -> Finding | None:
@@ -68,12 +69,32 @@ def find_assignment(text: str) -> Finding | None:
     lower = text.lower()
     if len(lower) != len(text):  # a few letters grow when lowered; positions must not move
         lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    harmless: set[tuple[str, int]] = set()  # a text that repeats itself is judged once
     for match in _ASSIGNMENT.finditer(lower):
         start = match.start("value")
+        begun = max(match.start() - _BEFORE, 0)
+        around = (text[begun : match.end("value") + _AFTER], match.start() - begun)
+        if around in harmless or _is_plain_speech(match, text):
+            continue
         value = values.trim(text[start : match.end("value")], quoted=bool(match["quote"]))
         if len(value) >= 3 and (kind := _judge(match, text, value)):
             return Finding(kind, start, start + len(value))
+        harmless.add(around)
     return find_command_secret(lower)
+
+
+def _is_plain_speech(match: re.Match[str], text: str) -> bool:
+    """Whether a plain word follows "secret", "token" or the like as it does in speech: the rules below would come to
+    the same, and cost ten times as much.
+    """
+    if match["token"] is None or match["quote"] or not (match["colon"] or match["verb"] or match["space"]):
+        return False
+    start = match.start()
+    name = text[start : match.end("suffix")].replace(" ", "")
+    if not (name.isalpha() and name[1:].islower()) or (start and not text[start - 1].isspace()):
+        return False
+    word = text[match.start("value") : match.end("value")].rstrip(".,;:!?")
+    return len(word) < 20 and word.isalpha() and word.islower()
 
 
 def _judge(match: re.Match[str], text: str, value: str) -> str | None:
@@ -81,7 +102,7 @@ def _judge(match: re.Match[str], text: str, value: str) -> str | None:
     if values.is_placeholder(value):
         return None
     end = match.start("value") + len(value)
-    before = text[max(match.start() - 24, 0) : match.start()]
+    before = text[max(match.start() - _BEFORE, 0) : match.start()]
     prefix = before.rsplit(maxsplit=1)[-1] if before and not before[-1].isspace() else ""
     statement = _Statement(
         name=prefix + text[match.start() : match.end("suffix")],
@@ -91,7 +112,7 @@ def _judge(match: re.Match[str], text: str, value: str) -> str | None:
         quoted=bool(match["quote"]),
         json=bool(match["quote"] and match["close"]),
         value=value,
-        rest=text[end : end + 40],
+        rest=text[end : end + _AFTER],
     )
     if match["some_key"] and values.names_no_secret(statement.name):
         return None

@@ -23,9 +23,9 @@ _SEED_PHRASE = re.compile(
     r"[^a-z\n]{0,6}(?:is|are)?[^a-z\n]{0,6}\n?(?:[a-z]{3,8}[ ,]{1,2}){11}[a-z]{3,8}"
 )
 _KUBERNETES = re.compile(
-    r"kind: ?[\"']?secret[\"']?(?![a-z])[^|]{0,300}?\bdata:\s{1,10}[\w.-]{1,60}: ?"
-    r"[\"']?[a-z0-9+/]{12,1000}={0,2}[\"']?\s{0,3}(?:\n|\Z)"
+    r"\bdata:\s{1,10}[\w.-]{1,60}: ?[\"']?[a-z0-9+/]{12,1000}={0,2}[\"']?\s{0,3}(?:\n|\Z)"
 )
+_KIND_SECRET = re.compile(r"kind: ?[\"']?secret[\"']?\s")
 _PASSPHRASE = re.compile(
     r"(?:pass ?phrase|password|passwort)[\"']?\s{0,2}(?:[:=]|is:?)\s{0,3}[\"'`]?"
     r"(?P<words>(?:[a-z]{3,10}[ -]){3,7}[a-z]{3,10})[\"'`]?\s{0,2}(?:[.!\n]|\Z)"
@@ -58,10 +58,12 @@ def find_command_secret(lower: str) -> Finding | None:
     for kind, pattern in (
         ("url_credentials", _ORACLE),
         ("seed_phrase", _SEED_PHRASE),
-        ("kubernetes_secret", _KUBERNETES),
     ):
         if found := pattern.search(lower):
             return Finding(kind, found.start(), found.end())
+    for match in _KUBERNETES.finditer(lower):
+        if _KIND_SECRET.search(lower, max(0, match.start() - 400), match.start()):
+            return Finding("kubernetes_secret", match.start(), match.end())
     for match in _PASSPHRASE.finditer(lower):
         if not _SENTENCE_WORDS & set(re.split("[ -]", match["words"])):
             return Finding("password", match.start("words"), match.end("words"))

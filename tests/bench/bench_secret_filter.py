@@ -25,6 +25,11 @@ _WORDS = (
 )
 
 
+def _word(number: int) -> str:
+    """Another word for each number, so that no statement stands twice."""
+    return "".join(chr(97 + number // 26**place % 26) for place in range(4))
+
+
 def hostile_texts(size: int) -> dict[str, str]:
     """Texts of `size` characters made to keep the rules busy without ever giving them a credential."""
 
@@ -88,6 +93,8 @@ def hostile_texts(size: int) -> dict[str, str]:
         "ligature": fill("\ufdfa"),
         "emoji": fill("😀 "),
         "chinese": fill("密码"),
+        "secret words": " ".join("secret: " + _word(number) for number in range(size // 13)),
+        "password words": " ".join(f"password is {_word(number)} on" for number in range(size // 20)),
         "random bytes": "".join(random.Random(1).choices([chr(c) for c in range(32, 127)], k=size)),
     }
 
