@@ -6,6 +6,9 @@ PINS := -c requirements/constraints.txt
 APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
+# How many processes share the tests: one for each core, four at most, each with a Postgres of its own. 0: no sharing.
+TESTERS ?= logical
+PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 
 .PHONY: help run install install-dev test lint format fuzz attack docs audit clean clean-data
 
@@ -61,7 +64,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 
 test: lint
 	@echo "Running the tests …"
-	@$(PY) -m pytest
+	@$(PYTEST)
 
 lint: install-dev
 	@echo "Style …"
@@ -82,7 +85,7 @@ format: install-dev
 
 # Who attacks what, and how often it was withstood.
 attack: install-dev
-	@$(PY) -m pytest --attacks
+	@$(PYTEST) --attacks
 
 fuzz: install-dev
 	@$(PY) -m pytest tests/test_api_fuzz.py -k command -s -q

@@ -1,4 +1,8 @@
-"""The whole suite runs on a real Postgres with pgvector: the embedded one, started here unless DATABASE_URL is set."""
+"""The whole suite runs on a real Postgres with pgvector: the embedded one, started here unless DATABASE_URL is set.
+
+``make test`` shares the tests out among several processes (tests/shares.py). Each starts a Postgres and has a data
+folder of its own, so what one test does to settings, channels or the queue is not seen by those beside it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from django.conf import settings as django_settings
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from workspaces.models import User, Workspace
 
-pytest_plugins = ["tests.fakes.fixtures", "tests.attacks"]
+pytest_plugins = ["tests.fakes.fixtures", "tests.attacks", "tests.shares"]
 _server: EmbeddedPostgres | None = None
 
 
@@ -31,7 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
     }
     django_settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-    if django_settings.EMBEDDED_DATABASE and not config.option.collectonly:
+    hands_out = config.option.dist != "no"  # to processes that run the tests; itself it runs none
+    if django_settings.EMBEDDED_DATABASE and not hands_out and not config.option.collectonly:
         _server = EmbeddedPostgres(folder, durable=False)
         _server.initialise()
         _server.start()

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2 as http
+import psycopg
 
-from memoryhub.local.postgres import EmbeddedPostgres
+from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
@@ -78,6 +79,12 @@ class Stack:
 
     def worker(self) -> subprocess.Popen[bytes]:
         return self.start("worker", sys.executable, "manage.py", "qcluster")
+
+    def jobs_in_queue(self) -> int:
+        """Jobs that wait or are being done."""
+        with psycopg.connect(**connection_settings(self.folder)) as connection:  # type: ignore[arg-type]
+            found = connection.execute("SELECT count(*) FROM django_q_ormq").fetchone()
+        return int(found[0]) if found else 0
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """SIGKILL the process and its children, as an out-of-memory killer might."""

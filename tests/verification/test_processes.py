@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> I
         "MEMORYHUB_LLM_BASE_URL": server.base_url,
         "MEMORYHUB_LLM_API_KEY": server.api_key,
         "MEMORYHUB_LLM_MODEL": server.model,
-        "MEMORYHUB_JOB_TIMEOUT": "3",  # a killed worker's job is taken up again after five seconds
+        "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is taken up again after eight seconds
         "MEMORYHUB_WORKERS": "1",
     }
     with running_stack(folder, **model) as stack:
@@ -84,15 +83,19 @@ def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(
 
 
 def test_a_killed_web_process_leaves_the_text_so_far_and_a_retry(
-    stack: Stack, server: ScriptedOpenAI
+    stack: Stack, server: ScriptedOpenAI, eventually: Callable[..., None]
 ) -> None:
     first, second = stack.web(), stack.web()
     person = signed_up(first, "killed_web")
     chat = person.post("/chat/api/chats", json={}).json()["id"]
+
+    def stored_answer() -> str:
+        return person.get(f"{second.url}/chat/api/{chat}/messages").json()["items"][-1]["content"]
+
     server.script(Answer("Half an answer", HOLD, " and the rest"))
     with person.stream("POST", f"/chat/api/{chat}/messages", json={"content": "Go", "stream": True}) as sent:
         answer = next(stream_events(sent))[1]["answer"]["id"]
-        time.sleep(1)  # the growing answer is stored every third of a second
+        eventually(lambda: stored_answer() == "Half an answer")
         stack.kill(first.process)
     elsewhere = f"{second.url}/chats/{chat}/messages/{answer}/stream/"
     with person.stream("GET", elsewhere) as other:
@@ -142,6 +145,6 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
 
     eventually(lambda: bool(stored()), 60)
     assert stored() == ["Deadline is March 15", "Is vegetarian"]
-    time.sleep(8)  # longer than the queue waits before it hands a job out again
+    eventually(lambda: stack.jobs_in_queue() == 0, 30)  # none is left to be handed out again
     assert stored() == ["Deadline is March 15", "Is vegetarian"]
     stack.kill(cluster)

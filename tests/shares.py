@@ -1,0 +1,46 @@
+"""How the tests are shared out among processes (``pytest -n 2``, as ``make test`` does): a file is one share.
+
+pytest-xdist's own ``--dist loadgroup`` does not keep groups together under pytest 9.2 (pytest-xdist#1386).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+# Files whose tests one process runs, one after the other. The shares named here take longest and are begun first.
+TOGETHER = {
+    # The embedded model takes every core, and the browser tests share one hub and one Chromium.
+    "local model": (
+        "tests/functional/",
+        "tests/chat/test_embedded_turn.py",
+        "tests/memoryhub/llm/test_chat_model_contract.py",
+        "tests/memoryhub/local/test_model_server.py",
+    ),
+    "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),
+    "fuzz": ("tests/test_api_fuzz.py",),
+}
+
+
+def share_of(node_id: str) -> str:
+    file = node_id.partition("::")[0]
+    return next((share for share, beginnings in TOGETHER.items() if file.startswith(beginnings)), file)
+
+
+class Shares(LoadScopeScheduling):
+    """The shares of TOGETHER in their order, then file by file, those with the most tests first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return share_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if longest := next((share for share in TOGETHER if share in self.workqueue), None):
+            self.workqueue.move_to_end(longest, last=False)
+        super()._assign_work_unit(node)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:
+    return Shares(config, log)
