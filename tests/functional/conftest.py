@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2 as http
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from tests.stack import PASSWORD, ROOT, free_port
+from tests.fakes.openai_server import ScriptedOpenAI
+from tests.stack import PASSWORD, ROOT, free_port, running_stack
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = [
@@ -90,13 +93,51 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def open_page(browser: Browser, hub: str) -> Iterator[Callable[..., Page]]:
     """A page of a fresh person. What the console or the policy complains of fails the test."""
+    with _pages(browser, hub) as open_at:
+        yield open_at
+
+
+@dataclass(frozen=True)
+class ScriptedHub:
+    """A hub of real processes whose model says what a test tells it to."""
+
+    server: ScriptedOpenAI
+    address: str
+
+
+@pytest.fixture(scope="package")
+def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedHub]:
+    """A web process, a worker and a model that can call tools and extract; for what the small local one cannot do."""
+    server = ScriptedOpenAI().start()
+    model = {
+        "MEMORYHUB_LLM_BASE_URL": server.base_url,
+        "MEMORYHUB_LLM_API_KEY": server.api_key,
+        "MEMORYHUB_LLM_MODEL": server.model,
+    }
+    try:
+        with running_stack(tmp_path_factory.mktemp("scripted-hub"), **model) as stack:
+            stack.worker()
+            yield ScriptedHub(server, stack.web().url)
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def open_scripted_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Callable[..., Page]]:
+    """``open_page`` on the scripted hub."""
+    with _pages(browser, scripted_hub.address) as open_at:
+        yield open_at
+
+
+@contextmanager
+def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     complaints: list[str] = []
     contexts = []
 
     def open_at(size: str = "desktop", scheme: str = "light") -> Page:
         width, height = SIZES[size]
         context = browser.new_context(
-            base_url=hub,
+            base_url=address,
             viewport={"width": width, "height": height},
             color_scheme="dark" if scheme == "dark" else "light",
             has_touch=size == "phone",

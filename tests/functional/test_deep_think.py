@@ -1,0 +1,197 @@
+"""Thinking as a person sees it: chosen beside the composer, its steps as they happen, kept, stopped, and mined."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply, ScriptedOpenAI
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import close_panel, open_panel, send
+
+PLAN = "1. Look at who comes along.\n2. Leave out what they cannot eat.\n3. Give a short list."
+LIST = (
+    "For Saturday take along:\n\n- bread and cheese\n- roasted peanuts for Anna\n- two bottles of water\n\n"
+)
+TEXT = LIST + "All of it fits into one basket, and nothing of it has to be kept cold on the way there. " * 2
+WRONG = {
+    "statements": [{"quote": "roasted peanuts for Anna", "memory": 1, "agrees": False}],
+    "correction": "Correction: no peanuts for Anna, she is allergic to them.",
+}
+NOTICED = "User goes for a picnic with Anna on Saturday"
+
+
+class Model:
+    """Answers by what it is asked for; the answer's end, and the check, wait for ``server.release()``."""
+
+    def __init__(self, server: ScriptedOpenAI) -> None:
+        self.server = server
+        server.hold()
+        server.respond = self
+
+    def __call__(self, request: Received) -> Reply:
+        first, before = (str(request.messages[0]["content"]), str(request.messages[-2:-1]))
+        if first.startswith("You compare"):
+            return Answer(json.dumps(WRONG))
+        if first.startswith("You read what an assistant wrote"):
+            return Answer(json.dumps([{"text": NOTICED, "kind": "event", "importance": 0.6}]))
+        if first.startswith("You read a conversation"):
+            return Answer("[]")
+        if "Write only a plan" in before:
+            return Answer(PLAN)
+        return Answer(TEXT[:60], HOLD, TEXT[60:])
+
+
+@pytest.fixture
+def model(scripted_hub: ScriptedHub) -> Iterator[Model]:
+    yield Model(scripted_hub.server)
+    scripted_hub.server.release()
+
+
+def remember(page: Page, text: str) -> None:
+    panel = open_panel(page)
+    panel.get_by_role("button", name="Add").click()
+    panel.locator("#memory-add textarea").first.fill(text)
+    panel.locator("#memory-add button[type=submit]").click()
+    expect(panel.locator("[data-memory]", has_text=text)).to_be_visible()
+    close_panel(page)
+
+
+def choose(page: Page, mode: str) -> Locator:
+    chooser = page.get_by_role("combobox", name="How to answer")
+    chooser.select_option(label=mode)
+    return chooser
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_a_question_is_thought_through(
+    open_scripted_page: Callable[..., Page], model: Model, size: str, scheme: str
+) -> None:
+    page, name = open_scripted_page(size, scheme), f"think-{size}-{scheme}"
+    sign_up(page, f"thinker_{size}_{scheme}")
+    page.get_by_role("button", name="Yes, remember").click()
+    remember(page, "Anna is allergic to peanuts")
+    choose(page, "Think")
+    shoot(page, f"{name}-1-chosen")
+    answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
+
+    plan = answer.locator(".call", has_text="Planned the answer")
+    expect(plan).to_be_visible()
+    expect(answer.locator("[data-live]")).to_contain_text("For Saturday")
+    plan.locator("summary").click()
+    expect(plan).to_contain_text("Leave out what they cannot eat.")
+    shoot(page, f"{name}-2-while-it-answers")
+
+    other = page.context.new_page()  # as another tab of the same person sees it
+    other.goto(page.url)
+    expect(other.locator(".call", has_text="Planned the answer")).to_be_visible()
+    expect(other.locator("[data-live]")).to_contain_text("For Saturday")
+
+    model.server.release()
+    for tab in (page, other):
+        shown = tab.locator(".message--assistant").first
+        finished(shown)
+        expect(shown.locator(".prose")).to_contain_text("Correction: no peanuts for Anna")
+        check = shown.locator(".call--differs")
+        expect(check).to_contain_text("Checked against 1 memory · 1 statement differs, corrected")
+        expect(check).to_contain_text("differs from memory: Anna is allergic to peanuts")
+    shoot(page, f"{name}-3-finished")
+
+    page.reload()
+    answer = page.locator(".message--assistant").first
+    expect(answer.locator(".call", has_text="Planned the answer")).to_be_visible()
+    expect(answer.locator(".call--differs")).to_contain_text("roasted peanuts for Anna")
+    expect(page.get_by_role("combobox", name="How to answer")).to_have_value("deep_think")
+    assert faults(page) == []
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"noticed_{size}")
+    page.get_by_role("button", name="Yes, remember").click()
+    choose(page, "Think")
+    model.server.release()
+    answer = send(page, "I go for a picnic with Anna on Saturday. What do we take along?")
+    finished(answer)
+    toasts = page.locator(".toast", has_text="Saved 1 memory")
+    expect(toasts).to_be_visible(timeout=20_000)
+    expect(page.locator("#memory-count")).to_contain_text("1")
+    shoot(page, f"think-{size}-4-noticed")
+    page.get_by_role("button", name="View").click()
+    card = page.locator("#panel [data-memory]", has_text=NOTICED)
+    expect(card).to_have_class(re.compile("memory--new"))
+    expect(card).to_contain_text("Noticed in deep thinking")
+    expect(toasts).to_have_count(1)
+    shoot(page, f"think-{size}-5-panel")
+    close_panel(page)
+    expect(answer).to_contain_text("saved 1")
+
+
+def test_what_a_tool_saves_has_its_line_and_no_toast_beside_it(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "tooled")
+    page.get_by_role("button", name="Yes, remember").click()
+    call = Call("x_save_memory", {"content": "User likes oolong tea"})
+    model.server.script(Answer(calls=[call]), Answer("Kept", HOLD, "."))
+    answer = send(page, "Remember that I like oolong tea")
+    expect(answer.locator(".call")).to_contain_text("Saved to memory")
+    card = page.locator("#panel [data-memory]", has_text="User likes oolong tea")
+    expect(card).to_have_class(re.compile("memory--new"))
+    expect(page.locator("#memory-count")).to_contain_text("1")
+    model.server.release()
+    finished(answer)
+    expect(answer.get_by_role("button", name="Undo")).to_be_visible()
+    expect(page.locator(".toast")).to_have_count(0)
+
+
+def test_stop_while_it_is_checked_leaves_the_answer_whole(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "stopped_check")
+    page.get_by_role("button", name="Yes, remember").click()
+    remember(page, "Anna is allergic to peanuts")
+    choose(page, "Think")
+    model.server.script(Answer(PLAN), Answer(TEXT), Answer("{", HOLD, "}"))
+    answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
+    expect(answer.locator("[data-checks]")).to_contain_text("Checking against memory…")
+    shoot(page, "think-desktop-6-checking")
+    page.get_by_role("button", name="Stop").click()
+    finished(answer)
+    expect(answer).to_contain_text("Not checked against memory: it was stopped")
+    expect(answer.get_by_role("button", name="Retry")).to_have_count(0)
+    expect(answer.get_by_role("button", name="Answer again")).to_be_attached()
+
+
+@pytest.mark.local_model
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_with_the_bundled_model_it_is_not_offered_and_the_page_says_why(
+    open_page: Callable[..., Page], size: str
+) -> None:
+    page = open_page(size)
+    sign_up(page, f"small_{size}")
+    expect(page.get_by_role("combobox", name="How to answer")).to_have_count(0)
+    why = page.locator(".mode-choice")
+    why.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(why.get_by_text("too small for that")).to_be_visible()
+    box = why.locator(".menu__items").bounding_box()
+    assert box is not None
+    assert page.viewport_size is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= page.viewport_size["width"]
+    shoot(page, f"think-{size}-7-not-offered")
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    expect(why.get_by_text("too small for that")).not_to_be_visible()
