@@ -195,7 +195,7 @@ class MessageWords(models.Model):
     words = SearchVectorField()
 
     class Meta:
-        indexes = [GinIndex(fields=["words"], name="message_words")]
+        indexes = [GinIndex(fields=["words"], name="message_words", fastupdate=False)]
 
     def __str__(self) -> str:
         return f"Words of message {self.message_id}"

@@ -11,6 +11,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.models import Chat
+from chat.search import Match, matches_in, matching
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 40
@@ -30,13 +31,16 @@ class RailPage:
     days: list[Day]
     next: str = ""
     suffix: str = ""
+    matches: dict[int, Match] = field(
+        default_factory=dict
+    )  # where it was said, of a search, by the chat's key
 
 
 def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime) -> RailPage:
-    """Chats whose title contains ``q``, after the chat ``before``. One query, two when paging."""
+    """Chats after the chat ``before``, of a search for ``q`` those found. Five queries at most."""
     chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
     if q := q.strip():
-        chats = chats.filter(title__icontains=q)
+        chats = matching(chats, q, within=[workspace.pk])
     if before:
         last = (
             Chat.objects.visible_to(user)
@@ -48,8 +52,10 @@ def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = ""
             return RailPage([])
         chats = chats.filter(Q(active_at__lt=last[0]) | Q(active_at=last[0], pk__lt=last[1]))
     found = list(chats[: PAGE_SIZE + 1])
+    matches = matches_in(found[:PAGE_SIZE], q) if q else {}
     more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
-    return RailPage(_by_day(found[:PAGE_SIZE], timezone.localdate(now)), more, f"-{before}" if before else "")
+    days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
+    return RailPage(days, more, f"-{before}" if before else "", matches)
 
 
 def _by_day(chats: list[Chat], today: date) -> list[Day]:

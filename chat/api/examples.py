@@ -18,6 +18,14 @@ CHAT: dict[str, Any] = {
     "created_at": "2026-03-07T10:30:00.000000Z",
     "updated_at": "2026-03-07T10:31:00.000000Z",
 }
+FOUND_CHAT: dict[str, Any] = {
+    **CHAT,
+    "match": {
+        "message_id": "msg_9dLp2TzB8mYw1RsX9vLcHn1B",
+        "text": "When is the deadline?",
+        "highlights": [[12, 20]],
+    },
+}
 MESSAGE: dict[str, Any] = {
     "id": "msg_9dLp2TzB8mYw1RsX9vLcHn1B",
     "role": "user",

@@ -58,6 +58,31 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         return False if vetoed() else chat.memory_enabled
 
 
+class MatchJson(serializers.Serializer[Any]):
+    message_id = serializers.CharField()
+    text = serializers.CharField(help_text="The part of the message around what was found.")
+    highlights = serializers.ListField(
+        child=serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2),
+        help_text="Where in `text` what was found begins and ends, in characters.",
+    )
+
+
+class FoundChatJson(ChatJson):
+    """Wants ``matches``, by the chat's key, in its context."""
+
+    match = serializers.SerializerMethodField(
+        help_text="Of a search: where it was said. null where only the title has it."
+    )
+
+    class Meta(ChatJson.Meta):
+        fields = [*ChatJson.Meta.fields, "match"]
+
+    @extend_schema_field(MatchJson(allow_null=True))
+    def get_match(self, chat: Chat) -> Any:
+        match = self.context["matches"].get(chat.pk)
+        return MatchJson(match).data if match else None
+
+
 class MessageErrorJson(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()

@@ -20,6 +20,7 @@ from chat.api.serializers import (
     ChatChanges,
     ChatJson,
     EventJson,
+    FoundChatJson,
     MessageBody,
     MessageJson,
     RetryBody,
@@ -27,6 +28,7 @@ from chat.api.serializers import (
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
 from chat.models import Chat, Message
+from chat.search import LONGEST, matches_in, matching
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
 from memories.receipts import receipt_for
@@ -54,6 +56,12 @@ TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJso
 
 class ChatQuery(PageQuery):
     workspace_id = serializers.CharField(required=False, help_text="Only this workspace's chats.")
+    q = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=LONGEST,
+        help_text="Only those with words that begin so, all in the title or all in one message.",
+    )
 
 
 def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:
@@ -68,26 +76,34 @@ class ChatList(ApiView):
         "List chats",
         tag="chats",
         operation="chats_list",
-        answers={200: page_of(ChatJson, "Chat")},
+        answers={200: page_of(FoundChatJson, "Chat")},
         query=ChatQuery,
         errors=[404],
         description="Those you may see, the one written in last first. Temporary chats are not listed. "
-        "A chat that is written in while you page moves to the front.",
-        examples=[page_example(examples.CHAT)],
+        "A chat that is written in while you page moves to the front. With `q` you get those found, and in `match` "
+        "where it was said: the newest such message of each, without what was set aside by an edit.",
+        examples=[page_example({**examples.CHAT, "match": None}), page_example(examples.FOUND_CHAT)],
     )
     def get(self, request: Request) -> Response:
         query = self.query(ChatQuery)
         chats = Chat.objects.visible_to(self.person).live().listed()
         chats = chats.select_related("workspace", "created_by", "agent")
+        places = Workspace.objects.visible_to(self.person)
         if "workspace_id" in query:
-            chats = chats.filter(workspace=workspace_or_404(self.person, query["workspace_id"]))
-        return self.page(
-            chats,
-            ChatJson,
+            workspace = workspace_or_404(self.person, query["workspace_id"])
+            chats, places = chats.filter(workspace=workspace), places.filter(pk=workspace.pk)
+        q = query.get("q", "")
+        page = paged(
+            request,
+            matching(chats, q, within=places.values_list("pk", flat=True)) if q else chats,
             keys=["active_at", "id"],
             descending=True,
-            list_name=f"chats {query.get('workspace_id', '')} of {self.person.public_id}",
+            list_name=f"chats {query.get('workspace_id', '')} {q} of {self.person.public_id}",
+            shape=lambda rows: (
+                FoundChatJson(rows, many=True, context={"matches": matches_in(rows, q) if q else {}}).data
+            ),
         )
+        return Response(page)
 
     @documented(
         "Begin a chat",

@@ -1,0 +1,135 @@
+"""Finding chats by their titles and by what was said in them, within what a person may see.
+
+Words are found by how they begin, in any language (``MessageWords``); where none does, parts of words among the newest
+messages: writing without spaces, the middle of a word. What was set aside by an edit is not searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from chat.models import Chat, ChatQuerySet, Message, MessageStatus
+
+LONGEST = 200  # characters of a question that are looked at
+NEWEST = 5_000  # of the messages with the words, these are looked at
+PARTS_AMONG_NEWEST = 2_000  # messages in which parts of words are looked for
+BEFORE, AFTER = 40, 110  # characters of a message shown around what was found
+
+# Any question is safe: Postgres reads it as words, of which each is then the beginning of one. The place among the
+# words keeps this short, however much is said elsewhere; the sum keeps the planner from reading all the newest instead.
+WORDS = r"""
+    SELECT message_id FROM chat_messagewords
+    WHERE words @@ (%(places)s::tsquery && regexp_replace(
+        plainto_tsquery('simple', %(question)s)::text, '''( & | <-> |$)', ''':*\1', 'g')::tsquery)
+    AND numnode(plainto_tsquery('simple', %(question)s)) > 0
+    ORDER BY message_id + 0 DESC LIMIT %(most)s
+"""
+_SAID = f"""
+SELECT {{what}} FROM ({WORDS}) found JOIN chat_message message ON message.id = found.message_id
+WHERE message.superseded_by_id IS NULL AND message.status <> 'streaming'
+"""  # noqa: S608  constants only
+
+Pieces = Sequence[
+    tuple[str, bool]
+]  # a text cut where what was found begins and ends; True for what was found
+
+
+@dataclass(frozen=True)
+class Match:
+    """The newest message of a chat in which it was found, and the part of it to show."""
+
+    message_id: str
+    pieces: Pieces
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.pieces)
+
+    @property
+    def highlights(self) -> list[tuple[int, int]]:
+        """Where in ``text`` what was found begins and ends."""
+        found, at = [], 0
+        for text, is_found in self.pieces:
+            if is_found:
+                found.append((at, at + len(text)))
+            at += len(text)
+        return found
+
+
+def matching(chats: ChatQuerySet, question: str, *, within: Iterable[int]) -> ChatQuerySet:
+    """Those of ``chats``, which are all that the person may see, with every word of the question in the title or in
+    one message. ``within`` are the keys of the workspaces that they may lie in. Three queries at
+    most beside the list's.
+    """
+    question = _clean(question)
+    titled = Q()
+    for word in question.split():
+        titled &= Q(title__icontains=word)
+    by_words = chats.filter(titled | Q(pk__in=_said("DISTINCT message.chat_id", question, within)))
+    if by_words.exists():
+        return by_words
+    return chats.filter(pk__in=_with_parts(chats, question).values("chat"))
+
+
+def matches_in(chats: Sequence[Chat], question: str) -> dict[int, Match]:
+    """Where in these chats it was said, by key; nothing for those found by their title alone. Three queries at most."""
+    question = _clean(question)
+    here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
+    keys = _said("message.id", question, {chat.workspace_id for chat in chats})
+    by_words = Message.objects.filter(pk__in=keys, chat__in=here)
+    for messages in (by_words, _with_parts(here, question)):
+        newest = messages.order_by("chat_id", "-pk").distinct("chat_id")
+        rows = newest.values_list("chat_id", "public_id", "content")
+        found = {chat: Match(message, pieces_of(content, question)) for chat, message, content in rows}
+        if found:
+            return found
+    return {}
+
+
+def pieces_of(text: str, question: str) -> Pieces:
+    """The part of a text around the first of the question's words, cut where each of them begins and ends."""
+    words = sorted({re.escape(word) for word in re.findall(r"\w+", _clean(question))}, key=len, reverse=True)
+    text = " ".join(text.split())
+    if not words:
+        return [(text[: BEFORE + AFTER], False)]
+    begins = re.compile(rf"(?<!\w)(?:{'|'.join(words)})", re.IGNORECASE)
+    somewhere = re.compile("|".join(words), re.IGNORECASE)
+    pattern = begins if begins.search(text) else somewhere
+    first = pattern.search(text)
+    start = max(0, first.start() - BEFORE) if first else 0
+    end = start + BEFORE + AFTER
+    shown = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+    pieces: list[tuple[str, bool]] = []
+    at = 0
+    for found in pattern.finditer(shown):
+        pieces += [(shown[at : found.start()], False), (found[0], True)]
+        at = found.end()
+    return [piece for piece in [*pieces, (shown[at:], False)] if piece[0]]
+
+
+def _said(what: str, question: str, places: Iterable[int]) -> list[int]:
+    """Of the messages of these workspaces with the question's words, whoever may see them."""
+    at = " | ".join(f"'at:{place}'" for place in places)
+    if not at:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_SAID.format(what=what), {"places": at, "question": question, "most": NEWEST})
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _with_parts(chats: QuerySet[Chat], question: str) -> QuerySet[Message]:
+    said = Message.objects.current().filter(chat__in=chats.order_by()).exclude(status=MessageStatus.STREAMING)
+    newest = said.order_by("-pk").values("pk")[:PARTS_AMONG_NEWEST]
+    found = Message.objects.filter(pk__in=newest)
+    for word in question.split():
+        found = found.filter(content__icontains=word)
+    return found if question else found.none()
+
+
+def _clean(question: str) -> str:
+    return " ".join(question.replace("\x00", " ")[:LONGEST].split())
