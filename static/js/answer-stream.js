@@ -92,6 +92,7 @@ function begin(element) {
       setTimeout(() => finish(element, ""), Math.min(8000, 500 * 2 ** failures));
     }
   });
+  document.getElementById("announce").textContent = texts.answering;
   showBusy();
 }
 
@@ -137,8 +138,16 @@ async function finish(element, announcement) {
   }
   showBusy();
   follow();
-  composer()?.querySelector("textarea")?.focus({ preventScroll: true });
+  focusComposer();
   tell();
+}
+
+// Ready for the next message, where nobody is at work elsewhere; on a touch screen the keyboard would jump up.
+function focusComposer() {
+  const free = [document.body, document.querySelector("[data-stop-answer]")].includes(document.activeElement);
+  if (free && matchMedia("(hover: hover)").matches) {
+    composer()?.querySelector("textarea")?.focus({ preventScroll: true });
+  }
 }
 
 function beginAll() {
@@ -156,7 +165,7 @@ document.addEventListener("click", (event) => {
 
 // A message just sent is read from its beginning to end: go there whatever was on screen.
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.requestConfig?.elt?.id !== "composer") return;
+  if (!event.detail.requestConfig?.elt?.matches?.("#composer, [data-sends]")) return;
   stuck = true;
   follow();
 });

@@ -43,18 +43,21 @@ document.addEventListener("input", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.target !== field() || event.isComposing) return;
-  if (event.key === "Enter" && !event.shiftKey) {
+  if (event.isComposing) return;
+  const sends = event.key === "Enter" && !event.shiftKey && !event.altKey;
+  if (sends && event.target.matches?.("[data-enter-sends]")) {
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  } else if (event.target !== field()) {
+    return;
+  } else if (sends) {
     event.preventDefault();
     send();
-  } else if (event.key === "ArrowUp" && !event.target.value) {
-    const said = [...document.querySelectorAll(".message--user .bubble")].at(-1)?.textContent;
-    if (said) {
-      event.preventDefault();
-      event.target.value = said;
-      grow();
-      keepDraft();
-    }
+  } else if (event.key === "ArrowUp" && !event.target.value && !form().dataset.streaming) {
+    const last = [...document.querySelectorAll("#messages > .message [data-edit-message]")].at(-1);
+    if (!last) return;
+    event.preventDefault();
+    last.click();
   }
 });
 

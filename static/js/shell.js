@@ -1,4 +1,4 @@
-// Rail and panel: columns that remember whether they are open, sheets on small screens, and the keys.
+// Rail and panel: columns that remember whether they are open, sheets on small screens, and where the focus goes.
 
 const root = document.documentElement;
 const wide = matchMedia("(min-width: 1100px)");
@@ -93,29 +93,13 @@ function searchChats() {
   document.getElementById("rail-search")?.focus();
 }
 
-const isTyping = (element) => element.matches?.("input, textarea, select, [contenteditable]");
-
 document.addEventListener("keydown", (event) => {
-  const control = event.ctrlKey || event.metaKey;
-  if (event.key === "Escape") {
-    const editing = event.target.closest?.("form:has([data-cancel-button])");
-    const cancel = event.target.dataset?.cancel;
-    if (cancel) document.querySelector(cancel)?.click();
-    else if (editing) editing.querySelector("[data-cancel-button]").click();
-    else if (root.dataset.sheet) setColumn(root.dataset.sheet, false);
-  } else if (event.key === "/" && !control && !isTyping(event.target)) {
-    event.preventDefault();
-    searchChats();
-  } else if (control && !event.shiftKey && event.key.toLowerCase() === "k") {
-    const link = document.querySelector("[data-new-chat]");
-    if (link) {
-      event.preventDefault();
-      link.click();
-    }
-  } else if (control && !event.shiftKey && event.key.toLowerCase() === "m" && document.getElementById("panel")) {
-    event.preventDefault();
-    setColumn("panel", !isOpen("panel"));
-  }
+  if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+  const editing = event.target.closest?.("form:has([data-cancel-button])");
+  const cancel = event.target.dataset?.cancel;
+  if (cancel) document.querySelector(cancel)?.click();
+  else if (editing) editing.querySelector("[data-cancel-button]").click();
+  else if (root.dataset.sheet) setColumn(root.dataset.sheet, false);
 });
 
 // A field that was swapped in because somebody asked to edit takes the focus, with its text ready to be typed over.

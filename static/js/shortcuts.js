@@ -1,0 +1,69 @@
+// The keys. What each does stands in the dialog that “?” opens; each presses a button of the page, and where that is not
+// there the key keeps its own meaning. None is a single letter, and “?” and “/” are for who is not typing and wants them.
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+const BUTTONS = {
+  "mod+k": "[data-open-search]",
+  "mod+shift+o": "[data-new-chat]",
+  "mod+b": '[data-toggle="rail"]',
+  "mod+.": '[data-toggle="panel"]',
+  "mod+/": "[data-focus-composer]",
+  "?": "[data-open-shortcuts]",
+  "/": "[data-open-search]",
+};
+const dialog = document.getElementById("shortcuts");
+const isTyping = (element) => element.closest?.("input, textarea, select, [contenteditable]");
+
+function singleKeys() {
+  try {
+    return localStorage.getItem("single-keys") !== "off";
+  } catch {
+    return true; // Storage is blocked: as it is for everyone who did not choose.
+  }
+}
+
+function nameOf(event) {
+  const mod = isMac ? event.metaKey : event.ctrlKey;
+  if (event.altKey || (isMac ? event.ctrlKey : event.metaKey)) return "";
+  if (!mod) return event.key;
+  return `mod+${event.shiftKey ? "shift+" : ""}${event.key.toLowerCase()}`;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+  const name = nameOf(event);
+  const button = Object.hasOwn(BUTTONS, name) && document.querySelector(BUTTONS[name]);
+  if (!button) return;
+  if (!name.startsWith("mod+") && (isTyping(event.target) || !singleKeys())) return;
+  event.preventDefault();
+  button.click();
+});
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-open-shortcuts]")) dialog.showModal();
+  if (event.target.closest("[data-focus-composer]")) document.querySelector("[data-composer]")?.focus();
+  if (event.target === dialog || event.target.closest("[data-close-dialog]")) dialog.close();
+});
+
+// From the search down into what it found, and back.
+document.addEventListener("keydown", (event) => {
+  const rail = event.target.closest?.("#rail");
+  if (!rail || event.target.closest("details") || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+  const stops = [rail.querySelector("#rail-search"), ...rail.querySelectorAll("#rail-list .chat-row > a")];
+  const at = stops.indexOf(event.target);
+  const next = stops[at + (event.key === "ArrowDown" ? 1 : -1)];
+  if (at < 0 || !next) return;
+  event.preventDefault();
+  next.focus();
+});
+
+if (isMac) for (const key of dialog.querySelectorAll("[data-mod]")) key.textContent = "⌘";
+const choice = dialog.querySelector("[data-single-keys]");
+choice.checked = singleKeys();
+choice.addEventListener("change", () => {
+  try {
+    localStorage.setItem("single-keys", choice.checked ? "on" : "off");
+  } catch {
+    // As above.
+  }
+});
