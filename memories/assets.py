@@ -25,7 +25,7 @@ from django.conf import settings
 from django.db import transaction
 
 from memories.access import get_memory
-from memories.gate import announce
+from memories.announcing import announce
 from memories.models import Asset, Memory
 from memories.models.asset import ASSET_NAME_LENGTH
 from memories.secret_filter import find_secret

@@ -17,7 +17,8 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
-from memories import gate, tombstones
+from memories import tombstones
+from memories.announcing import announce
 from memories.models import (
     CommonWord,
     Extraction,
@@ -31,6 +32,7 @@ from memories.models import (
     Tombstone,
 )
 from memories.models.memory import place_of
+from memories.places import one_writer_at_a_time
 from memories.recall import MAX_LIMIT, recall
 from memories.words import index_lexemes, unindex_words
 from memoryhub.errors import Forbidden
@@ -182,7 +184,7 @@ def _forget(rows: QuerySet[Memory], *, now: datetime) -> Gone:
         removed += _remove(part)
     removed += _drop_copies({text for _, text in texts}, locked)
     for memory in {memory.place: memory for memory in locked}.values():
-        gate.announce(memory, "forget")
+        announce(memory, "forget")
     return Gone(removed, stones, locked)
 
 
@@ -203,7 +205,7 @@ def _note(gone: Gone, by: User | None) -> None:
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
     """These rows, locked until commit, and before them their workspaces' writers: nobody saves the same meanwhile."""
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
-        gate.one_writer_at_a_time(workspace)
+        one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")
     return list(locked.defer("search", "source_excerpt"))
 

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db import transaction
 
 from memories import cap, refusals, tombstones
+from memories.announcing import announce
 from memories.drafts import CLEANERS, Draft, clean_fields, content_hash, refuse_secrets
 from memories.embedding import (
     Embedded,
     active_model,
     embed_one,
-    put_vectors,
     queue_embedding,
     store_vector,
 )
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
+from memories.places import beside, one_writer_at_a_time, rows_beside
 from memories.secret_filter import RULES
 from memories.similar import find_similar
 from memories.sources import add_sources, set_sources
 from memories.versions import next_update, require_version
 from memories.words import index_words, unindex_words
-from memoryhub import events, metrics
+from memoryhub import metrics
 from memoryhub.errors import Conflict, NotFound
 from workspaces.access import default_workspace
 from workspaces.audit import Verb, record
-from workspaces.models import User, Workspace
+from workspaces.models import User
 
 __all__ = [
     "Draft",
@@ -41,7 +41,6 @@ __all__ = [
     "delete_memory",
     "edit_memory",
     "keep_both",
-    "reembed",
     "replace_older",
     "restore_memory",
     "save_memory",
@@ -212,68 +211,6 @@ def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
         return _unlink(_locked(memory, deleted=False))
 
 
-def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
-    """Have these embedded anew in the background; their count."""
-    ids = list(memories.filter(deleted_at=None).values_list("pk", flat=True))
-    Memory.objects.filter(pk__in=ids).update(embedding_failed_at=None)
-    queue_embedding(ids)
-    return len(ids)
-
-
-def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    """Store a vector made in the background, unless the memory was edited or deleted while it was being made.
-
-    A memory that was saved without one is compared now: a duplicate is merged, that is the newer goes (softly).
-    """
-    with transaction.atomic():
-        one_writer_at_a_time(memory.workspace)
-        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
-        made_of = (memory.content, memory.source_excerpt)
-        if locked is None or (locked.content, locked.source_excerpt) != made_of:
-            return
-        never_compared = locked.updated_at == locked.created_at and not locked.embeddings.exists()
-        if not put_vectors(embedded.model, [(locked, embedded)]):
-            queue_embedding([locked.pk])  # recall went over to another model meanwhile
-            return
-        Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
-        if never_compared:
-            _compare_late(locked, embedded, now=now)
-        announce(locked, "embed")
-
-
-def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    older = beside(memory, now).filter(pk__lt=memory.pk)
-    threshold = settings.DEDUPE_THRESHOLD
-    found = find_similar(memory.content, embedded, memory.place, older, threshold=threshold)
-    if found.duplicate and not memory.pinned and not memory.key:
-        delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
-    elif found.possible_update:
-        Memory.objects.filter(pk=memory.pk).update(may_replace=found.possible_update)
-
-
-def one_writer_at_a_time(workspace: Workspace) -> None:
-    """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('memories'), %s)", [workspace.pk % 2**31])
-
-
-def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
-    """The live memories among which a draft may find its double: same workspace, scope, owner and assistant."""
-    return Memory.objects.live(now).filter(
-        workspace=draft.workspace, scope=draft.scope, owner=draft.owner, agent=draft.agent
-    )
-
-
-def beside(memory: Memory, now: datetime) -> QuerySet[Memory]:
-    """The live memories of the same workspace, scope, owner and assistant, itself included."""
-    return Memory.objects.live(now).filter(
-        workspace_id=memory.workspace_id,
-        scope=memory.scope,
-        owner_id=memory.owner_id,
-        agent=memory.agent_id,
-    )
-
-
 def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
     """What a cleaned draft becomes, not saved yet."""
     return Memory(
@@ -404,29 +341,3 @@ def _locked(memory: Memory, *, deleted: bool | None = None) -> Memory:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def announce(memory: Memory, action: str) -> None:
-    """Tell open pages after the commit. Personal memories concern their owner's pages alone."""
-    data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
-    events.publish(_channel(memory), "memory.changed", data)
-
-
-def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
-    """``x_memory.auto_saved`` to the open pages that may see them, when a background save landed."""
-    if not memories:
-        return
-    first = memories[0]
-    data = {
-        "workspace_id": first.workspace.public_id,
-        "chat_id": chat_id,
-        "source_type": first.source_type,
-        "memory_ids": [memory.public_id for memory in memories],
-        "count": len(memories),
-    }
-    events.publish(_channel(first), "x_memory.auto_saved", data)
-
-
-def _channel(memory: Memory) -> str:
-    """Personal memories concern their owner's pages alone."""
-    return f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"

@@ -7,40 +7,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import connection, transaction
-from django.db.models import Field, JSONField
-from psycopg import sql
+from django.db import transaction
 
 from memories import cap, gate, tombstones
+from memories.announcing import announce
+from memories.copying import copy_vectors, insert_rows, number_rows, stored_vectors
 from memories.drafts import Draft
 from memories.embedding import Embedded, embed_texts, put_vectors, queue_embedding
 from memories.gate import Saved
-from memories.models import Memory, MemoryEmbedding, MemorySource, Revision
+from memories.models import Memory, MemorySource, Revision
 from memories.models.memory import RevisionAction
+from memories.places import one_writer_at_a_time, rows_beside
 from memories.portable import Past
 from memories.similar import NEAREST, POSSIBLE_UPDATE, Similar, judge
-from memories.words import SEARCH, index_lexemes
+from memories.words import index_lexemes
 from memoryhub import metrics
-from memoryhub.llm.base import Vectors
 from workspaces.access import default_workspace
 from workspaces.models import User
 
 BATCH = 500  # rows of one transaction: other writers of the workspace wait for no more
-ROWS_AT_ONCE = 20_000  # stored vectors compared with a batch at a time, some 15 MB of 384 dimensions
-
-_COLUMNS = [column for column in Memory._meta.concrete_fields if column.name != "search"]
-_IDENTIFIERS: list[sql.Composable] = [sql.Identifier(str(column.column)) for column in _COLUMNS]
-_NAMES = sql.SQL(", ").join(_IDENTIFIERS)
-_STAGE = sql.SQL(
-    "CREATE TEMP TABLE staged_memories ON COMMIT DROP AS SELECT {names} FROM memories_memory WITH NO DATA"
-).format(names=_NAMES)
-_INSERT = sql.SQL(
-    f"INSERT INTO memories_memory ({{names}}, search) SELECT {{names}}, {SEARCH} FROM staged_memories"  # noqa: S608
-).format(names=_NAMES)
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,7 @@ def foresee(
         batch.sort_out("key", near=near)
         results |= batch.saved
         for number in batch.one_by_one:
-            beside = gate.rows_beside(drafts[number], now)
+            beside = rows_beside(drafts[number], now)
             same_key = beside.filter(key=drafts[number].key).order_by("-updated_at").first()
             of_file = [
                 saved.memory for saved in batch.saved.values() if saved.memory.key == drafts[number].key
@@ -143,7 +131,7 @@ def save_cleaned(
     results: dict[int, Saved] = {}
     with transaction.atomic():
         for workspace in sorted({draft.workspace for draft in drafts}, key=lambda found: found.pk):
-            gate.one_writer_at_a_time(workspace)
+            one_writer_at_a_time(workspace)
         for numbers in _by_place(drafts).values():
             rows = [(number, drafts[number], vectors[number]) for number in numbers]
             batch = _Batch(rows, now, [pasts[number] for number in numbers] if pasts is not None else None)
@@ -184,9 +172,9 @@ class _Batch:
             _with_past(gate.new_row(draft, None, self.now), past)
             for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)
         ]
-        _number(memories)
+        number_rows(memories)
         self.past_of = {memory.pk: past for memory, past in zip(memories, self.pasts, strict=True)}
-        beside = gate.rows_beside(self.rows[0][1], self.now)
+        beside = rows_beside(self.rows[0][1], self.now)
         equal: dict[str, Memory] = {}
         keys: set[str | None] = set()
         if compare:
@@ -259,7 +247,7 @@ class _Batch:
             return
         memories = [memory for memory, _ in self.new]
         self._link(memories)
-        _insert(memories)
+        insert_rows(memories)
         index_lexemes([memory.pk for memory in memories if memory.deleted_at is None])
         Revision.objects.bulk_create(
             revision for memory in memories for revision in self._revisions(memory, by)
@@ -272,7 +260,7 @@ class _Batch:
         self._store_vectors()
         for source, number in Counter(memory.source_type for memory in memories).items():
             transaction.on_commit(partial(metrics.count_saves, source, number))
-        gate.announce(memories[-1], "create")
+        announce(memories[-1], "create")
         if any(memory.is_automatic for memory in memories):
             cap.look_after(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
@@ -332,104 +320,3 @@ def _with_past(memory: Memory, past: Past) -> Memory:
     memory.last_accessed_at, memory.deleted_at = past.last_accessed_at, past.deleted_at
     memory.review = past.review
     return memory
-
-
-def _number(memories: Sequence[Memory]) -> None:
-    """Take keys for rows that are yet to be inserted, so that they can point at one another."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence('memories_memory', 'id')) FROM generate_series(1, %s)",
-            [len(memories)],
-        )
-        for memory, (pk,) in zip(memories, cursor.fetchall(), strict=True):
-            memory.pk = pk
-
-
-def _for_copy(column: Field[Any, Any], value: Any) -> Any:
-    """psycopg takes all values of a row as they are, but for JSON."""
-    return column.get_db_prep_save(value, connection) if isinstance(column, JSONField) else value
-
-
-def _insert(memories: Iterable[Memory]) -> None:
-    """By COPY and one INSERT that makes ``search`` on the way: ten times as quick as saving one by one."""
-    with connection.cursor() as cursor:
-        cursor.execute(_STAGE)
-        with cursor.copy(sql.SQL("COPY staged_memories ({}) FROM STDIN").format(_NAMES)) as copy:
-            for memory in memories:
-                copy.write_row([_for_copy(column, getattr(memory, column.attname)) for column in _COLUMNS])
-        cursor.execute(_INSERT)
-        cursor.execute("DROP TABLE staged_memories")
-    for memory in memories:
-        memory._state.adding, memory._state.db = False, connection.alias
-
-
-def copy_vectors(
-    ids: Sequence[int],
-    places: Sequence[int],
-    model: str,
-    search: Vectors,
-    statement: Vectors | None = None,
-) -> None:
-    """Store vectors of memories that have none, by binary COPY: rows of one length, laid out by numpy."""
-    dimension, name = search.shape[1], model.encode()
-    fields: list[tuple[str, str, int, object]] = [
-        ("memory_id", ">i8", 8, ids),
-        ("place", ">i8", 8, places),
-        ("model", f"S{len(name)}", len(name), name),
-        ("dimension", ">i4", 4, dimension),
-        ("live", "i1", 1, 1),
-    ]
-    layout: list[tuple[str, str] | tuple[str, str, tuple[int]]] = [("count", ">i2")]
-    for column, kind, _, _ in fields:
-        layout += [(f"{column} length", ">i4"), (column, kind)]
-    halfvecs = {"embedding": search} | ({} if statement is None else {"statement": statement})
-    for column in halfvecs:
-        layout += [(f"{column} length", ">i4"), (f"{column} size", ">i2"), (f"{column} unused", ">i2")]
-        layout.append((column, ">f2", (dimension,)))
-    rows = np.zeros(len(ids), dtype=np.dtype(layout))
-    rows["count"] = len(fields) + len(halfvecs)
-    for column, _, length, value in fields:
-        rows[f"{column} length"], rows[column] = length, value
-    for column, made in halfvecs.items():
-        rows[f"{column} length"], rows[f"{column} size"] = 4 + 2 * dimension, dimension
-        rows[column] = made
-    columns = sql.SQL(", ").join(sql.Identifier(name) for name in [*(f[0] for f in fields), *halfvecs])
-    copying = sql.SQL("COPY memories_memoryembedding ({}) FROM STDIN (FORMAT binary)").format(columns)
-    with connection.cursor() as cursor, cursor.copy(copying) as copy:
-        copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff")
-
-
-def stored_vectors(place: int, model: str, dimension: int) -> Iterable[tuple[np.ndarray, Vectors]]:
-    """The live vectors of a place's statements, with their memories' keys; some at a time."""
-    rows = MemoryEmbedding.objects.filter(place=place, model=model, dimension=dimension, live=True)
-    row = np.dtype(
-        [("count", ">i2"), ("n1", ">i4"), ("memory", ">i8"), ("n2", ">i4"), ("size", ">i4"),
-         ("vector", ">f2", (dimension,))]
-    )  # fmt: skip
-    with connection.cursor() as cursor:
-        if not rows.exists():
-            return
-        copying = sql.SQL(
-            "COPY (SELECT memory_id, coalesce(statement, embedding) FROM memories_memoryembedding "
-            "WHERE place = {} AND model = {} AND dimension = {} AND live) TO STDOUT (FORMAT binary)"
-        ).format(sql.Literal(place), sql.Literal(model), sql.Literal(dimension))
-        with cursor.copy(copying) as copy:
-            waiting = bytearray()
-            first = True
-            for block in copy:
-                waiting += block
-                if first:
-                    del waiting[:19]
-                    first = False
-                if len(waiting) >= ROWS_AT_ONCE * row.itemsize:
-                    yield _parsed(waiting, row)
-            if len(waiting) >= row.itemsize:
-                yield _parsed(waiting, row)
-
-
-def _parsed(waiting: bytearray, row: np.dtype) -> tuple[np.ndarray, Vectors]:
-    """The whole rows at the beginning, which are taken out."""
-    whole = len(waiting) // row.itemsize
-    rows = np.frombuffer(bytes(waiting[: whole * row.itemsize]), dtype=row)
-    del waiting[: whole * row.itemsize]
-    return rows["memory"].astype(np.int64), rows["vector"].astype(np.float32)

@@ -12,10 +12,12 @@ from django.conf import settings
 from django.db import transaction
 
 from memories import cap, gate, tombstones
+from memories.announcing import announce
 from memories.embedding import embed_one, queue_embedding, store_vector
 from memories.gate import Draft, Saved
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
+from memories.places import beside, one_writer_at_a_time
 from memories.similar import find_similar
 from memories.versions import next_update
 from memories.words import index_words
@@ -70,18 +72,18 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
     """
     embedded = embed_one(memory.content, memory.source_excerpt)
     with transaction.atomic():
-        gate.one_writer_at_a_time(memory.workspace)
+        one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)
-        beside = gate.beside(locked, now).exclude(pk=locked.pk)
-        known = beside.filter(content_hash=locked.content_hash).first()
+        others = beside(locked, now).exclude(pk=locked.pk)
+        known = others.filter(content_hash=locked.content_hash).first()
         if known is None and embedded is not None:
             threshold = settings.DEDUPE_THRESHOLD
-            found = find_similar(locked.content, embedded, locked.place, beside, threshold=threshold)
+            found = find_similar(locked.content, embedded, locked.place, others, threshold=threshold)
             known, locked.may_replace = found.duplicate, found.possible_update
         if known is not None:
             _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
             return Saved(known, created=False, duplicate=True)
-        if locked.key and beside.filter(key=locked.key).exists():
+        if locked.key and others.filter(key=locked.key).exists():
             raise Conflict("Another memory has its key by now. Reject it, or edit that one.")
         tombstones.lift(locked)
         locked.deleted_at = None
@@ -115,7 +117,7 @@ def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) 
     record(
         Verb.MODERATED, by=by, workspace=memory.workspace, target=memory.public_id, details={"action": action}
     )
-    gate.announce(memory, action)
+    announce(memory, action)
 
 
 def _locked(memory: Memory) -> Memory:

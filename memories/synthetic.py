@@ -15,7 +15,7 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
-from memories.importing import copy_vectors
+from memories.copying import copy_vectors
 from memories.secret_filter import RULES
 from memories.words import SEARCH, index_lexemes
 from memoryhub.llm.base import Embedder, Vectors

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories import assets, embedding, eviction, forgetting, gate, indexes, reembedding
+from memories import assets, embedding, eviction, forgetting, indexes, late_vectors, reembedding
 from memories.extraction import run
 from memories.models import Memory
 from memoryhub.jobs import job
@@ -40,7 +40,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
             break
         for memory, vectors in zip(batch, made, strict=True):
             if vectors is not None:
-                gate.store_late_vector(memory, vectors, now=timezone.now())
+                late_vectors.store_late_vector(memory, vectors, now=timezone.now())
                 done += 1
     return done
 

@@ -16,9 +16,10 @@ from chat.exchange.places import NO_PLACE, Places
 from memories import tombstones
 from memories.drafts import Draft, content_hash
 from memories.embedding import Embedded, embed_texts
-from memories.gate import Saved, one_writer_at_a_time, rows_beside
+from memories.gate import Saved
 from memories.importing import foresee, save_cleaned
 from memories.models import Scope
+from memories.places import one_writer_at_a_time, rows_beside
 from memories.portable import Past, ReadMemory, read_memory, settle
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN

@@ -9,7 +9,8 @@ from chat.heard import heard_until
 from chat.models import ToolOutcome
 from chat.text import escape
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
-from memories.gate import Draft, announce_auto_saved, save_memory
+from memories.announcing import announce_auto_saved
+from memories.gate import Draft, save_memory
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recall import QUERY_LENGTH, Recall, recall

@@ -34,6 +34,7 @@ from memories.admin.search import HELP, search_memories
 from memories.drafts import CLEANERS
 from memories.embedding import active_model
 from memories.extraction import run
+from memories.late_vectors import reembed
 from memories.models import Memory, MemoryEmbedding, Revision
 from memoryhub.admin import EXCERPT, ReadOnlyInline, action, counted, offer_undo
 from memoryhub.errors import DomainError
@@ -277,7 +278,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         if active_model() is None:
             yield "No embedder is configured, so nothing was queued.", messages.WARNING
             return
-        queued = gate.reembed(rows, by=request.user)  # type: ignore[arg-type]
+        queued = reembed(rows, by=request.user)  # type: ignore[arg-type]
         sentence = f"{counted(queued, 'memory', 'memories')} queued to be embedded anew"
         yield _with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
 

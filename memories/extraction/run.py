@@ -10,6 +10,7 @@ from django.db import transaction
 from django_q.tasks import async_task
 
 from memories import gate, refusals
+from memories.announcing import announce_auto_saved
 from memories.consent import vetoed
 from memories.drafts import Draft, cut_at_word
 from memories.embedding import embed_texts
@@ -210,7 +211,7 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
         row.stored_count, row.refused_count = len(stored), refused
         row.duplicate_count = len(saved) - len(stored)
         row.save()
-        gate.announce_auto_saved(stored, chat_id=extraction.chat_id)
+        announce_auto_saved(stored, chat_id=extraction.chat_id)
     return f"stored {len(stored)}"
 
 

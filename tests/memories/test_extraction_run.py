@@ -93,7 +93,7 @@ def test_queued_twice_is_recorded_once() -> None:
 def test_a_worker_that_dies_before_the_commit_leaves_nothing_and_the_next_stores_all() -> None:
     extraction = queued()
     with (
-        patch.object(run.gate, "announce_auto_saved", side_effect=KeyboardInterrupt),
+        patch.object(run, "announce_auto_saved", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         tasks.extract_turn(extraction_id=extraction.pk)

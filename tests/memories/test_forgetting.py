@@ -13,6 +13,7 @@ from memories import gate, tasks, tombstones
 from memories.forgetting import forget_memories, may_forget, purge
 from memories.gate import Draft, save_memory
 from memories.importing import save_memories
+from memories.late_vectors import reembed
 from memories.models import Memory, MemoryEmbedding, MemoryWord, Receipt, ReceiptItem, Revision, Tombstone
 from memories.recall import recall
 from memories.tombstones import WasForgotten, essence
@@ -58,7 +59,7 @@ def test_nothing_is_left_in_any_table_or_in_the_queue(
         once = make_memory(TEXT + " and in the shed", cast.editor, cast.workspace)
         receipt_with(once, cast, "msg_" + "s" * 24)
         gate.edit_memory(once, by=cast.editor, now=now, content="The shed is red")
-        gate.reembed(Memory.objects.all(), by=cast.owner)
+        reembed(Memory.objects.all(), by=cast.owner)
     tasks.embed_memories(memory_ids=[memory.pk])
     assert len(places_with(TEXT)) == 3  # memories, receipts, histories
 

@@ -26,6 +26,7 @@ from memories.models import (
     Receipt,
     ReceiptItem,
 )
+from memories.places import one_writer_at_a_time
 from memories.recall import recall
 from memories.receipts import split_recall, store_receipt
 from memories.tombstones import WasForgotten
@@ -131,7 +132,7 @@ def test_a_save_waits_for_the_forgetting_and_then_stores_nothing(memory: Memory,
 
 def test_the_forgetting_waits_for_a_save_and_takes_it_along(cast: Cast, memory: Memory) -> None:
     with transaction.atomic():
-        gate.one_writer_at_a_time(cast.workspace)
+        one_writer_at_a_time(cast.workspace)
         forgetting = Work(lambda: forget_memories([memory], by=cast.owner, now=timezone.now()))
         assert forgetting.waits_for_a_lock()
         twin = Draft(SAID, cast.workspace, cast.owner, source_type="model")

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django_q.models import Schedule
 
 from memories import candidates, indexes, tasks
-from memories.importing import copy_vectors
+from memories.copying import copy_vectors
 from memories.indexes import keep_up
 from memories.models import CommonWord, Memory, MemoryEmbedding, PlaceStatistics, VectorIndex
 from memories.words import bm25, index_words

@@ -12,8 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories import candidates
+from memories.copying import copy_vectors
 from memories.embedding import active_or_first
-from memories.importing import copy_vectors
 from memories.models import Memory
 from memories.recall import recall
 from memories.secret_filter import RULES
