@@ -73,8 +73,9 @@ def compact(answer: Message, *, now: datetime) -> str:
 def _older(chat: Chat, previous: Compaction | None, model: ChatModel) -> list[Message]:
     """What does not belong to the newest messages, from its beginning, as much as one summary can take in."""
     capabilities = model.capabilities
-    system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools))
-    beside = room_beside_answer(capabilities) - system - SUMMARY_TOKENS
+    whole = room_beside_answer(capabilities)
+    system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
+    beside = whole - system - SUMMARY_TOKENS
     room = history_room(capabilities, beside, has_tools=capabilities.has_tools)
     said = chat.messages.current().filter(pk__gt=previous.upto_id if previous else 0)
     said = said.exclude(content="").exclude(status=MessageStatus.STREAMING)

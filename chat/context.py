@@ -13,6 +13,7 @@ from chat.models import Compaction, Message, MessageRole
 from chat.short_term import ShortTerm
 from chat.text import cut_to, escape, prompt_text, tokens
 from memories.recall import Recalled
+from memories.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as Prompt
 from workspaces.models import Agent
@@ -21,6 +22,10 @@ MESSAGES_LOOKED_AT = 200
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
 TIGHT = 0.8  # of the history's room: from here on the older part is summarised
 NO_SHORT_TERM = ShortTerm()
+# Of the room that is left for each when it is its turn, so that none of them pushes out the question:
+INSTRUCTIONS_SHARE = 0.5  # an assistant's instructions
+SUMMARY_SHARE = 0.3  # the summary of older messages
+RECALLED_SHARE = 0.4  # the recalled memories
 LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
 
 
@@ -58,14 +63,16 @@ def build_prompt(
     the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
     is cut only when it alone would not fit.
     """
-    system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools)))]
+    whole = room_beside_answer(capabilities)
+    system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools), room=whole))]
     if compaction is not None:
-        system.append(Prompt("system", f"{prompt_text('compacted')}\n{_lines(compaction.summary)}"))
+        summary = cut_to(_lines(compaction.summary), int(whole * SUMMARY_SHARE))
+        system.append(Prompt("system", f"{prompt_text('compacted')}\n{summary}"))
     tail = [Prompt("system", short_term.directive)] if short_term.directive else []
     tail += short_term.items
     if block := recalled_block(used):
         tail.append(Prompt("system", block))
-    room = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools) - tokens_of([*system, *tail])
+    room = whole - reserve - tokens_of_tools(tools) - tokens_of([*system, *tail])
     asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(question, room, after=compaction.upto_id if compaction else 0)
@@ -106,13 +113,26 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
     return sum(tokens(tool.name + tool.description + json.dumps(dict(tool.parameters))) for tool in tools)
 
 
-def system_text(agent: Agent | None, *, now: datetime, has_tools: bool) -> str:
-    """The part that every turn of a chat begins with; what changes most, the date, is its end."""
+def room_for_recalled(
+    agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, now: datetime
+) -> int:
+    """How many tokens the recalled memories may have: a few long ones would be all that a small model sees."""
+    whole = room_beside_answer(capabilities)
+    system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
+    return int((whole - tokens(system) - tokens_of_tools(tools)) * RECALLED_SHARE)
+
+
+def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
+    """The part that every turn of a chat begins with; what changes most, the date, is its end.
+
+    ``room`` is that of the whole prompt.
+    """
     parts = [prompt_text("system")]
     if has_tools:
         parts.append(prompt_text("tools"))
     if agent is not None:
         about = f"Name: {escape(agent.name)}\n{_lines(agent.instructions)}".rstrip()
+        about = cut_to(about, int(room * INSTRUCTIONS_SHARE))
         parts.append(f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>")
     return "\n\n".join([*parts, f"Today is {now:%A, %d %B %Y}."])
 
@@ -123,10 +143,28 @@ def recalled_block(used: Sequence[Recalled]) -> str:
         return ""
     lines = [prompt_text("recalled")]
     for item in used:
-        memory = item.memory
-        label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
-        lines.append(f"- [{memory.public_id}] ({escape(label)}) {escape(memory.content)}")
+        lines.append(_recalled_line(item))
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
+
+
+def _recalled_line(item: Recalled) -> str:
+    memory = item.memory
+    label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
+    return f"- [{memory.public_id}] ({escape(label)}) {escape(memory.content)}"
+
+
+def leave_out_what_does_not_fit(
+    found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
+) -> list[tuple[bool, str]]:
+    """The verdicts of a receipt, with those used that fit in ``room`` tokens one after the other."""
+    room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
+    fitting = []
+    for item, (used, why) in zip(found, verdicts, strict=True):
+        cost = tokens(_recalled_line(item)) if used else 0
+        fits = cost <= room
+        room -= cost if fits else 0
+        fitting.append((used, why) if fits or not used else (False, NO_ROOM))
+    return fitting
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,12 @@ from django.utils import timezone
 from chat.actions import announce
 from chat.chosen import chosen_for_chat
 from chat.compaction import can_compact, latest_compaction, queue_compaction
-from chat.context import build_prompt, room_beside_answer
+from chat.context import (
+    build_prompt,
+    leave_out_what_does_not_fit,
+    room_beside_answer,
+    room_for_recalled,
+)
 from chat.live import LiveAnswer, all_live, being_written
 from chat.models import Message, MessageStatus
 from chat.modes.deep_think import room_for_plan, think
@@ -148,18 +153,20 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     question = answer.reply_to
     assert question is not None
     question.chat = answer.chat
+    now = timezone.now()
+    tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
+    offered = [tool.tool for tool in tools]
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
-            used = _recall_for(answer, question, user, leaves=not model.capabilities.local)
+            room = room_for_recalled(answer.chat.agent, model.capabilities, offered, now=now)
+            used = _recall_for(answer, question, user, room=room, leaves=not model.capabilities.local)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
     if answer.attempt > 1:
         answer.tool_calls.all().delete()  # those of the attempt that this one replaces
         answer.steps.all().delete()
-    now = timezone.now()
-    tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
@@ -171,7 +178,7 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
         model.capabilities,
         now=now,
         agent=answer.chat.agent,
-        tools=[tool.tool for tool in tools],
+        tools=offered,
         short_term=short_term,
         compaction=latest_compaction(answer.chat),
         reserve=room_for_plan() if answer.mode == Mode.DEEP_THINK else 0,
@@ -197,12 +204,15 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(answer: Message, question: Message, user: User, *, leaves: bool) -> list[Recalled]:
+def _recall_for(
+    answer: Message, question: Message, user: User, *, room: int, leaves: bool
+) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
     threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
     agent = answer.chat.agent
     found = recall(question.content, workspace, user, limit=limit + LEFT_OUT, agent=agent, leaves=leaves)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
+    verdicts = leave_out_what_does_not_fit(found.items, verdicts, room)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
     return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]
 

@@ -16,6 +16,7 @@ from workspaces.models import User, Workspace
 
 BELOW_THRESHOLD = "below the threshold"
 OVER_LIMIT = "over the limit"
+NO_ROOM = "no room in the model's context"
 
 
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
