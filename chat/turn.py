@@ -204,9 +204,7 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(
-    answer: Message, question: Message, user: User, *, room: int, leaves: bool
-) -> list[Recalled]:
+def _recall_for(answer: Message, question: Message, user: User, *, room: int, leaves: bool) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
     threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
     agent = answer.chat.agent

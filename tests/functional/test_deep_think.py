@@ -27,30 +27,40 @@ NOTICED = "User goes for a picnic with Anna on Saturday"
 
 
 class Model:
-    """Answers by what it is asked for; the answer's end, and the check, wait for ``server.release()``."""
+    """Answers by what it is asked for, since workers ask meanwhile; the answer's end waits for ``server.release()``."""
 
     def __init__(self, server: ScriptedOpenAI) -> None:
         self.server = server
+        self.answer: Reply = Answer(TEXT[:60], HOLD, TEXT[60:])
+        self.check: Reply = Answer(json.dumps(WRONG))
         server.hold()
         server.respond = self
 
     def __call__(self, request: Received) -> Reply:
         first, before = (str(request.messages[0]["content"]), str(request.messages[-2:-1]))
         if first.startswith("You compare"):
-            return Answer(json.dumps(WRONG))
+            return self.check
         if first.startswith("You read what an assistant wrote"):
             return Answer(json.dumps([{"text": NOTICED, "kind": "event", "importance": 0.6}]))
         if first.startswith("You read a conversation"):
             return Answer("[]")
         if "Write only a plan" in before:
             return Answer(PLAN)
-        return Answer(TEXT[:60], HOLD, TEXT[60:])
+        if request.messages[-1]["role"] == "tool":
+            return Answer("Kept", HOLD, ".")
+        return self.answer
 
 
 @pytest.fixture
 def model(scripted_hub: ScriptedHub) -> Iterator[Model]:
     yield Model(scripted_hub.server)
     scripted_hub.server.release()
+
+
+def begin(page: Page, username: str) -> None:
+    sign_up(page, username)
+    page.get_by_role("button", name="Yes, remember").click()
+    expect(page.locator("#consent")).to_have_count(0)
 
 
 def remember(page: Page, text: str) -> None:
@@ -74,8 +84,7 @@ def test_a_question_is_thought_through(
     open_scripted_page: Callable[..., Page], model: Model, size: str, scheme: str
 ) -> None:
     page, name = open_scripted_page(size, scheme), f"think-{size}-{scheme}"
-    sign_up(page, f"thinker_{size}_{scheme}")
-    page.get_by_role("button", name="Yes, remember").click()
+    begin(page, f"thinker_{size}_{scheme}")
     remember(page, "Anna is allergic to peanuts")
     choose(page, "Think")
     shoot(page, f"{name}-1-chosen")
@@ -116,8 +125,7 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     open_scripted_page: Callable[..., Page], model: Model, size: str
 ) -> None:
     page = open_scripted_page(size)
-    sign_up(page, f"noticed_{size}")
-    page.get_by_role("button", name="Yes, remember").click()
+    begin(page, f"noticed_{size}")
     choose(page, "Think")
     model.server.release()
     answer = send(page, "I go for a picnic with Anna on Saturday. What do we take along?")
@@ -130,7 +138,7 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     card = page.locator("#panel [data-memory]", has_text=NOTICED)
     expect(card).to_have_class(re.compile("memory--new"))
     expect(card).to_contain_text("Noticed in deep thinking")
-    expect(toasts).to_have_count(1)
+    expect(page.locator(".toast")).to_have_count(0)  # “View” closed the one; no second came
     shoot(page, f"think-{size}-5-panel")
     close_panel(page)
     expect(answer).to_contain_text("saved 1")
@@ -140,10 +148,9 @@ def test_what_a_tool_saves_has_its_line_and_no_toast_beside_it(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page()
-    sign_up(page, "tooled")
-    page.get_by_role("button", name="Yes, remember").click()
+    begin(page, "tooled")
     call = Call("x_save_memory", {"content": "User likes oolong tea"})
-    model.server.script(Answer(calls=[call]), Answer("Kept", HOLD, "."))
+    model.answer = Answer(calls=[call])
     answer = send(page, "Remember that I like oolong tea")
     expect(answer.locator(".call")).to_contain_text("Saved to memory")
     card = page.locator("#panel [data-memory]", has_text="User likes oolong tea")
@@ -159,11 +166,10 @@ def test_stop_while_it_is_checked_leaves_the_answer_whole(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page()
-    sign_up(page, "stopped_check")
-    page.get_by_role("button", name="Yes, remember").click()
+    begin(page, "stopped_check")
     remember(page, "Anna is allergic to peanuts")
     choose(page, "Think")
-    model.server.script(Answer(PLAN), Answer(TEXT), Answer("{", HOLD, "}"))
+    model.answer, model.check = Answer(TEXT), Answer("{", HOLD, "}")
     answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
     expect(answer.locator("[data-checks]")).to_contain_text("Checking against memory…")
     shoot(page, "think-desktop-6-checking")
