@@ -94,6 +94,9 @@ MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
 NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
 API_ROWS = [
+    Row("GET", "chat/api/account", EVERYBODY, keys=KEYS_NEVER),
+    # The owner is the only one of a workspace that others use.
+    Row("DELETE", "chat/api/account", (409, 200, 200, 200, 401), keys=KEYS_NEVER, fresh=True),
     Row("GET", "chat/api/workspaces", EVERYBODY),
     Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
     Row("GET", WS, MEMBERS),

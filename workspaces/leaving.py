@@ -11,6 +11,7 @@ from workspaces.actions import remove_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.removal import Counts, counted, empty
+from workspaces.sessions import end_other_sessions
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ def foresee_leaving(user: User) -> Leaving:
 def delete_account(user: User) -> Counts:
     """Delete a person with their own workspaces and personal memories, for good; what went.
 
-    In the workspaces of others their memberships go; what they shared there stays, without their name. Conflict while
-    others depend on a workspace that only they own.
+    Their sessions end. In the workspaces of others their memberships go; what they shared there stays, without their
+    name. Conflict while others depend on a workspace that only they own.
     """
     with transaction.atomic():
         mine = Workspace.objects.filter(memberships__user=user).order_by("pk")
@@ -51,6 +52,7 @@ def delete_account(user: User) -> Counts:
                 f"Others are in {names}, and you are the only owner. Make somebody else an owner, or delete it first.",
                 code="last_owner",
             )
+        end_other_sessions(user, keep=None, by=user)
         record(Verb.ACCOUNT_DELETED, by=user, target=user.public_id)
         gone: Counts = empty(workspace_ids=[], user_id=user.pk)
         for workspace in plan.removed:

@@ -13,7 +13,6 @@ from workspaces.accounts import ask_for_password
 from workspaces.forms import DeleteForm
 from workspaces.leaving import delete_account, foresee_leaving
 from workspaces.page_request import PageRequest
-from workspaces.sessions import end_other_sessions
 
 
 @login_required
@@ -26,7 +25,6 @@ def delete(request: PageRequest) -> HttpResponse:
         request.POST if request.method == "POST" else None, name=user.get_username(), what="account"
     )
     if form.is_bound and form.is_valid():
-        end_other_sessions(user, keep=request.session.session_key, by=user)
         try:
             removed = delete_account(user)
         except DomainError as error:

@@ -8,8 +8,11 @@ import pytest
 from django.test import Client
 
 from chat.models import Chat
+from memories.extraction.run import queue_extraction
 from memories.gate import delete_memory
 from memories.models import Memory, Tombstone
+from memories.recall import recall
+from memories.tasks import embed_memories, extract_turn
 from tests.admin_pages import run_action, said
 from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
@@ -185,6 +188,54 @@ def test_an_account_goes_by_its_page(cast: Cast) -> None:
     assert not User.objects.filter(username="eddie").exists()
     for session in (client, elsewhere):
         assert session.get("/profile/")["Location"].startswith("/accounts/login/")
+
+
+def test_an_account_goes_by_rest_with_its_report(cast: Cast, memory: Memory) -> None:
+    said = "The attic smells of cedar"
+    mine = make_memory(said, cast.editor)
+    chat = make_chat(cast.editor, title=said)
+    message = make_message(chat, f"{said}, I told her")
+    make_memory("The attic is dry", cast.editor, source_chat_id=chat.public_id, source_excerpt=said)
+    mined = {"chat_id": chat.public_id, "message_id": message.public_id, "source_type": "auto_chat"}
+    job = queue_extraction(workspace=chat.workspace, user=cast.editor, **mined, now=mine.created_at)
+    api, elsewhere = Api(cast.editor), signed_in(cast.editor)
+    before = api.get("account").json()
+    assert before["username"] == "eddie"
+    assert [place["name"] for place in before["if_deleted"]["removed"]] == ["Personal"]
+    assert [place["name"] for place in before["if_deleted"]["left"]] == ["Shared"]
+    assert error_of(api.delete("account"))["code"] == "reauthenticate"
+    assert User.objects.filter(username="eddie").exists()
+    type_password_again(api.client)
+
+    gone = api.delete("account")
+
+    assert gone.status_code == 200
+    removed = gone.json()["removed"]
+    assert (removed["memories"], removed["chats"], removed["messages"], removed["users"]) == (2, 1, 1, 1)
+    assert places_with(said) == places_with("The attic is dry") == []
+    embed_memories(memory_ids=[mine.pk])  # jobs that were under way
+    extract_turn(extraction_id=job.pk)
+    assert places_with(said) == []
+    assert api.get("account").status_code == 401
+    assert elsewhere.get("/profile/")["Location"].startswith("/accounts/login/")
+    memory.refresh_from_db()
+    assert (memory.content, memory.author) == (TEXT, None), "what was shared stays, without a name"
+    found = recall("attic cedar", cast.workspace, cast.owner).items
+    assert [item.memory.content for item in found if "attic" in item.memory.content] == []
+
+
+def test_no_key_deletes_an_account(cast: Cast) -> None:
+    api = Api(key=make_key_text(cast.editor, cast.workspace))
+    for answer in (api.get("account"), api.delete("account")):
+        assert (answer.status_code, error_of(answer)["code"]) == (403, "session_only")
+    assert User.objects.filter(username="eddie").exists()
+
+
+def test_an_account_that_cannot_go_stays_signed_in(cast: Cast) -> None:
+    api, elsewhere = Api(cast.owner), signed_in(cast.owner)
+    type_password_again(api.client)
+    assert error_of(api.delete("account"))["code"] == "last_owner"
+    assert elsewhere.get("/profile/").status_code == 200
 
 
 def test_the_only_owner_of_what_others_use_is_told_first(cast: Cast) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.urls import path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from workspaces.api import agents, views
+from workspaces.api import account, agents, views
 
 app_name = "workspaces_api"
 urlpatterns = [
+    path("account", account.Account.as_view(), name="account"),
     path("workspaces", views.WorkspaceList.as_view(), name="workspaces"),
     path("workspaces/<ws_id:workspace_id>", views.WorkspaceDetail.as_view(), name="workspace"),
     path("workspaces/<ws_id:workspace_id>/members", views.MemberList.as_view(), name="members"),
