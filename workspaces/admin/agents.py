@@ -1,0 +1,84 @@
+"""Assistants, to look at and to archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from memoryhub.admin import ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
+from memoryhub.admin_filters import ChoiceFilter
+from workspaces import agents
+from workspaces.admin.acting import acting_owner
+from workspaces.models import Agent
+
+
+class InUseFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), ("in_use", "In use"), ("archived", "Archived")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(archived_at__isnull=chosen == "in_use") if chosen else queryset
+
+
+@admin.register(Agent)
+class AgentAdmin(ReadOnlyAdmin):
+    """The assistants of all workspaces, what they are told, and archiving those that should not be chosen."""
+
+    many = "assistants"
+    list_display = ("name", "workspace", "created_by", "created_at", "archived_at")
+    list_select_related = ("workspace", "created_by")
+    list_filter = (InUseFilter,)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id",)
+    search_help_text = "The id of an assistant (agent_), of its maker (usr_) or of a workspace (ws_)."
+    fields = (
+        "name",
+        "public_id",
+        "workspace",
+        "description",
+        "instructions",
+        "created_by",
+        "created_at",
+        "updated_at",
+        "archived_at",
+    )
+    actions = ("archive", "restore")
+
+    def for_list(self, rows: QuerySet[Agent]) -> QuerySet[Any]:
+        return rows.defer("instructions", "description")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        places = {"agent": "public_id", "usr": "created_by__public_id", "ws": "workspace__public_id"}
+        return rows_by_id(queryset, search_term, places), False
+
+    @action(
+        "Archive (no new chats with it)",
+        "change",
+        asks="Nobody can begin a chat with them. Chats that are there, and their memories, stay.",
+    )
+    def archive(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
+        found = list(rows.in_use().select_related("workspace"))  # type: ignore[attr-defined]
+        for agent in found:
+            agents.archive_agent(agent, by=acting_owner(agent.workspace, request), now=timezone.now())
+        offer_undo(self, request, "restore", [agent.pk for agent in found])
+        yield f"{counted(len(found), 'assistant', 'assistants')} archived.", messages.SUCCESS
+
+    @action("Restore", "change", asks="Chats can be begun with them again.")
+    def restore(self, request: HttpRequest, rows: QuerySet[Agent]) -> Iterator[tuple[str, int]]:
+        found = list(rows.exclude(archived_at=None).select_related("workspace"))
+        for agent in found:
+            agents.restore_agent(agent, by=acting_owner(agent.workspace, request), now=timezone.now())
+        offer_undo(self, request, "archive", [agent.pk for agent in found])
+        yield f"{counted(len(found), 'assistant', 'assistants')} restored.", messages.SUCCESS

@@ -1,0 +1,136 @@
+"""Workspaces and their members."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from memoryhub.admin import LeanAdmin
+from memoryhub.admin_filters import ChoiceFilter
+from workspaces import actions, audit
+from workspaces.admin.acting import acting_owner
+from workspaces.models import Membership, User, Workspace
+
+
+class KindFilter(ChoiceFilter):
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("", "All"), ("shared", "Made by somebody"), ("default", "Somebody's own")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(default_of__isnull=chosen == "shared") if chosen else queryset
+
+
+class MembershipForm(forms.ModelForm):
+    """Who a member is stands above their row. Only the row of a new one lets choose: choices cost a query each."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["user"].widget = forms.HiddenInput()
+
+
+class MembershipInline(admin.TabularInline):
+    model = Membership
+    form = MembershipForm
+    extra = 0
+    autocomplete_fields = ("user",)
+    readonly_fields = ("created_at",)
+    verbose_name_plural = "members"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return super().get_queryset(request).select_related("user", "workspace")
+
+
+@admin.register(Workspace)
+class WorkspaceAdmin(LeanAdmin):
+    many = "workspaces"
+    list_display = ("name", "members", "own_of", "created_at")
+    list_select_related = ("default_of",)
+    list_filter = (KindFilter,)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("name",)
+    search_help_text = "A part of the name, or the id (ws_) of a workspace or (usr_) of one of its members."
+    fields = ("name", "description", "public_id", "default_of", "created_at", "updated_at", "lists")
+    readonly_fields = ("public_id", "default_of", "created_at", "updated_at", "lists")
+    inlines = (MembershipInline,)
+
+    def for_list(self, rows: QuerySet[Workspace]) -> QuerySet[Any]:
+        memberships = Membership.objects.filter(workspace=OuterRef("pk")).order_by().values("workspace")
+        number = Subquery(memberships.annotate(number=Count("pk")).values("number"))
+        return rows.defer("description").annotate(number_of_members=number)
+
+    @admin.display(description="members")
+    def members(self, workspace: Any) -> int:
+        return workspace.number_of_members or 0
+
+    @admin.display(description="default workspace of")
+    def own_of(self, workspace: Workspace) -> str:
+        return str(workspace.default_of or "-")
+
+    @admin.display(description="in it")
+    def lists(self, workspace: Workspace) -> str:
+        if workspace.pk is None:
+            return "-"
+        links = [("Memories", "memories_memory"), ("Chats", "chat_chat")]
+        dashboard = reverse("admin:index")
+        shown = format_html('<a href="{}?workspace={}">Dashboard</a>&emsp;', dashboard, workspace.pk)
+        for title, name in links:
+            url = reverse(f"admin:{name}_changelist")
+            shown = format_html('{}<a href="{}?workspace={}">{}</a>&emsp;', shown, url, workspace.pk, title)
+        return shown
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if text.startswith("ws_"):
+            return queryset.filter(public_id=text), False
+        if text.startswith("usr_"):
+            return queryset.filter(memberships__user__public_id=text), False
+        return (queryset.filter(name__icontains=text) if text else queryset), False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
+        """Deleting a workspace takes everything in it away for good: that is for its owners."""
+        return False
+
+    def get_inlines(self, request: HttpRequest, obj: Workspace | None) -> Any:
+        return self.inlines if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: Workspace, form: Any, change: bool) -> None:
+        values = {name: form.cleaned_data[name] for name in ("name", "description")}
+        if change:
+            with audit.really_by(cast(User, request.user)):
+                actions.update_workspace(obj, by=acting_owner(obj, request), **values)
+        else:
+            made = actions.create_workspace(by=cast(User, request.user), **values)
+            obj.pk, obj.public_id = made.pk, made.public_id
+            obj.refresh_from_db()
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Members come, change and go through the domain, with its rules (never without an owner)."""
+        formset.save(commit=False)
+        workspace = form.instance
+        by = acting_owner(workspace, request)
+        with audit.really_by(cast(User, request.user)):
+            for membership in formset.new_objects:
+                actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+            for membership, changed in formset.changed_objects:
+                if "user" in changed:
+                    before = Membership.objects.select_related("user").get(pk=membership.pk)
+                    actions.remove_member(workspace, user=before.user, by=by)
+                    actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+                else:
+                    actions.change_role(workspace, user=membership.user, role=membership.role, by=by)
+            for membership in formset.deleted_objects:
+                actions.remove_member(workspace, user=membership.user, by=by)
