@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
@@ -21,11 +22,13 @@ from memories.extraction.model import Complete
 from memories.extraction.run import completer, rerun
 from memories.extraction.synthesis import statement_of
 from memories.gate import Draft, Saved, save_memory
+from memories.models import Scope
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from workspaces.access import role_in
+from workspaces.access import default_workspace, role_in
 from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
+from workspaces.connections.models import Connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.throttles import spend
 
@@ -45,6 +48,7 @@ def create_chat(
     now: datetime,
     title: str = "",
     agent: Agent | None = None,
+    connection: Connection | None = None,
     memory_enabled: bool | None = None,
     is_private: bool = False,
     is_temporary: bool = False,
@@ -54,6 +58,7 @@ def create_chat(
         created_by=by,
         title=_clean_title(title),
         agent=agent,
+        connection=connection,
         memory_enabled=memory_enabled,
         is_private=is_private,
         is_temporary=is_temporary,
@@ -325,7 +330,7 @@ def remember_message(
     written = statement_of(text, _completer(message.chat, by)) if synthesize else None
     draft = Draft(
         content=said if written is None else cut_at_word(written),
-        workspace=message.chat.workspace,
+        **_kept_for(message.chat, by),
         author=by,
         category=category,
         source_chat_id=message.chat.public_id,
@@ -352,13 +357,20 @@ def remember_text(
     written = statement_of(content, _completer(chat, by)) if synthesize else None
     draft = Draft(
         content=content if written is None else cut_at_word(written),
-        workspace=chat.workspace,
+        **_kept_for(chat, by),
         author=by,
         category=category,
         source_chat_id=chat.public_id,
         source_details=_how_written(synthesize, written),
     )
     return save_memory(draft, by=by, now=now)
+
+
+def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
+    """What comes of a chat that only its creator sees is theirs alone, too, as with extraction."""
+    if chat.is_private or chat.is_temporary:
+        return {"workspace": default_workspace(by), "scope": Scope.USER}
+    return {"workspace": chat.workspace, "scope": Scope.WORKSPACE}
 
 
 def _completer(chat: Chat, by: User) -> Complete | None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat import forget_views, short_term_views, version_views, views
+from chat import forget_views, model_views, short_term_views, version_views, views
 
 app_name = "chat"
 urlpatterns = [
@@ -17,6 +17,8 @@ urlpatterns = [
     path("chats/<str:chat_id>/restore/", views.restore, name="restore"),
     path("chats/<str:chat_id>/forget/", forget_views.forget, name="forget"),
     path("chats/<str:chat_id>/agent/", views.agent, name="agent"),
+    path("chats/<str:chat_id>/model/", model_views.of_chat, name="model"),
+    path("workspaces/<str:ws_id>/models/", model_views.of_new_chat, name="models"),
     path("chats/<str:chat_id>/short-term/", short_term_views.short_term, name="short_term"),
     path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
     path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),

@@ -19,8 +19,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import actions
 from chat.access import get_chat, get_message
+from chat.chosen import model_context
 from chat.models import Chat, Message
-from chat.modes import can_think
 from chat.modes.models import Mode
 from chat.rail import rail_page
 from chat.runner import in_thread
@@ -30,8 +30,7 @@ from memories.consent import memory_on, must_ask, vetoed
 from memories.panel import count_live
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents import choose_agent
-from workspaces.connections.choice import chosen_for
-from workspaces.connections.models import Connection
+from workspaces.connections.choice import choose_connection
 from workspaces.models import Role, User, Workspace
 from workspaces.page_request import PageRequest
 
@@ -48,17 +47,6 @@ def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") ->
     return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}
 
 
-def _model_context(
-    user: User, workspace: Workspace, chat: Chat | None = None, wanted: str = ""
-) -> dict[str, Any]:
-    """Which model answers this person here; of a new chat the one that is ``wanted``."""
-    connection = chat.connection if chat else None
-    if chat is None and wanted:
-        connection = Connection.objects.usable_by(user).filter(public_id=wanted).first()
-    chosen = chosen_for(workspace, user, first=connection)
-    return {"chosen": chosen, "can_think": can_think(chosen.model.capabilities)}
-
-
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
     user = request.user
     if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
@@ -71,7 +59,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "memory_vetoed": vetoed(),
         "ask_consent": must_ask(user),
         "memory_count": count_live(workspace, user),
-        **_model_context(user, workspace, chat, request.GET.get("connection", "")),
+        **model_context(user, workspace, chat, request.GET.get("connection", "")),
         **_agent_context(workspace, chat, request.GET.get("agent", "")),
     }
 
@@ -178,8 +166,18 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     chip = None if vetoed() or wanted == memory_on(user, None) else wanted
     agent_id = request.POST.get("agent", "")
     agent = choose_agent(found, agent_id) if agent_id else None
+    connection_id = request.POST.get("connection", "")
+    connection = choose_connection(found, connection_id, by=user) if connection_id else None
     with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
-        made = actions.create_chat(workspace=found, by=user, now=now, memory_enabled=chip, agent=agent)
+        made = actions.create_chat(
+            workspace=found,
+            by=user,
+            now=now,
+            memory_enabled=chip,
+            is_temporary=request.POST.get("temporary") == "on",
+            agent=agent,
+            connection=connection,
+        )
         actions.begin_turn(made, **_said(request), by=user, now=now)
     url = reverse("chat:chat", args=[made.public_id])
     if not request.htmx:
@@ -308,7 +306,7 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     context = {
         "chat": found,
         "workspace": found.workspace,
-        **_model_context(request.user, found.workspace, found),
+        **model_context(request.user, found.workspace, found),
         **_agent_context(found.workspace, found),
     }
     response = render(request, "chat/agent_chooser.html", context)

@@ -22,6 +22,7 @@ from tests.factories import (
     make_agent,
     make_asset,
     make_chat,
+    make_connection,
     make_key_text,
     make_memory,
     make_message,
@@ -84,6 +85,8 @@ class Row:
 
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
+CONNECTION = "chat/api/connections/<conn_id:connection_id>"
+MODEL = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m"}
 CHAT = "chat/api/<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
@@ -112,6 +115,12 @@ API_ROWS = [
     Row("PATCH", AGENT, EDITORS, {"name": "Planner"}),
     Row("DELETE", AGENT, answering(204, EDITORS)),
     Row("POST", f"{AGENT}/restore", EDITORS),
+    Row("GET", "chat/api/connections", EVERYBODY),
+    Row("POST", "chat/api/connections", answering(201, EVERYBODY), MODEL),
+    Row("GET", CONNECTION, THEIRS),
+    Row("PATCH", CONNECTION, THEIRS, {"name": "Mine"}),
+    Row("DELETE", CONNECTION, answering(204, THEIRS)),
+    Row("POST", f"{CONNECTION}/test", THEIRS),
     Row("GET", f"{WS}/memories", MEMBERS, keys=KEYS_READ),
     Row(
         "POST",
@@ -322,6 +331,9 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/delete/", PAGE_OWNERS),
     Row("POST", "chats/<str:chat_id>/restore/", PAGE_OWNERS, deleted=True),
     Row("POST", "chats/<str:chat_id>/agent/", PAGE_EDITORS, {"agent": "{agent}"}),
+    Row("GET", "chats/<str:chat_id>/model/", PAGE_MEMBERS),
+    Row("POST", "chats/<str:chat_id>/model/", PAGE_EDITORS, {"connection": ""}),
+    Row("GET", "workspaces/<str:ws_id>/models/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/forget/", PAGE_OWNERS, fresh=True),
     Row("POST", "chats/<str:chat_id>/forget/", PAGE_OWNERS, deleted=True, fresh=True),
     Row("GET", "chats/<str:chat_id>/short-term/", PAGE_MEMBERS),
@@ -363,7 +375,8 @@ PAGE_ROWS = [
     Row("GET", "workspaces/<str:ws_id>/memories/<str:mem_id>/history/", PAGE_MEMBERS),
     Row("POST", f"{MEMORY_PAGE}assets/", PAGE_EDITORS, upload=True),
     Row("GET", f"{MEMORY_PAGE}assets/<str:asset_id>/", PAGE_MEMBERS),
-    Row("POST", f"{MEMORY_PAGE}assets/<str:asset_id>/remove/", PAGE_EDITORS),
+    Row("GET", f"{MEMORY_PAGE}assets/<str:asset_id>/remove/", PAGE_EDITORS, fresh=True),
+    Row("POST", f"{MEMORY_PAGE}assets/<str:asset_id>/remove/", answering(302, PAGE_EDITORS), fresh=True),
     Row("GET", NODES, PAGE_MEMBERS),
     Row("POST", NODES, answering(302, PAGE_EDITORS), {"name": "Apollo"}),
     Row("GET", NODE_PAGE, PAGE_MEMBERS),
@@ -485,6 +498,8 @@ def make_world(cast: Cast) -> World:
         "other_node_id": make_node(owner, workspace, name="Launch").public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
         "key_id": key.public_id,
+        # Its test asks nobody: a person's connection never goes to an address of this machine.
+        "connection_id": make_connection(owner, base_url="http://127.0.0.1:9/v1").public_id,
     }
     gone = {
         "chat_id": gone_chat.public_id,

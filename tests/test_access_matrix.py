@@ -10,6 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.access_docs import PATH, PEOPLE, written
 from tests.api import type_password_again
@@ -56,6 +57,11 @@ def ask(row: Row, url: str, data: dict[str, Any], person: User | None) -> Status
     status = response.status_code
     went_to_login = status == 302 and response["Location"].startswith("/accounts/login/")
     return LOGIN if went_to_login else status
+
+
+@pytest.fixture(autouse=True)
+def people_may_connect(settings: Settings) -> None:
+    settings.PEOPLE_MAY_CONNECT = True
 
 
 def rows() -> list[Any]:

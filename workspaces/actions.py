@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import IntegrityError, transaction
 
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.ids import new_id
 from workspaces.access import get_workspace, require
 from workspaces.audit import Verb, record
+from workspaces.connections.choice import choose_connection
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.removal import Counts, counted, empty
 
@@ -35,25 +38,36 @@ def update_workspace(
     description: str | None = None,
     private_short_term: bool | None = None,
     reviews_proposals: bool | None = None,
+    local_only: bool | None = None,
+    connection_id: str | None = None,
 ) -> Workspace:
     """Change what is passed; ``None`` leaves it as it is. Owners only.
 
     ``private_short_term``: whether a person's private chats here are told of, in short, in their other chats.
-    ``reviews_proposals``: whether what viewers or models propose waits for an editor.
+    ``reviews_proposals``: whether what viewers or models propose waits for an editor. ``local_only``: whether its
+    memories never leave this machine. ``connection_id``: which model answers here, empty for the configured one;
+    Invalid where that cannot be chosen.
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
-        if name is not None:
-            workspace.name = _clean_name(name)
-        if description is not None:
-            workspace.description = _clean_description(description)
-        if private_short_term is not None:
-            workspace.private_short_term = private_short_term
-        if reviews_proposals is not None:
-            workspace.reviews_proposals = reviews_proposals
-        changed = ["name", "description", "private_short_term", "reviews_proposals", "updated_at"]
-        workspace.save(update_fields=changed)
-        record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace)
+        changes: dict[str, Any] = {
+            "name": None if name is None else _clean_name(name),
+            "description": None if description is None else _clean_description(description),
+            "private_short_term": private_short_term,
+            "reviews_proposals": reviews_proposals,
+            "local_only": local_only,
+        }
+        changes = {field: value for field, value in changes.items() if value is not None}
+        for field, value in changes.items():
+            setattr(workspace, field, value)
+        if connection_id is not None:
+            workspace.connection = (
+                choose_connection(workspace, connection_id, by=by) if connection_id else None
+            )
+            changes["connection"] = workspace.connection
+        # Only what is changed: another owner may have changed something else since this one was loaded.
+        workspace.save(update_fields=[*changes, "updated_at"])
+        record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace, details={"fields": [*changes]})
     return workspace
 
 

@@ -11,6 +11,7 @@ CHAT: dict[str, Any] = {
     "workspace_id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
     "title": "Deadlines",
     "agent_id": None,
+    "connection_id": None,
     "memory_enabled": True,
     "is_private": False,
     "is_temporary": False,

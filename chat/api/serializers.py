@@ -15,7 +15,7 @@ from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
-from workspaces.api.serializers import PersonJson
+from workspaces.api.serializers import PersonJson, shown_id
 
 MODES = [mode.value for mode in Mode]
 NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."
@@ -30,6 +30,9 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         default=None,
         allow_null=True,
         help_text="The assistant that answers, or null.",
+    )
+    connection_id = serializers.SerializerMethodField(
+        help_text="The connection whose model answers, or null: what the workspace has chosen."
     )
     memory_enabled = serializers.SerializerMethodField(
         help_text="The Memory chip: true, false, or null for each person's own default. Always false where the "
@@ -46,6 +49,7 @@ class ChatJson(serializers.ModelSerializer[Chat]):
             "workspace_id",
             "title",
             "agent_id",
+            "connection_id",
             "memory_enabled",
             "is_private",
             "is_temporary",
@@ -53,6 +57,9 @@ class ChatJson(serializers.ModelSerializer[Chat]):
             "created_at",
             "updated_at",
         ]
+
+    def get_connection_id(self, chat: Chat) -> str | None:
+        return shown_id(chat.connection)
 
     def get_memory_enabled(self, chat: Chat) -> bool | None:
         return False if vetoed() else chat.memory_enabled
@@ -300,6 +307,12 @@ class ChatChanges(Body):
         allow_null=True,
         required=False,
         help_text="The assistant of the workspace that answers; null: none in particular.",
+    )
+    connection_id = Text(
+        max_length=40,
+        allow_null=True,
+        required=False,
+        help_text="The connection whose model answers; null: what the workspace has chosen.",
     )
     memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
     is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")

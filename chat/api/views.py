@@ -40,6 +40,7 @@ from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents import choose_agent
+from workspaces.connections.choice import choose_connection
 from workspaces.models import Role, User, Workspace
 
 EVENTS = OpenApiResponse(
@@ -87,7 +88,7 @@ class ChatList(ApiView):
     def get(self, request: Request) -> Response:
         query = self.query(ChatQuery)
         chats = Chat.objects.visible_to(self.person).live().listed()
-        chats = chats.select_related("workspace", "created_by", "agent")
+        chats = chats.select_related("workspace", "created_by", "agent", "connection")
         places = Workspace.objects.visible_to(self.person)
         if "workspace_id" in query:
             workspace = workspace_or_404(self.person, query["workspace_id"])
@@ -128,9 +129,12 @@ class ChatList(ApiView):
             workspace = default_workspace(self.person)
         agent_id = body.pop("agent_id", None)
         agent = choose_agent(workspace, agent_id) if agent_id is not None else None
+        connection_id = body.pop("connection_id", None)
+        chosen = choose_connection(workspace, connection_id, by=self.person) if connection_id else None
         now = timezone.now()
+        made = {"workspace": workspace, "agent": agent, "connection": chosen, **body}
         chat = self.once(
-            lambda: actions.create_chat(workspace=workspace, by=self.person, now=now, agent=agent, **body),
+            lambda: actions.create_chat(by=self.person, now=now, **made),
             keep=lambda made: {"chat": made.public_id},
             again=lambda note: get_chat(self.person, note["chat"]),
         )
@@ -173,6 +177,8 @@ class ChatDetail(ApiView):
                 agent_id = changes["agent_id"]
                 agent = choose_agent(chat.workspace, agent_id) if agent_id is not None else None
                 actions.set_agent(chat, agent=agent, by=self.person)
+            if "connection_id" in changes:
+                actions.set_connection(chat, connection_id=changes["connection_id"], by=self.person)
             if "memory_enabled" in changes:
                 actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
             if "is_private" in changes:

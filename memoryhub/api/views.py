@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from django.db.models import QuerySet
@@ -68,11 +68,12 @@ class ApiView(APIView):
         list_name: str,
         keys: Sequence[str] = ("created_at", "id"),
         descending: bool = False,
+        context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """The page of ``rows`` that is asked for, as JSON. The rest is as in ``paged``."""
+        """The page of ``rows`` that is asked for, as JSON; the serializer gets ``context``; else as in ``paged``."""
 
         def shape(found: list[Any]) -> Any:
-            return serializer(found, many=True).data
+            return serializer(found, many=True, context=dict(context or {})).data
 
         order: dict[str, Any] = {"keys": keys, "descending": descending}
         return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape))

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
+from workspaces.connections.models import Connection
 from workspaces.models import Membership, Role, User, Workspace
 
 
@@ -18,6 +19,11 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
     )
     reviews_proposals = serializers.BooleanField(
         help_text="Whether what viewers or models propose waits for an editor."
+    )
+    local_only = serializers.BooleanField(help_text="Whether its memories never leave this machine.")
+    connection_id = serializers.SerializerMethodField(
+        help_text="The connection whose model answers here, where a chat has not chosen another. "
+        "null: the configured one."
     )
     member_count = serializers.IntegerField()
     memory_count = serializers.IntegerField(help_text="Live memories that you may see.")
@@ -34,11 +40,21 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
             "is_default",
             "private_short_term",
             "reviews_proposals",
+            "local_only",
+            "connection_id",
             "member_count",
             "memory_count",
             "created_at",
             "updated_at",
         ]
+
+    def get_connection_id(self, workspace: Workspace) -> str | None:
+        return shown_id(workspace.connection)
+
+
+def shown_id(connection: Connection | None) -> str | None:
+    """The id of a chosen connection, unless it is gone. Who may not use it finds nothing there."""
+    return connection.public_id if connection is not None and connection.deleted_at is None else None
 
 
 class WorkspaceBody(Body):
@@ -55,6 +71,17 @@ class WorkspaceChanges(Body):
     )
     reviews_proposals = Flag(
         required=False, help_text="true: what viewers or models propose waits for an editor."
+    )
+    local_only = Flag(
+        required=False,
+        help_text="true: its memories never leave this machine. Models and embedders that are not marked local are not "
+        "asked.",
+    )
+    connection_id = Text(
+        max_length=40,
+        required=False,
+        allow_null=True,
+        help_text="The connection whose model answers here; null: the configured one.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import memoryhub.api.ids  # noqa: F401  registers the path converters
-from workspaces.api import account, agents, views
+from workspaces.api import account, agents, connections, views
 
 app_name = "workspaces_api"
 urlpatterns = [
@@ -20,5 +20,12 @@ urlpatterns = [
     ),
     path("workspaces/<ws_id:workspace_id>/agents", agents.AgentList.as_view(), name="agents"),
     path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
+    path("connections", connections.ConnectionList.as_view(), name="connections"),
+    path("connections/<conn_id:connection_id>", connections.ConnectionDetail.as_view(), name="connection"),
+    path(
+        "connections/<conn_id:connection_id>/test",
+        connections.ConnectionTest.as_view(),
+        name="test_connection",
+    ),
     path("agents/<agent_id:agent_id>/restore", agents.AgentRestore.as_view(), name="restore_agent"),
 ]

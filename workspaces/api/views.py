@@ -34,6 +34,10 @@ WORKSPACE = {
     "description": "Everything about the spring launch.",
     "role": "owner",
     "is_default": False,
+    "private_short_term": False,
+    "reviews_proposals": False,
+    "local_only": False,
+    "connection_id": None,
     "member_count": 3,
     "memory_count": 12,
     "created_at": "2026-03-07T10:30:00.000000Z",
@@ -54,7 +58,8 @@ def with_counts(workspaces: WorkspaceQuerySet, user: User) -> WorkspaceQuerySet:
         apps.get_model("memories", "Memory").objects.visible_to(user).live().filter(workspace=OuterRef("pk"))
     )
     members = Membership.objects.filter(workspace=OuterRef("pk"))
-    return workspaces.annotate(memory_count=_count(memories), member_count=_count(members))
+    counts = {"memory_count": _count(memories), "member_count": _count(members)}
+    return workspaces.select_related("connection").annotate(**counts)
 
 
 def _count(rows: Any) -> Any:
@@ -138,7 +143,10 @@ class WorkspaceDetail(ApiView):
     )
     def patch(self, request: Request, workspace_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
-        actions.update_workspace(workspace, **self.body(WorkspaceChanges), by=self.person)
+        changes = self.body(WorkspaceChanges)
+        if "connection_id" in changes:
+            changes["connection_id"] = changes["connection_id"] or ""
+        actions.update_workspace(workspace, **changes, by=self.person)
         return Response(workspace_json(workspace, self.person))
 
     @documented(

@@ -181,7 +181,8 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
         connection.base_url = str(values.get("base_url", "")).strip().rstrip("/")
     if connection.is_local and not connection.is_shared:
         wrong["is_local"] = _("Only administrators mark a connection as local.")
-    if problem := _wrong_address(connection):
+    looked_at = connection.pk is None or {"base_url", "is_local"} & set(values)
+    if looked_at and (problem := _wrong_address(connection)):
         wrong["base_url"] = problem
     if "api_key" in values:
         key = str(values["api_key"]).strip()

@@ -38,6 +38,7 @@ class Chosen:
 
     @property
     def label(self) -> str:
+        """What people call it."""
         return self.connection.name if self.connection else default_label()
 
 
@@ -68,6 +69,10 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
             lost = lost or why
             continue
         return Chosen(model_of(wanted), wanted, lost, _trouble_with(wanted, workspace))
+    return _default(workspace, lost)
+
+
+def _default(workspace: Workspace, lost: str = "") -> Chosen:
     model = get_chat_model()
     refusal = why_not_here(workspace, model.capabilities.local, default_label())
     return Chosen(model, None, lost, ModelNotLocal(refusal) if refusal else None)
@@ -104,17 +109,23 @@ def reach_of(connection: Connection) -> Reach:
     return Reach.PUBLIC
 
 
-def options_for(workspace: Workspace | None, user: User, chosen: Connection | None) -> list[Option]:
-    """What may be chosen: the default, the shared ones, the person's own. One query."""
-    default = get_chat_model()
+def options_for(
+    workspace: Workspace, user: User, chosen: Connection | None, *, inherited: Connection | None = None
+) -> list[Option]:
+    """What may be chosen: what is taken without a choice, the shared ones, the person's own. Two queries at most.
+
+    ``inherited``: the workspace's choice, which a chat takes without one of its own.
+    """
+    taken = chosen_for(workspace, user) if inherited is not None else _default(workspace)
+    is_local = taken.model.capabilities.local
     options = [
         Option(
             "",
-            default_label(),
-            default.name,
-            chosen is None,
-            default.capabilities.local,
-            why_not=why_not_here(workspace, default.capabilities.local, default_label()),
+            taken.label,
+            taken.model.name,
+            chosen is None or chosen.deleted_at is not None,
+            is_local,
+            why_not=why_not_here(workspace, is_local, taken.label),
         )
     ]
     for found in Connection.objects.usable_by(user):
@@ -145,9 +156,9 @@ def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Conn
     return found
 
 
-def why_not_here(workspace: Workspace | None, is_local: bool, label: str) -> str:
+def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:
     """Why a model may not be asked in this workspace, in a sentence; empty where it may."""
-    if workspace is None or is_local or not workspace.local_only:
+    if is_local or not workspace.local_only:
         return ""
     return _("This workspace's memories never leave this machine, and “%(name)s” is not marked local.") % {
         "name": label

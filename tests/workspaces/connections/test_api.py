@@ -1,0 +1,159 @@
+"""Connections over REST: the key goes in and never out, and the choice of a workspace."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from tests.conftest import Cast
+from tests.factories import make_connection, make_user
+from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from workspaces.connections.models import Connection
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+LIST = "/chat/api/connections"
+KEY = "sk-very-secret-0123456789"
+BODY = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m", "api_key": KEY}
+
+
+@pytest.fixture(autouse=True)
+def people_may(settings: Settings) -> None:
+    settings.PEOPLE_MAY_CONNECT = True
+
+
+def client(user: User) -> Client:
+    made = Client()
+    made.force_login(user)
+    return made
+
+
+def send(user: User, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    return client(user).generic(method, path, json.dumps(body or {}), content_type="application/json")
+
+
+def admin() -> User:
+    return make_user(is_staff=True, is_superuser=True)
+
+
+def test_the_key_goes_in_and_never_comes_out(cast: Cast) -> None:
+    made = send(cast.editor, "POST", LIST, BODY)
+    assert made.status_code == 201 and made.json()["has_key"] is True
+    one = f"{LIST}/{made.json()['id']}"
+    answers = [
+        made,
+        client(cast.editor).get(one),
+        client(cast.editor).get(LIST),
+        send(cast.editor, "PATCH", one, {"model": "n"}),
+    ]
+    for answer in answers:
+        assert KEY not in answer.content.decode() and "sealed" not in answer.content.decode()
+    assert Connection.objects.get().api_key == KEY
+
+
+def test_the_list_has_the_shared_ones_and_ones_own(cast: Cast) -> None:
+    shared, mine, _other = (
+        make_connection(name="A"),
+        make_connection(cast.editor),
+        make_connection(cast.owner),
+    )
+    found = client(cast.editor).get(LIST).json()["items"]
+    assert [each["id"] for each in found] == [shared.public_id, mine.public_id]
+    assert [each["base_url"] for each in found] == [None, "https://api.example.org/v1"]
+    only = {
+        whose: client(cast.editor).get(LIST, {"whose": whose}).json()["items"] for whose in ("shared", "mine")
+    }
+    assert [len(only["shared"]), len(only["mine"])] == [1, 1]
+    seen = client(admin()).get(f"{LIST}/{shared.public_id}").json()
+    assert seen["base_url"] == "https://api.example.org/v1"
+
+
+def test_where_people_may_have_none(cast: Cast, settings: Settings) -> None:
+    settings.PEOPLE_MAY_CONNECT = False
+    assert send(cast.owner, "POST", LIST, BODY).status_code == 403
+    assert send(admin(), "POST", LIST, BODY | {"shared": True}).status_code == 201
+
+
+def test_shared_ones_are_made_by_administrators(cast: Cast) -> None:
+    assert send(cast.owner, "POST", LIST, BODY | {"shared": True}).status_code == 403
+    made = send(admin(), "POST", LIST, BODY | {"shared": True, "is_local": True})
+    assert made.status_code == 201 and made.json()["is_shared"] and made.json()["is_local"]
+    one = f"{LIST}/{made.json()['id']}"
+    assert [send(cast.owner, method, one).status_code for method in ("PATCH", "DELETE")] == [403, 403]
+    assert send(cast.owner, "POST", f"{one}/test").status_code == 403
+    assert send(admin(), "DELETE", one).status_code == 204
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"api_key": 5}, {"base_url": "http://127.0.0.1/v1"}, {"owner": "usr_x"}, {"sealed_key": "x"},
+        {"is_local": True}, {"context_tokens": "many"}, {"has_tools": "yes"}, {"name": ""}, {"model": None},
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_named(cast: Cast, wrong: dict[str, Any]) -> None:
+    answer = send(cast.owner, "POST", LIST, BODY | wrong)
+    assert answer.status_code == 422
+    assert list(answer.json()["error"]["fields"]) == list(wrong)
+    assert KEY not in answer.content.decode()
+
+
+def test_sent_twice_under_one_key_it_is_made_once(cast: Cast) -> None:
+    header = {"HTTP_IDEMPOTENCY_KEY": "make-it-once"}
+    answers = [
+        client(cast.owner).post(LIST, BODY, content_type="application/json", **header) for _ in range(2)
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json()
+    assert Connection.objects.count() == 1
+
+
+def test_its_test_says_what_works(cast: Cast, settings: Settings, scripted_openai: ScriptedOpenAI) -> None:
+    settings.PEOPLE_MAY_CONNECT_INTERNAL = True
+    at = {"base_url": scripted_openai.base_url, "api_key": scripted_openai.api_key, "model": "scripted-model"}
+    mine = make_connection(cast.owner, **at)
+    scripted_openai.script(
+        Answer("ready"), Answer(calls=[Call("get_time", {"city": "Paris"})]), Answer('{"fact": "Moved."}')
+    )
+    report = send(cast.owner, "POST", f"{LIST}/{mine.public_id}/test").json()
+    assert report["answers"] and {step["outcome"] for step in report["steps"]} == {"works"}
+    assert report["hints"] == [] and report["seconds"] > 0
+
+
+def test_a_workspaces_choice(cast: Cast) -> None:
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}"
+    shared, others = make_connection(), make_connection(cast.editor)
+    assert send(cast.editor, "PATCH", url, {"connection_id": shared.public_id}).status_code == 403
+    changed = send(cast.owner, "PATCH", url, {"connection_id": shared.public_id, "local_only": False})
+    assert changed.json()["connection_id"] == shared.public_id
+    assert send(cast.owner, "PATCH", url, {"connection_id": others.public_id}).status_code == 422
+    assert send(cast.owner, "PATCH", url, {"name": "Other"}).json()["connection_id"] == shared.public_id
+    assert send(cast.owner, "PATCH", url, {"connection_id": None}).json()["connection_id"] is None
+
+
+def test_a_workspace_whose_memories_stay_takes_local_ones_alone(cast: Cast) -> None:
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}"
+    far, near = make_connection(name="Far"), make_connection(is_local=True)
+    refused = send(cast.owner, "PATCH", url, {"local_only": True, "connection_id": far.public_id})
+    assert refused.status_code == 422
+    assert (
+        refused.json()["error"]["code"] == "model_not_local" and "“Far”" in refused.json()["error"]["message"]
+    )
+    assert client(cast.owner).get(url).json()["local_only"] is False, "all of it or nothing"
+    changed = send(cast.owner, "PATCH", url, {"local_only": True, "connection_id": near.public_id})
+    assert changed.json()["local_only"] is True
+
+
+def test_a_change_of_one_field_leaves_what_another_owner_changed_meanwhile(cast: Cast) -> None:
+    from workspaces.access import get_workspace
+    from workspaces.actions import update_workspace
+
+    stale = get_workspace(cast.owner, cast.workspace.public_id)
+    update_workspace(cast.workspace, by=cast.owner, local_only=True)
+    update_workspace(stale, by=cast.owner, name="Renamed")
+    cast.workspace.refresh_from_db()
+    assert (cast.workspace.name, cast.workspace.local_only) == ("Renamed", True)
