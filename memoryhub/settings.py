@@ -209,6 +209,7 @@ ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new 
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_ADAPTER = "workspaces.two_factor.MfaAdapter"
 MFA_TOTP_ISSUER = "MemoryHub"
 MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is ever verified here (ACCOUNT_EMAIL_VERIFICATION)

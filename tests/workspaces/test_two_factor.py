@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.core.cache import cache
 from django.test import Client
 
+from memoryhub.sealing import unseal
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user
+from tests.raw_search import places_with
 from workspaces.models import ApiKey, AuditEvent, User
+from workspaces.two_factor import reseal, rewrite_secrets
 
 pytestmark = pytest.mark.django_db
 BASE = "/accounts/two-factor"
@@ -268,3 +273,62 @@ def test_a_moderator_cannot_weaken_a_superuser(cast: Cast, on: tuple[Client, str
     client.force_login(moderator)
     assert "off for 0 people" in turn_off(client, Authenticator.objects.get(type=Authenticator.Type.TOTP))
     assert Authenticator.objects.count() == 2
+
+
+# How its secrets are kept
+
+
+def sealed_parts() -> dict[str, str]:
+    rows = {row.type: row.data for row in Authenticator.objects.all()}
+    return {"secret": rows["totp"]["secret"], "seed": rows["recovery_codes"]["seed"]}
+
+
+def test_secrets_and_recovery_codes_are_nowhere_in_the_database_as_they_are(
+    cast: Cast, on: tuple[Client, str]
+) -> None:
+    secret, parts = on[1], sealed_parts()
+    assert unseal(parts["secret"]) == secret
+    for text in (secret, unseal(parts["seed"]), *recovery_codes(cast.owner)):
+        assert places_with(text) == []
+
+
+def test_without_its_key_no_code_fits_and_nothing_breaks(
+    cast: Cast, on: tuple[Client, str], settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    codes = recovery_codes(cast.owner)
+    assert len(codes) == 10
+    settings.ENCRYPTION_KEYS = ["a key that came later, without the old one"]
+    client = signed_in(cast.owner)
+    for code in (code_of(on[1]), code_of(""), codes[0]):
+        assert client.post(f"{BASE}/authenticate/", {"code": code}).status_code == 200
+    assert client.get("/profile/").status_code == 302
+    assert "sealed with a key that is gone" in caplog.text
+    assert on[1] not in caplog.text
+
+
+def test_a_change_of_keys_seals_them_anew(cast: Cast, on: tuple[Client, str], settings: Any) -> None:
+    new, old = "the key of next year, long enough", settings.SECRET_KEY
+    settings.ENCRYPTION_KEYS = [new, old]
+    assert reseal() == 2
+    settings.ENCRYPTION_KEYS = [new]
+    assert unseal(sealed_parts()["secret"]) == on[1]
+    client = signed_in(cast.owner)
+    assert client.post(f"{BASE}/authenticate/", {"code": code_of(on[1])}).status_code == 302
+    settings.ENCRYPTION_KEYS = ["another key that opens none of them"]
+    assert reseal() == 0, "what nobody can open is left as it is"
+
+
+def test_rows_from_before_are_sealed_by_the_migration(cast: Cast, on: tuple[Client, str]) -> None:
+    rewrite_secrets(Authenticator.objects.all(), unseal)
+    assert sealed_parts()["secret"] == on[1]
+    codes = Authenticator.objects.get(type="recovery_codes")
+    codes.data["migrated_codes"] = ["12345678"]
+    codes.save()
+    migration = import_module("workspaces.migrations.0010_seal_two_factor")
+    for _ in range(2):  # the second time it finds nothing to do
+        migration.forwards(apps, None)
+    assert unseal(sealed_parts()["secret"]) == on[1]
+    codes.refresh_from_db()
+    assert [unseal(code) for code in codes.data["migrated_codes"]] == ["12345678"]
+    migration.backwards(apps, None)
+    assert sealed_parts()["secret"] == on[1]
