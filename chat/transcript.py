@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,7 +34,8 @@ class Entry:
     author: str = ""
     has_receipt: bool = False
     used_count: int = 0
-    saved_count: int = 0
+    left_out: int = 0
+    saved: list[Memory] = field(default_factory=list)
     degraded: str = ""
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
@@ -57,6 +58,11 @@ class Entry:
     @cached_property
     def html(self) -> SafeString:
         return render_markdown(self.message.content)
+
+    @property
+    def shows_receipt(self) -> bool:
+        """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
+        return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
 
     @property
     def is_abandoned(self) -> bool:
@@ -166,6 +172,7 @@ def entries_for(
             if receipt is not None:
                 entry.has_receipt = True
                 entry.used_count = sum(item.used for item in receipt.items.all())
+                entry.left_out = len(receipt.items.all()) - entry.used_count
                 entry.degraded = receipt.degraded
             entry.calls = [
                 ShownCall(call, memories, is_over=not entry.is_streaming)
@@ -175,7 +182,7 @@ def entries_for(
                 ShownStep(step, memories, is_over=not entry.is_streaming)
                 for step, memories in steps.get(message.pk, ())
             ]
-            entry.saved_count = noticed[message.public_id] + noticed[question]
+            entry.saved = [*noticed[question], *noticed[message.public_id]]
         entries.append(entry)
     if entries and ends:
         entries[-1].is_last = True
@@ -189,20 +196,23 @@ def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Ent
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
 
 
-def _memories_of(messages: Sequence[Message], chat: Chat, user: User) -> tuple[set[str], Counter[str]]:
-    """Which messages a person saved, and how many memories were noticed in each."""
-    rows = (
+def _memories_of(
+    messages: Sequence[Message], chat: Chat, user: User
+) -> tuple[set[str], dict[str, list[Memory]]]:
+    """Which messages a person saved, and the memories that were noticed in each."""
+    found = (
         Memory.objects.visible_to(user)
         .live()
         .filter(source_message_id__in=[message.public_id for message in messages])
-        .values_list("source_message_id", "source_type")
+        .select_related("workspace")
+        .order_by("pk")
     )
-    kept, noticed = set(), Counter[str]()
-    for message_id, source_type in rows:
-        if source_type == SourceType.USER:
-            kept.add(message_id)
+    kept, noticed = set(), defaultdict(list)
+    for memory in found:
+        if memory.source_type == SourceType.USER:
+            kept.add(memory.source_message_id)
         else:
-            noticed[message_id] += 1
+            noticed[memory.source_message_id].append(memory)
     return kept, noticed
 
 

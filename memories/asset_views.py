@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib import messages as notices
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse, StreamingHttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories import assets
 from memories.access import get_memory
@@ -17,6 +18,7 @@ from memories.downloads import download
 from memories.models import Asset, Memory
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from workspaces.access import get_workspace
+from workspaces.accounts import ask_for_password
 from workspaces.models import Role
 from workspaces.page_request import PageRequest
 
@@ -71,8 +73,17 @@ def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> Streami
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
+    """GET asks, POST does it: it is for good, and wants the password once more."""
     memory = _memory(request, ws_id, mem_id)
-    assets.remove(_asset(memory, asset_id), by=request.user)
-    return _show(request, memory)
+    asset = _asset(memory, asset_id)
+    ask_for_password(request)
+    if request.method == "GET":
+        workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+        return render(
+            request, "memories/remove_file.html", {"workspace": workspace, "memory": memory, "asset": asset}
+        )
+    assets.remove(asset, by=request.user)
+    notices.success(request, _("The file “%(name)s” is gone.") % {"name": asset.name})
+    return redirect("chat:workspace", ws_id)

@@ -1,0 +1,369 @@
+"""The conversation as somebody uses it: scrolling while an answer grows, editing, answering anew, searching, keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.fakes.openai_server import HOLD, Answer, Received, Reply, ScriptedOpenAI
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import open_panel, send
+
+BOTH = pytest.mark.parametrize("size", ["desktop", "phone"])
+LONG = "\n\n".join(
+    f"Paragraph {number} of a long answer, with some words to fill its line." for number in range(40)
+)
+CODE = "Here it is:\n\n```python\nprint('hello')\n```\n\n- **bold** point"
+SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      if (entry.hadRecentInput) continue;
+      window.shifts.push([entry.value, entry.sources.map((s) => s.node?.className || s.node?.nodeName).join()]);
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+class Model:
+    """Says what the test put there; workers who mine turns are told of nothing."""
+
+    def __init__(self, server: ScriptedOpenAI) -> None:
+        self.server, self.answers = server, list[Reply]()
+        server.hold()
+        server.respond = self
+
+    def __call__(self, request: Received) -> Reply:
+        if str(request.messages[0]["content"]).startswith("You read"):
+            return Answer("[]")
+        return self.answers.pop(0) if self.answers else Answer("Fine.")
+
+
+@pytest.fixture
+def model(scripted_hub: ScriptedHub) -> Iterator[Model]:
+    yield Model(scripted_hub.server)
+    scripted_hub.server.release()
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message", exact=True)
+
+
+def place(page: Page) -> float:
+    return float(page.locator("#scroller").evaluate("box => box.scrollTop"))
+
+
+def bottom(page: Page) -> float:
+    return float(
+        page.locator("#scroller").evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight")
+    )
+
+
+@BOTH
+def test_who_scrolls_up_stays_there_and_gets_back_with_one_press(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"scroller_{size}")
+    model.answers = [Answer(LONG, HOLD, "\n\nAnd the end.")]
+    answer = send(page, "Tell me all of it")
+    expect(answer).to_contain_text("Paragraph 39")
+    assert bottom(page) < 2
+    page.locator("#scroller").evaluate("box => { box.scrollTop = 200 }")
+    jump = page.get_by_role("button", name="Jump to latest")
+    expect(jump).to_be_visible()
+    shoot(page, f"page-jump-{size}")
+    model.server.release()
+    finished(answer)
+    expect(answer).to_contain_text("And the end.")
+    assert abs(place(page) - 200) < 2
+    jump.click()
+    expect(jump).to_be_hidden()
+    assert bottom(page) < 2
+
+
+@BOTH
+def test_a_question_is_edited_and_its_earlier_version_brought_back(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"editor_{size}")
+    model.answers = [Answer("In **May**."), Answer("In June."), Answer("Whichever.")]
+    finished(send(page, "When is the fair?"))
+    finished(send(page, "And where?"))
+    if size == "desktop":
+        field(page).press("ArrowUp")
+        expect(page.locator("[data-editing] textarea")).to_have_value("And where?")
+        page.keyboard.press("Escape")
+        expect(page.locator("[data-editing]")).to_have_count(0)
+    first = page.locator("#messages > .message--user").first
+    first.hover()
+    first.get_by_role("button", name="Edit and send again").click()
+    form = page.locator("[data-editing]")
+    expect(form.locator("textarea")).to_be_focused()
+    expect(form).to_contain_text("3 messages after it are set aside")
+    shoot(page, f"page-edit-{size}")
+    assert faults(page) == []
+    form.locator("textarea").fill("When is the book fair?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#messages > .message--user")).to_have_count(1)
+    finished(page.locator("#messages > .message--assistant").last)
+    expect(page.locator("#messages > .message--assistant")).to_contain_text("Whichever.")
+
+    versions = page.locator("details.versions")
+    versions.locator("summary").click()
+    expect(versions).to_contain_text("In May.")
+    expect(versions).to_contain_text("And where?")
+    shoot(page, f"page-versions-{size}")
+    assert faults(page) == []
+    versions.get_by_role("button", name="Bring back").click()
+    expect(page.locator("#messages > .message--user")).to_have_count(2)
+    expect(page.locator("#messages > .message--user").first).to_contain_text("When is the fair?")
+    expect(page.locator("details.versions")).to_contain_text("Edited · 1 earlier version")
+
+
+def test_an_answer_is_given_anew_in_every_tab_and_the_one_before_is_kept(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "again")
+    model.answers = [Answer("Red."), Answer("Gre", HOLD, "en.")]
+    finished(send(page, "Which colour?"))
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator("#messages > .message--assistant")).to_contain_text("Red.")
+    page.get_by_role("button", name="Answer again").click()
+    # The other tab follows while it is written, and not only when it is done.
+    expect(other.locator("#messages > .message--assistant[data-stream]")).to_contain_text("Gre")
+    model.server.release()
+    for tab in (page, other):
+        expect(tab.locator("#messages > .message--assistant")).to_contain_text("Green.")
+        expect(tab.locator("details.versions summary")).to_contain_text("1 earlier answer")
+    page.locator("details.versions summary").click()
+    expect(page.locator("details.versions")).to_contain_text("Red.")
+    page.get_by_role("button", name="Bring back").click()
+    expect(page.locator("#messages > .message--assistant > .prose")).to_have_text("Red.")
+
+
+def test_answers_are_copied_as_markdown_and_code_blocks_alone(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    sign_up(page, "copier")
+    model.answers = [Answer(CODE)]
+    answer = send(page, "Show me")
+    finished(answer)
+    answer.get_by_role("button", name="Copy as Markdown").click()
+    assert page.evaluate("navigator.clipboard.readText()") == CODE
+    expect(page.locator("#announce")).to_have_text("Copied")
+    answer.locator(".code-block").hover()
+    answer.get_by_role("button", name="Copy code").click()
+    assert page.evaluate("navigator.clipboard.readText()") == "print('hello')\n"
+
+
+@BOTH
+def test_chats_are_searched_in_titles_and_messages(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"searcher_{size}")
+    model.answers = [Answer("Noted: the <b>zebra</b> is in stall four."), Answer("Yes.")]
+    finished(send(page, "Where do the animals go?"))
+    page.goto("/")
+    finished(send(page, "Something else"))
+    if size == "phone":
+        page.get_by_role("button", name="Show the list of chats").first.click()
+        page.locator("#rail-search").focus()
+    else:
+        page.keyboard.press("Control+k")
+    expect(page.locator("#rail-search")).to_be_focused()
+    page.keyboard.type("zeb")
+    found = page.locator("#rail-list .chat-row")
+    expect(found).to_have_count(1)
+    expect(found.locator("mark")).to_have_text("zeb")
+    expect(found).to_contain_text("Noted: the <b>zebra</b> is in stall four.")
+    shoot(page, f"page-search-{size}")
+    assert faults(page) == []
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message--flash")).to_contain_text("zebra")
+    page.locator("#rail-search").evaluate("field => field.value = ''")
+
+
+def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Page], model: Model) -> None:
+    page = open_scripted_page()
+    sign_up(page, "keys")
+    finished(send(page, "Hello"))
+    page.locator("#scroller").focus()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog).to_be_visible()
+    shoot(page, "page-keys")
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+    panel = page.locator("#panel")
+    expect(panel).to_be_visible()
+    page.keyboard.press("Control+.")
+    expect(panel).to_be_hidden()
+    page.keyboard.press("Control+.")
+    expect(panel).to_be_visible()
+    page.keyboard.press("Control+/")
+    expect(field(page)).to_be_focused()
+    page.keyboard.type("who? me / you")  # no key is taken from somebody who types
+    expect(field(page)).to_have_value("who? me / you")
+    expect(dialog).to_be_hidden()
+    page.locator("#scroller").focus()
+    page.keyboard.press("/")
+    expect(page.locator("#rail-search")).to_be_focused()
+
+    page.locator("#scroller").focus()
+    page.keyboard.press("?")
+    dialog.get_by_role("checkbox").uncheck()
+    dialog.get_by_role("button", name="Close").click()
+    page.locator("#scroller").focus()
+    page.keyboard.press("?")
+    expect(dialog).to_be_hidden()
+    page.keyboard.press("Control+Shift+o")
+    page.wait_for_url(re.compile(r"/workspaces/"))
+    expect(field(page)).to_be_focused()
+
+
+@BOTH
+def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"temporary_{size}")
+    page.get_by_role("button", name="Yes, remember").click()
+    page.get_by_role("switch", name="Temporary chat").check(force=True)
+    expect(page.locator("#temporary-note")).to_be_visible()
+    shoot(page, f"page-temporary-{size}")
+    assert faults(page) == []
+    finished(send(page, "I am vegetarian"))
+    expect(page.locator("#chat-title")).to_contain_text("Temporary")
+    expect(page.locator("details.receipt")).to_have_count(0)
+    page.goto("/")
+    expect(page.locator("#rail-list .chat-row")).to_have_count(0)
+
+
+def test_the_field_grows_to_eight_lines_and_then_scrolls(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page("phone")
+    sign_up(page, "grower")
+
+    def height() -> float:
+        return float(field(page).evaluate("area => area.clientHeight"))
+
+    one = height()
+    field(page).fill("\n".join("line" for _ in range(8)))
+    eight = height()
+    assert abs((eight - one) - 7 * 24) <= 8
+    field(page).fill("\n".join("line" for _ in range(30)))
+    assert abs(height() - eight) <= 1
+
+
+@BOTH
+def test_only_beginning_and_end_of_an_answer_are_announced(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"listener_{size}")
+    page.evaluate(
+        """() => {
+          window.heard = [];
+          for (const region of document.querySelectorAll("[aria-live]")) {
+            new MutationObserver(() => window.heard.push(region.textContent.trim()))
+              .observe(region, { childList: true, characterData: true, subtree: true });
+          }
+        }"""
+    )
+    words = [f"word{number} " for number in range(60)]
+    model.answers = [Answer(*words, HOLD, "last.")]
+    answer = send(page, "Count for me")
+    expect(answer).to_contain_text("word59")
+    assert page.evaluate("window.heard") == ["The answer is being written."]
+    assert answer.evaluate("element => !element.closest('[aria-live]')")
+    model.server.release()
+    finished(answer)
+    expect(page.locator("#announce")).to_contain_text("The answer is finished. word0")
+    assert len(page.evaluate("window.heard")) == 2
+
+
+@BOTH
+def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], model: Model, size: str) -> None:
+    """The sum of all layout shifts: from loading a conversation over an answer that streams to its end."""
+    page = open_scripted_page(size)
+    sign_up(page, f"still_{size}")
+    page.get_by_role("button", name="Yes, remember").click()
+    model.answers = [Answer(LONG)]
+    finished(send(page, "Tell me all of it"))
+    page.reload()
+    page.evaluate(SHIFTS)
+    expect(page.locator(".message--assistant")).to_contain_text("Paragraph 39")
+    if size == "desktop":
+        expect(page.locator("#memory-region .usage")).to_be_visible()
+    model.answers = [
+        Answer(*[f"{line}\n\n" for line in LONG.split("\n\n")], "| a | b |\n|---|---|\n| 1 | 2 |")
+    ]
+    answer = send(page, "Once more")
+    finished(answer)
+    page.wait_for_timeout(300)
+    shifts = page.evaluate("window.shifts")
+    assert sum(value for value, _ in shifts) < 0.02, shifts
+
+
+def test_who_wants_no_motion_gets_none(open_scripted_page: Callable[..., Page], model: Model) -> None:
+    page = open_scripted_page()
+    page.emulate_media(reduced_motion="reduce")
+    sign_up(page, "motionless")
+    model.answers = [Answer("So far", HOLD, " so good.")]
+    answer = send(page, "Go")
+    expect(answer).to_contain_text("So far")
+    moving = page.evaluate(
+        """() => document.getAnimations().filter((each) => {
+          const timing = each.effect.getComputedTiming();
+          return each.playState === "running" && timing.duration > 1 && timing.iterations > 1;
+        }).map((each) => each.animationName)"""
+    )
+    assert moving == []
+    model.server.release()
+    finished(answer)
+
+
+@BOTH
+def test_what_was_saved_stands_under_the_answer_with_an_undo(
+    open_scripted_page: Callable[..., Page], model: Model, size: str
+) -> None:
+    page = open_scripted_page(size)
+    sign_up(page, f"saver_{size}")
+    page.get_by_role("button", name="Yes, remember").click()
+    noticed = '[{"text": "The user is vegetarian", "kind": "fact", "importance": 0.7}]'
+
+    def respond(request: Received) -> Reply:
+        mined = str(request.messages[0]["content"]).startswith("You read a conversation")
+        return Answer(noticed) if mined else Answer("I will remember that.")
+
+    model.server.respond = respond
+    answer = send(page, "I am vegetarian")
+    finished(answer)
+    line = page.locator("#messages > .message--assistant details.receipt")
+    expect(line.locator("summary")).to_contain_text("Saved 1 memory", timeout=30_000)
+    line.locator("summary").click()
+    expect(line.locator(".receipt__saved")).to_contain_text("vegetarian")
+    shoot(page, f"page-saved-{size}")
+    assert faults(page) == []
+    line.locator(".receipt__saved").get_by_role("button", name="Undo").click()
+    expect(line.locator(".receipt__saved")).to_contain_text("Forgotten.")
+    line.locator(".receipt__saved").get_by_role("button", name="Undo").click()
+    expect(line.locator(".receipt__saved")).to_contain_text("vegetarian")
+    panel = open_panel(page)
+    expect(panel.locator(".usage")).to_contain_text("1 of 500")
