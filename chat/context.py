@@ -23,9 +23,10 @@ TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools re
 TIGHT = 0.8  # of the history's room: from here on the older part is summarised
 NO_SHORT_TERM = ShortTerm()
 # Of the room that is left for each when it is its turn, so that none of them pushes out the question:
-INSTRUCTIONS_SHARE = 0.5  # an assistant's instructions
+INSTRUCTIONS_SHARE = 0.4  # an assistant's instructions
 SUMMARY_SHARE = 0.3  # the summary of older messages
 RECALLED_SHARE = 0.4  # the recalled memories
+SHORT_TERM_SHARE = 0.5  # short-term memory; if it needs more it is left out
 LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
 
 
@@ -63,16 +64,20 @@ def build_prompt(
     the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
     is cut only when it alone would not fit.
     """
-    whole = room_beside_answer(capabilities)
+    whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools), room=whole))]
     if compaction is not None:
-        summary = cut_to(_lines(compaction.summary), int(whole * SUMMARY_SHARE))
+        room = whole - tokens_of(system)
+        summary = cut_to(_lines(compaction.summary), int(room * SUMMARY_SHARE))
         system.append(Prompt("system", f"{prompt_text('compacted')}\n{summary}"))
-    tail = [Prompt("system", short_term.directive)] if short_term.directive else []
-    tail += short_term.items
-    if block := recalled_block(used):
-        tail.append(Prompt("system", block))
-    room = whole - reserve - tokens_of_tools(tools) - tokens_of([*system, *tail])
+    block = recalled_block(used)
+    tail = [Prompt("system", block)] if block else []
+    room = whole - tokens_of([*system, *tail])
+    recent = [Prompt("system", short_term.directive)] if short_term.directive else []
+    recent += short_term.items
+    if tokens_of(recent) <= room * SHORT_TERM_SHARE:
+        tail = [*recent, *tail]
+        room -= tokens_of(recent)
     asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(question, room, after=compaction.upto_id if compaction else 0)
@@ -114,12 +119,12 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
 
 
 def room_for_recalled(
-    agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, now: datetime
+    agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
 ) -> int:
     """How many tokens the recalled memories may have: a few long ones would be all that a small model sees."""
-    whole = room_beside_answer(capabilities)
+    whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
-    return int((whole - tokens(system) - tokens_of_tools(tools)) * RECALLED_SHARE)
+    return int((whole - tokens(system)) * RECALLED_SHARE)
 
 
 def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:

@@ -156,10 +156,11 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     now = timezone.now()
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     offered = [tool.tool for tool in tools]
+    reserve = room_for_plan() if answer.mode == Mode.DEEP_THINK else 0
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
-            room = room_for_recalled(answer.chat.agent, model.capabilities, offered, now=now)
+            room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
             used = _recall_for(answer, question, user, room=room, leaves=not model.capabilities.local)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
@@ -181,7 +182,7 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
         tools=offered,
         short_term=short_term,
         compaction=latest_compaction(answer.chat),
-        reserve=room_for_plan() if answer.mode == Mode.DEEP_THINK else 0,
+        reserve=reserve,
     )
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
     return Plan(
