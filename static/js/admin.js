@@ -1,6 +1,8 @@
 // What Django's admin leaves unsaid for screen readers and keyboards.
 "use strict";
 
+const texts = document.currentScript.dataset;
+
 // The search boxes over long lists (select2) give the part that shows the choice no name: one hears "text box".
 function nameSearchBoxes() {
   for (const select of document.querySelectorAll("select.admin-autocomplete")) {
@@ -16,7 +18,7 @@ function letListsScroll() {
     if (box.scrollWidth > box.clientWidth) {
       box.tabIndex = 0;
       box.setAttribute("role", "region");
-      box.setAttribute("aria-label", "List");
+      box.setAttribute("aria-label", texts.list);
     }
   }
 }
