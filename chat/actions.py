@@ -14,8 +14,8 @@ from chat.chosen import chosen_for_chat
 from chat.excerpts import excerpt_around
 from chat.live import live_answer
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
-from chat.modes import require_mode
-from chat.modes.models import Mode
+from chat.modes import can_think, require_mode
+from chat.modes.models import Mode, StepKind, StepOutcome
 from memories.consent import memory_on
 from memories.drafts import UNSTORABLE, cut_at_word
 from memories.extraction.model import Complete
@@ -218,7 +218,7 @@ def edit_message(
         by=by,
         now=now,
         memory_enabled=memory_enabled,
-        mode=mode or (answered.mode if answered else Mode.CHAT),
+        mode=mode or _mode_as_before(answered, by),
         in_place_of=message,
     )
 
@@ -228,6 +228,13 @@ def require_editable(message: Message, by: User) -> None:
         raise Forbidden("You can edit what you said yourself.")
     if message.superseded_by_id is not None:
         raise Conflict("This message belongs to an earlier version. Bring that one back first.")
+
+
+def _mode_as_before(answered: Message | None, by: User) -> str:
+    """That of the answer so far, if the model that is chosen by now can do it."""
+    if answered is None or answered.mode == Mode.CHAT:
+        return Mode.CHAT
+    return answered.mode if can_think(chosen_for_chat(answered.chat, by).model.capabilities) else Mode.CHAT
 
 
 def _take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
@@ -302,13 +309,21 @@ def close_abandoned(answer: Message, *, now: datetime) -> bool:
         return False
     closed = Message.objects.filter(
         pk=answer.pk, status=MessageStatus.STREAMING, attempt=answer.attempt, beat_at=answer.beat_at
-    ).update(
-        status=MessageStatus.FAILED,
-        error_code="interrupted",
-        error="The server stopped in the middle of this answer. Your message is saved.",
-        finished_at=now,
-    )
+    ).update(**as_interrupted(is_whole=answer.steps.filter(kind=StepKind.CHECK).exists(), now=now))
+    answer.steps.filter(outcome="").update(outcome=StepOutcome.STOPPED, finished_at=now)
     return bool(closed)
+
+
+def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
+    """How an answer is closed whose process ended: one that was only being checked is done."""
+    if is_whole:
+        return {"status": MessageStatus.DONE, "finished_at": now}
+    return {
+        "status": MessageStatus.FAILED,
+        "error_code": "interrupted",
+        "error": "The server stopped in the middle of this answer. Your message is saved.",
+        "finished_at": now,
+    }
 
 
 def remember_message(

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from chat.actions import announce
+from chat.actions import announce, as_interrupted
 from chat.chosen import chosen_for_chat
 from chat.compaction import can_compact, latest_compaction, queue_compaction
 from chat.context import (
@@ -275,11 +275,7 @@ def close_interrupted() -> None:
     for live in all_live():
         try:
             Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING).update(
-                content=live.text,
-                status=MessageStatus.FAILED,
-                error_code="interrupted",
-                error="The server stopped in the middle of this answer. Your message is saved.",
-                finished_at=timezone.now(),
+                content=live.text, **as_interrupted(is_whole=live.is_whole, now=timezone.now())
             )
         except DatabaseError:
             logger.warning("An answer could not be closed; it will be found abandoned")

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from django.db import DatabaseError
 from django.utils import timezone
 
 from chat.live import LiveAnswer
-from chat.models import Message
+from chat.models import Message, MessageStatus
 from chat.modes import can_think
 from chat.modes.check import build_check, memories_beside, read_verdict
 from chat.modes.models import Step, StepKind, StepOutcome
@@ -93,7 +94,9 @@ async def _plan(live: LiveAnswer, plan: Plan) -> str:
 
 
 async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
-    step = await in_thread(begin, live, StepKind.CHECK)
+    step = await in_thread(_begin_check, live)
+    if step.outcome:
+        return
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             outcome, why = await _compare(live, model, user_pk, step)
@@ -106,6 +109,19 @@ async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
         logger.exception("A check failed")
         outcome, why = StepOutcome.ERROR, _BROKEN
     await in_thread(end, live, step, outcome, error=why)
+
+
+def _begin_check(live: LiveAnswer) -> Step:
+    """From here on a crash finds the whole answer stored, and no more than its check is lost."""
+    writing = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
+    try:
+        writing.update(content=live.text)
+    except DatabaseError:
+        logger.warning("The database is away; an answer goes unchecked")
+        unchecked = Step(message_id=live.pk, kind=StepKind.CHECK)
+        end(live, unchecked, StepOutcome.ERROR, error=_BROKEN)
+        return unchecked
+    return begin(live, StepKind.CHECK)
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:

@@ -80,7 +80,8 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 // Also while a button in it waits for its own answer, which would come to a message that is gone.
 const IN_USE =
-  "#messages .htmx-request, [data-stream], .receipt[open], .versions[open], #messages [data-editing], [data-earlier]";
+  "#messages .htmx-request, [data-stream], .receipt[open], .versions[open], #messages [data-editing], [data-earlier], " +
+  ".call:not(.call--differs) > .call__more[open]";
 
 function leaveAlone() {
   const left = confirmedAt + UNDO_TIME - performance.now();

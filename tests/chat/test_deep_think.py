@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from chat import runner
-from chat.actions import begin_turn, retry_answer, stop_answer
+from chat.actions import begin_turn, close_abandoned, edit_message, retry_answer, stop_answer
 from chat.context import room_beside_answer
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think, require_mode
 from chat.modes.deep_think import PLAN_TOKENS, room_for_plan
 from chat.text import tokens
+from chat.turn import close_interrupted
 from memories.models import Memory, Scope
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
@@ -350,6 +352,19 @@ class TestTheAnswerFails:
         assert (again.mode, again.content) == ("deep_think", "Hello!")
         assert [step.text for step in Step.objects.filter(message=again, kind="plan")] == ["Greet warmly."]
 
+    @pytest.mark.parametrize(("can_extract", "mode"), [(True, "deep_think"), (False, "chat")])
+    def test_an_edited_question_is_thought_through_as_before_if_the_model_can(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any, can_extract: bool, mode: str
+    ) -> None:
+        scripted_model.respond = lambda request: Answer("Hello.")
+        answer = think(chat, "Hi")
+        assert answer.reply_to is not None
+        settings.LLM_CAN_EXTRACT = can_extract
+        turn = edit_message(answer.reply_to, content="Hi there", by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        turn.answer.refresh_from_db()
+        assert (turn.answer.mode, turn.answer.status) == (mode, "done")
+
 
 class TestStop:
     @pytest.mark.parametrize("elsewhere", [False, True], ids=["this process", "another process"])
@@ -400,6 +415,55 @@ class TestStop:
         answer.refresh_from_db()
         assert (answer.status, answer.content, steps(answer)) == (status, content, left)
         assert scripted_model.wait_for_hang_up()
+
+
+class TestTheProcessEnds:
+    @pytest.mark.parametrize(
+        ("steps_before", "status", "left"),
+        [
+            ([("plan", "")], "failed", [("plan", "stopped")]),
+            ([("plan", "planned")], "failed", [("plan", "planned")]),
+            ([("plan", "planned"), ("check", "")], "done", [("plan", "planned"), ("check", "stopped")]),
+        ],
+        ids=["plan", "answer", "check"],
+    )
+    def test_by_a_crash(
+        self,
+        chat: Chat,
+        steps_before: list[tuple[str, str]],
+        status: str,
+        left: list[tuple[str, str]],
+    ) -> None:
+        now = timezone.now()
+        answer = make_message(
+            chat,
+            "On March 15.",
+            "assistant",
+            status="streaming",
+            mode=Mode.DEEP_THINK,
+            reply_to=make_message(chat, QUESTION),
+            beat_at=now - timedelta(minutes=1),
+        )
+        for kind, outcome in steps_before:
+            Step.objects.create(message=answer, kind=kind, outcome=outcome)
+        assert close_abandoned(answer, now=now)
+        answer.refresh_from_db()
+        assert (answer.status, answer.content, steps(answer)) == (status, "On March 15.", left)
+
+    def test_what_is_being_checked_is_stored_whole(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(Answer("Say it."), Answer("On March 15."), Answer("{", HOLD, "}"))
+        answer = begin(chat)
+        assert scripted_model.wait_for_requests(3)
+        assert Message.objects.get(pk=answer.pk).content == "On March 15."
+        close_interrupted()
+        answer.refresh_from_db()
+        assert (answer.status, answer.error_code, answer.content) == ("done", "", "On March 15.")
+        scripted_model.release()
+        assert runner.wait_until_idle(10)
+        answer.refresh_from_db()
+        assert answer.content == "On March 15.", "what was closed is not written to any more"
 
 
 class TestBudget:
