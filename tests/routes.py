@@ -86,6 +86,7 @@ class Row:
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
 CONNECTION = "chat/api/connections/<conn_id:connection_id>"
+CONNECTION_PAGE = "connections/<str:connection_id>/"
 MODEL = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m"}
 CHAT = "chat/api/<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
@@ -313,6 +314,18 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/agents/<str:agent_id>/archive/", answering(302, PAGE_EDITORS)),
     Row("POST", "workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", answering(302, PAGE_EDITORS)),
     Row("GET", "workspaces/<str:ws_id>/events/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/model/", answering(302, PAGE_OWNERS), {"local_only": "on"}),
+    Row("GET", "connections/", PAGE_EVERYBODY),
+    Row("POST", "connections/", answering(302, PAGE_EVERYBODY), {**MODEL, "context_tokens": "8000"}),
+    Row("GET", CONNECTION_PAGE, PAGE_THEIRS),
+    Row(
+        "POST",
+        CONNECTION_PAGE,
+        answering(302, PAGE_THEIRS),
+        {**MODEL, "api_key": "k", "context_tokens": "8000"},
+    ),
+    Row("POST", f"{CONNECTION_PAGE}delete/", answering(302, PAGE_THEIRS)),
+    Row("POST", f"{CONNECTION_PAGE}test/", PAGE_THEIRS),
     Row("GET", "profile/", PAGE_EVERYBODY),
     Row("GET", "profile/delete/", PAGE_EVERYBODY, fresh=True),
     Row("GET", "profile/keys/", answering(302, PAGE_EVERYBODY)),

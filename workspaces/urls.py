@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from workspaces import agent_views, leaving_views, review_views, security_views, short_term_views, views
+from workspaces.connections import views as connections
 
 app_name = "workspaces"
 urlpatterns = [
@@ -18,6 +19,11 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/archive/", agent_views.archive, name="archive_agent"),
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", agent_views.restore, name="restore_agent"),
     path("workspaces/<str:ws_id>/events/", views.events, name="events"),
+    path("connections/", connections.connection_list, name="connections"),
+    path("connections/<str:connection_id>/", connections.connection, name="connection"),
+    path("connections/<str:connection_id>/delete/", connections.delete, name="delete_connection"),
+    path("connections/<str:connection_id>/test/", connections.test, name="test_connection"),
+    path("workspaces/<str:ws_id>/model/", connections.of_workspace, name="model"),
     path("profile/", views.profile, name="profile"),
     path("profile/delete/", leaving_views.delete, name="delete_account"),
     path("profile/keys/", views.keys, name="keys"),

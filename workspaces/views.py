@@ -20,10 +20,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memoryhub import events as bus
 from memoryhub.errors import DomainError, NotFound
+from memoryhub.llm.registry import embedder_is_local
 from workspaces import actions
 from workspaces import keys as api_keys
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import ask_for_password, has_two_factor
+from workspaces.connections.choice import chosen_for, options_for
 from workspaces.forms import DeleteForm, KeyForm, MemberForm, WorkspaceForm
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
 from workspaces.page_request import PageRequest
@@ -58,6 +60,15 @@ def _members(workspace: Workspace) -> list[Membership]:
     return members
 
 
+def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
+    """Which model answers here, what else could, and whether texts go to an embedder elsewhere. Two queries."""
+    return {
+        "options": options_for(workspace, request.user, workspace.connection),
+        "chosen": chosen_for(workspace, request.user),
+        "embedder_is_local": embedder_is_local(),
+    }
+
+
 def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
     context = {
         "workspace": workspace,
@@ -67,6 +78,7 @@ def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> 
         "form": WorkspaceForm(initial={"name": workspace.name, "description": workspace.description}),
         "member_form": MemberForm(),
         "delete_form": DeleteForm(name=workspace.name),
+        **_model_section(request, workspace),
     }
     failed = any(form.errors for form in forms.values())
     return render(request, "workspaces/settings.html", context | forms, status=422 if failed else 200)

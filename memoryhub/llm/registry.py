@@ -86,6 +86,16 @@ def get_embedder() -> Embedder | None:
         return _embedder[1]
 
 
+def embedder_is_local(base_url: str | None = None) -> bool:
+    """Whether texts that are embedded stay on this machine; of an earlier model the address that it had."""
+    address = settings.EMBEDDING_BASE_URL if base_url is None else base_url
+    if not address:  # the bundled one
+        return True
+    if settings.EMBEDDING_LOCAL is not None and address == settings.EMBEDDING_BASE_URL:
+        return bool(settings.EMBEDDING_LOCAL)
+    return Endpoint(address, "", "").is_on_this_machine
+
+
 def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
     """The embedder of a model that the settings named before; None where it cannot be asked any more.
 

@@ -12,7 +12,14 @@ from typing import Any, Literal
 
 from memoryhub.llm.base import Capabilities, Message, Tool
 from memoryhub.llm.connections import Endpoint
-from memoryhub.llm.errors import ModelBadReply, ModelError, ModelNotFound, ModelRefused, ModelTimeout
+from memoryhub.llm.errors import (
+    ModelAddressRefused,
+    ModelBadReply,
+    ModelError,
+    ModelNotFound,
+    ModelRefused,
+    ModelTimeout,
+)
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 
 Outcome = Literal["works", "fails", "untried"]
@@ -95,6 +102,8 @@ def _stopped_at(error: ModelError, has_begun: bool) -> str:
         return "key"
     if isinstance(error, ModelNotFound):
         return "model"
+    if isinstance(error, ModelAddressRefused):
+        return "reachable"
     # What was reached and let in says something about the request; what was not says nothing at all.
     return "streams" if has_begun or not error.retryable or isinstance(error, ModelBadReply) else "reachable"
 

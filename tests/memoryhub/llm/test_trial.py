@@ -1,0 +1,115 @@
+"""What trying a model out finds, over real HTTP and against the embedded one."""
+
+from __future__ import annotations
+
+import pytest
+
+from memoryhub.llm import trial
+from memoryhub.llm.addresses import Reach
+from memoryhub.llm.base import Capabilities
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.registry import EMBEDDED_CAPABILITIES, embedded_endpoint
+from memoryhub.llm.trial import Trial, try_model
+from tests.fakes.openai_server import Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
+
+CAPABILITIES = Capabilities(has_tools=True, can_extract=True, context_tokens=4096, local=False)
+CALLED, JSON = (
+    Answer(calls=[Call("get_time", {"city": "Paris"})]),
+    Answer('{"fact": "Moved to Lisbon in May."}'),
+)
+
+
+def tried(server: ScriptedOpenAI, *replies: Reply, key: str = "", reach: Reach = Reach.ANYWHERE) -> Trial:
+    server.script(*replies)
+    return try_model(Endpoint(server.base_url, key or server.api_key, server.model, reach), CAPABILITIES)
+
+
+def outcomes(found: Trial) -> str:
+    return " ".join(f"{step}:{found.outcomes[step]}" for step in trial.STEPS)
+
+
+ALL = "reachable:works key:works model:works streams:works"
+
+
+def test_all_of_it_works(scripted_openai: ScriptedOpenAI) -> None:
+    found = tried(scripted_openai, Answer("rea", "dy"), CALLED, JSON)
+    assert outcomes(found) == f"{ALL} tools:works json:works"
+    assert found.answers and found.first_piece is not None and found.seconds >= found.first_piece
+
+
+@pytest.mark.parametrize(
+    ("replies", "tools", "json"),
+    [
+        ([Answer("ready"), Answer("It is noon."), Answer("Moved.")], "fails", "fails"),
+        ([Answer("ready"), Answer(calls=[Call("other", {})]), Answer("[1]")], "fails", "fails"),
+        (
+            [Answer("ready"), Answer(calls=[Call("get_time", "{not json")]), Answer('{"fact": 5}')],
+            "fails",
+            "fails",
+        ),
+        ([Answer("ready"), Failure(400, "tools are not supported"), Answer("noon"), JSON], "fails", "works"),
+        ([Answer("ready"), CALLED, Answer('```json\n{"fact": "Moved."}\n```')], "works", "works"),
+    ],
+)
+def test_chatting_works_and_some_of_the_rest(
+    scripted_openai: ScriptedOpenAI, replies: list[Reply], tools: str, json: str
+) -> None:
+    found = tried(scripted_openai, *replies)
+    assert found.answers
+    assert (found.outcomes["tools"], found.outcomes["json"]) == (tools, json)
+
+
+@pytest.mark.parametrize(
+    ("reply", "step", "code"),
+    [
+        (Failure(401, "no"), "key", "model_refused"),
+        (Failure(404, "no such model"), "model", "model_not_found"),
+        (Failure(302, headers={"location": "https://elsewhere.example"}), "streams", "model_moved"),
+        (Failure(400, "no"), "streams", "model_bad_request"),
+        (Raw(b"<html>hello</html>", "text/html"), "streams", "model_bad_reply"),
+        (Answer("half", finish_reason=None, cut=True), "streams", "model_cut"),
+        (Answer(finish_reason="content_filter"), "streams", "content_filtered"),
+    ],
+)
+def test_how_far_it_came(scripted_openai: ScriptedOpenAI, reply: Reply, step: str, code: str) -> None:
+    found = tried(scripted_openai, reply, reply, reply)
+    at = trial.STEPS.index(step)
+    assert [found.outcomes[each] for each in trial.STEPS[:at]] == ["works"] * at
+    assert found.outcomes[step] == "fails" and found.errors[step].code == code
+    assert {found.outcomes[each] for each in trial.STEPS[at + 1 :]} == {"untried"}
+    assert not found.answers
+
+
+@pytest.mark.parametrize("reply", [Drop(), Failure(503, "starting")])
+def test_nobody_there(scripted_openai: ScriptedOpenAI, reply: Reply) -> None:
+    found = tried(scripted_openai, reply, reply, reply)
+    assert outcomes(found) == "reachable:fails " + " ".join(f"{step}:untried" for step in trial.STEPS[1:])
+
+
+def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:
+    assert tried(scripted_openai, key="wrong").errors["key"].code == "model_refused"
+
+
+def test_an_address_that_may_not_be_reached(scripted_openai: ScriptedOpenAI) -> None:
+    found = tried(scripted_openai, reach=Reach.PUBLIC)
+    assert found.errors["reachable"].code == "model_address_refused"
+    assert scripted_openai.connections == 0
+
+
+def test_it_waits_so_long_and_no_longer(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "SECONDS", 0.3)
+    found = tried(scripted_openai, Answer("ready"), Hang())
+    assert found.outcomes["tools"] == "fails" and found.errors["tools"].code == "model_timeout"
+    assert found.outcomes["json"] == "untried" and found.answers
+
+
+@pytest.mark.local_model
+@pytest.mark.usefixtures("local_model")
+def test_the_embedded_model_chats_and_calls_no_tools() -> None:
+    endpoint = embedded_endpoint()
+    assert endpoint is not None
+    found = try_model(endpoint, EMBEDDED_CAPABILITIES)
+    assert outcomes(found).startswith(ALL)
+    assert found.outcomes["tools"] == "fails"

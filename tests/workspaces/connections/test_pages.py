@@ -1,0 +1,253 @@
+"""A person's own connections, the choice of a workspace and of a chat, and the connections in the admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chat.models import Chat
+from tests.conftest import Cast
+from tests.factories import make_chat, make_connection, make_user
+from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from workspaces.connections.models import Connection
+from workspaces.models import AuditEvent, User
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-very-secret-0123456789"
+FORM = {
+    "name": "Mine",
+    "base_url": "https://api.example.org/v1",
+    "model": "m",
+    "api_key": KEY,
+    "context_tokens": "8000",
+}
+
+
+@pytest.fixture(autouse=True)
+def people_may(settings: Settings) -> None:
+    settings.PEOPLE_MAY_CONNECT = True
+
+
+def client(user: User) -> Client:
+    made = Client()
+    made.force_login(user)
+    return made
+
+
+def admin_client() -> Client:
+    return client(make_user(is_staff=True, is_superuser=True))
+
+
+def text(response: Any) -> str:
+    return " ".join(response.content.decode().split())
+
+
+def test_a_person_stores_one_and_never_sees_the_key_again(cast: Cast) -> None:
+    person = client(cast.editor)
+    page = text(person.post("/connections/", {**FORM, "has_tools": "on"}, follow=True))
+    made = Connection.objects.get()
+    assert (made.owner, made.api_key, made.has_tools, made.can_extract) == (cast.editor, KEY, True, False)
+    assert "“Mine” is stored" in page and "with a key" in page and KEY not in page
+    form = text(person.get(f"/connections/{made.public_id}/"))
+    assert KEY not in form and "Leave it empty to keep the one that is stored" in form
+
+
+def test_what_was_typed_stays_in_a_refused_form_but_for_the_key(cast: Cast) -> None:
+    answer = client(cast.editor).post("/connections/", {**FORM, "base_url": "http://10.0.0.1/v1"})
+    assert answer.status_code == 422
+    assert "only administrators may connect to" in text(answer) and "http://10.0.0.1/v1" in text(answer)
+    assert KEY not in text(answer)
+
+
+def test_a_change_without_a_key_keeps_it(cast: Cast) -> None:
+    mine = make_connection(cast.editor, api_key=KEY)
+    url = f"/connections/{mine.public_id}/"
+    assert client(cast.editor).post(url, {**FORM, "api_key": "", "name": "Renamed"}).status_code == 302
+    mine.refresh_from_db()
+    assert (mine.name, mine.api_key) == ("Renamed", KEY)
+    moved = client(cast.editor).post(url, {**FORM, "api_key": "", "base_url": "https://other.example/v1"})
+    assert moved.status_code == 422 and "Type the key again" in text(moved)
+
+
+def test_the_shared_ones_are_named_and_no_more(cast: Cast) -> None:
+    shared = make_connection(name="House", base_url="http://10.0.0.7/v1")
+    page = text(client(cast.viewer).get("/connections/"))
+    assert "House" in page and "10.0.0.7" not in page
+    person = client(cast.viewer)
+    assert person.get(f"/connections/{shared.public_id}/").status_code == 403
+    assert person.post(f"/connections/{shared.public_id}/test/").status_code == 403
+
+
+def test_where_people_may_have_none_theirs_can_still_be_deleted(cast: Cast, settings: Settings) -> None:
+    mine = make_connection(cast.editor, name="Old one")
+    settings.PEOPLE_MAY_CONNECT = False
+    page = text(client(cast.editor).get("/connections/"))
+    assert "people have none of their own" in page and "Old one" in page and "New connection" not in page
+    assert client(cast.editor).post("/connections/", FORM).status_code == 422
+    client(cast.editor).post(f"/connections/{mine.public_id}/delete/")
+    assert not Connection.objects.exists()
+
+
+def test_deleting_one_in_use_says_what_becomes_of_it(cast: Cast) -> None:
+    mine = make_connection(cast.editor, name="Mine")
+    chat = make_chat(cast.editor, cast.workspace, connection=mine)
+    page = text(client(cast.editor).post(f"/connections/{mine.public_id}/delete/", follow=True))
+    assert "“Mine” and its key are deleted." in page and "0 workspaces and 1 chat used it" in page
+    shown = text(client(cast.editor).get(f"/chats/{chat.public_id}/"))
+    assert "The connection “Mine” that was chosen here is gone. “Built-in model” answers." in shown
+
+
+def test_the_test_button_says_what_works(
+    cast: Cast, settings: Settings, scripted_openai: ScriptedOpenAI
+) -> None:
+    settings.PEOPLE_MAY_CONNECT_INTERNAL = True
+    mine = make_connection(
+        cast.owner, base_url=scripted_openai.base_url, api_key=scripted_openai.api_key, model="scripted-model"
+    )
+    scripted_openai.script(Answer("ready"), Answer("It is noon."), Answer("A fact."))
+    url = f"/connections/{mine.public_id}/test/"
+    report = text(client(cast.owner).post(url, headers={"hx-request": "true"}))
+    assert "Answers stream." in report and "It did not call the tool." in report
+    assert "“Can call tools” is switched on and did not work: switch it off." in report
+    assert "<html" in text(client(cast.owner).post(url)), "without htmx a page of its own"
+
+
+def test_an_owner_chooses_for_the_workspace(cast: Cast) -> None:
+    shared = make_connection(name="House")
+    url = f"/workspaces/{cast.workspace.public_id}/model/"
+    client(cast.owner).post(url, {"connection": shared.public_id})
+    cast.workspace.refresh_from_db()
+    assert cast.workspace.connection == shared
+    assert "“House” answers here" in text(
+        client(cast.viewer).get(f"/workspaces/{cast.workspace.public_id}/settings/")
+    )
+    event = AuditEvent.objects.get(verb="workspace_changed")
+    assert event.details == {"fields": ["connection"]}
+
+
+def test_memories_that_stay_and_what_the_page_says(cast: Cast, settings: Settings) -> None:
+    settings.LLM_BASE_URL, settings.EMBEDDED_MODEL, settings.LLM_MODEL = (
+        "https://api.example.org/v1",
+        False,
+        "far",
+    )
+    settings.EMBEDDING_BASE_URL, settings.EMBEDDING_MODEL = "https://api.example.org/v1", "far-embedder"
+    near, far = make_connection(name="Near", is_local=True), make_connection(name="Far")
+    ws = cast.workspace.public_id
+    owner = client(cast.owner)
+    owner.post(f"/workspaces/{ws}/model/", {"local_only": "on"})
+    page = text(owner.get(f"/workspaces/{ws}/settings/"))
+    assert "never leave this machine, and “far” is not marked local" in page
+    assert "found by their words, not by their meaning" in page
+    refused = owner.post(f"/workspaces/{ws}/model/", {"connection": far.public_id})
+    assert refused.status_code == 422 and "“Far” is not marked local" in text(refused)
+    new_chat = text(owner.get(f"/workspaces/{ws}/"))
+    assert "“far” is not marked local. Nothing is sent to it." in new_chat
+    menu = text(owner.get(f"/workspaces/{ws}/models/"))
+    assert menu.count("disabled") == 2
+    owner.post(f"/workspaces/{ws}/model/", {"connection": near.public_id})
+    assert "is not marked local. Nothing is sent" not in text(owner.get(f"/workspaces/{ws}/"))
+
+
+def test_a_chats_menu_and_choice(cast: Cast) -> None:
+    shared, mine, _others = (
+        make_connection(name="House"),
+        make_connection(cast.editor, name="Mine"),
+        make_connection(cast.owner, name="Hers"),
+    )
+    chat = make_chat(cast.editor, cast.workspace)
+    url = f"/chats/{chat.public_id}/model/"
+    person = client(cast.editor)
+    menu = text(person.get(url))
+    assert "House" in menu and "Mine" in menu and "Hers" not in menu and "Built-in model" in menu
+    answer = text(person.post(url, {"connection": mine.public_id}))
+    assert 'id="talking-to"' in answer and "Mine" in answer
+    assert answer.count('hx-swap-oob="true"') == 2
+    chat.refresh_from_db()
+    assert chat.connection == mine
+    theirs = text(client(cast.owner).get(f"/chats/{chat.public_id}/"))
+    assert (
+        "somebody&#x27;s own: it answers nobody else. “Built-in model” answers." in theirs
+        and "Mine" not in theirs
+    )
+    assert person.post(url, {"connection": _others.public_id}).status_code == 422
+    person.post(url, {"connection": ""})
+    chat.refresh_from_db()
+    assert chat.connection is None
+    assert shared.public_id in menu
+
+
+def test_a_viewer_sees_who_answers_and_has_nothing_to_choose(cast: Cast) -> None:
+    make_connection(name="House")
+    chat = make_chat(cast.editor, cast.workspace)
+    page = text(client(cast.viewer).get(f"/chats/{chat.public_id}/"))
+    assert "Built-in model" in page and "model-choice" not in page
+    assert client(cast.viewer).post(f"/chats/{chat.public_id}/model/", {"connection": ""}).status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_new_chat_begins_with_the_model_that_was_chosen(
+    cast: Cast, scripted_openai: ScriptedOpenAI, eventually: Any
+) -> None:
+    shared = make_connection(
+        base_url=scripted_openai.base_url,
+        api_key=scripted_openai.api_key,
+        model="scripted-model",
+        name="House",
+    )
+    ws, person = cast.workspace.public_id, client(cast.editor)
+    page = text(person.get(f"/workspaces/{ws}/", {"connection": shared.public_id}))
+    assert f'value="{shared.public_id}" form="composer"' in page and "House" in page
+    person.post(f"/workspaces/{ws}/chats/", {"content": "Hello", "connection": shared.public_id})
+    chat = Chat.objects.get()
+    assert chat.connection == shared
+    eventually(lambda: chat.messages.filter(status="done", model="scripted-model").exists())
+
+
+def test_the_admin_makes_changes_and_deletes_the_shared_ones(cast: Cast) -> None:
+    staff, mine = admin_client(), make_connection(cast.owner, name="Somebody's own")
+    listed = "/admin/workspaces/connection/"
+    made = staff.post(
+        f"{listed}add/", {**FORM, "name": "House", "base_url": "http://10.0.0.7/v1", "is_local": "on"}
+    )
+    assert made.status_code == 302, made.context["errors"]
+    shared = Connection.objects.get(owner=None)
+    assert (shared.api_key, shared.is_local, shared.has_tools) == (KEY, True, False)
+    page = text(staff.get(listed))
+    assert "House" in page and "Somebody&#x27;s own" not in page
+    change = f"{listed}{shared.pk}/change/"
+    assert KEY not in text(staff.get(change))
+    assert staff.get(f"{listed}{mine.pk}/change/").status_code == 302, "not there for the admin"
+    staff.post(change, {**FORM, "name": "Home", "api_key": "", "base_url": "http://10.0.0.7/v1"})
+    shared.refresh_from_db()
+    assert (shared.name, shared.api_key, shared.is_local) == ("Home", KEY, False)
+    refused = staff.post(change, {**FORM, "api_key": "", "base_url": "https://evil.example/v1"})
+    assert refused.status_code == 200 and "Type the key again" in text(refused)
+    staff.post(change, {**FORM, "api_key": "", "base_url": "http://10.0.0.7/v1", "forget_key": "on"})
+    shared.refresh_from_db()
+    assert not shared.has_key
+    staff.post(f"{listed}{shared.pk}/delete/", {"post": "yes"})
+    assert not Connection.objects.filter(owner=None).exists()
+    verbs = set(AuditEvent.objects.values_list("verb", flat=True))
+    assert {"connection_made", "connection_changed", "connection_deleted"} <= verbs
+    assert all(KEY not in str(event.details) for event in AuditEvent.objects.all())
+
+
+def test_save_and_test_in_the_admin(scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
+    form = {
+        **FORM,
+        "base_url": scripted_openai.base_url,
+        "api_key": scripted_openai.api_key,
+        "model": "scripted-model",
+    }
+    page = text(
+        admin_client().post(
+            "/admin/workspaces/connection/add/", {**form, "_test": "Save and test"}, follow=True
+        )
+    )
+    assert "Answers stream." in page and "It did not call the tool." in page and "Save and test" in page
+    assert "“Can extract memories” is switched off, and would work." in page

@@ -1,0 +1,136 @@
+"""The connections of everybody: made, changed, tried out and deleted here. Those of people are theirs alone."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseRedirect
+from django.utils import timezone
+
+from memoryhub.admin import LeanAdmin
+from workspaces.connections import actions
+from workspaces.connections.models import Connection
+from workspaces.connections.trial import Report, try_connection
+from workspaces.models import User
+
+FIELDS = ("name", "base_url", "model", "has_tools", "can_extract", "context_tokens", "is_local")
+
+
+class ConnectionAdminForm(forms.ModelForm):
+    api_key = forms.CharField(
+        label="Key",
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Kept encrypted and never shown again. Left empty, the stored one stays.",
+    )
+    forget_key = forms.BooleanField(
+        label="Without a key", required=False, help_text="Takes the stored one away."
+    )
+
+    class Meta:
+        model = Connection
+        fields = FIELDS
+        help_texts = {
+            "base_url": "Of any endpoint that speaks the OpenAI API, up to and with /v1. Redirects are not followed.",
+            "model": "Its name, as the endpoint knows it.",
+        }
+
+    def values(self, *, change: bool) -> dict[str, Any]:
+        """For the domain: of a change only what differs, and the key only where one was typed."""
+        names = [name for name in FIELDS if not change or name in self.changed_data]
+        values = {name: self.cleaned_data[name] for name in names}
+        key = self.cleaned_data["api_key"]
+        if key or self.cleaned_data["forget_key"] or not change:
+            values["api_key"] = key
+        return values
+
+    def _post_clean(self) -> None:
+        """Nothing is set on the row here: the domain looks at the values and sets them."""
+
+
+@admin.register(Connection)
+class ConnectionAdmin(LeanAdmin):
+    many = "connections"
+    form = ConnectionAdminForm
+    list_display = ("name", "model", "host", "is_local", "has_tools", "can_extract", "used_by", "with_key")
+    list_filter = ("is_local",)
+    ordering = ("name", "id")
+    sortable_by = ()
+    search_fields = ("name__icontains", "model__icontains", "=public_id")
+    search_help_text = "A part of the name or of the model's, or the id (conn_)."
+    fieldsets = (
+        (None, {"fields": ("name", "base_url", "model", "api_key", "forget_key")}),
+        ("What it can do", {"fields": ("has_tools", "can_extract", "context_tokens", "is_local")}),
+        ("About it", {"fields": ("public_id", "with_key", "created_at", "updated_at")}),
+    )
+    readonly_fields = ("public_id", "with_key", "created_at", "updated_at")
+    change_form_template = "admin/workspaces/connection/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(owner=None, deleted_at=None)
+
+    def for_list(self, rows: QuerySet[Connection]) -> QuerySet[Any]:
+        return rows.annotate(number_of_workspaces=_number("workspaces"), number_of_chats=_number("chats"))
+
+    @admin.display(description="used by")
+    def used_by(self, connection: Any) -> str:
+        return f"{connection.number_of_workspaces} workspaces, {connection.number_of_chats} chats"
+
+    @admin.display(description="key", boolean=True)
+    def with_key(self, connection: Connection) -> bool:
+        return connection.has_key
+
+    def save_model(self, request: HttpRequest, obj: Connection, form: Any, change: bool) -> None:
+        by, now, values = cast(User, request.user), timezone.now(), form.values(change=change)
+        if change:
+            saved = actions.update_connection(obj, by=by, now=now, **values)
+        else:
+            saved = actions.create_connection(by=by, now=now, shared=True, **values)
+        obj.pk, obj.public_id = saved.pk, saved.public_id
+        obj.refresh_from_db()
+
+    def delete_model(self, request: HttpRequest, obj: Connection) -> None:
+        used = actions.delete_connection(obj, by=cast(User, request.user), now=timezone.now())
+        if used.sentence():
+            self.message_user(request, used.sentence(), messages.WARNING)
+
+    def response_add(self, request: HttpRequest, obj: Connection, *args: Any, **kwargs: Any) -> HttpResponse:
+        if "_test" in request.POST:
+            return self._tested(request, obj)
+        return super().response_add(request, obj, *args, **kwargs)
+
+    def response_change(self, request: HttpRequest, obj: Connection) -> HttpResponse:
+        return (
+            self._tested(request, obj) if "_test" in request.POST else super().response_change(request, obj)
+        )
+
+    def _tested(self, request: HttpRequest, obj: Connection) -> HttpResponse:
+        """Save and test: what works stands above the form, which stays open."""
+        report = try_connection(obj, by=cast(User, request.user), now=timezone.now())
+        _tell(self, request, report)
+        opts = self.model._meta
+        return HttpResponseRedirect(f"/admin/{opts.app_label}/{opts.model_name}/{obj.pk}/change/")
+
+
+def _number(users: str) -> Coalesce:
+    """How many use a connection, in a query of its own: joined, each chat would count for each workspace."""
+    rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
+    return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
+
+
+def _tell(page: ConnectionAdmin, request: HttpRequest, report: Report) -> None:
+    levels = {"works": messages.SUCCESS, "fails": messages.ERROR, "untried": messages.INFO}
+    for line in report.lines:
+        page.message_user(request, line.text, levels[line.outcome])
+    for hint in report.hints:
+        page.message_user(request, hint, messages.WARNING)
+    if report.first_piece is not None:
+        took = (
+            f"The first words came after {report.first_piece:.1f} s; the tests took {report.seconds:.1f} s."
+        )
+        page.message_user(request, took, messages.INFO)

@@ -1,0 +1,77 @@
+"""How a connection is asked for, on the person's page and in the admin. The key goes in and is never shown again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from workspaces.connections.actions import KEY_LENGTH
+from workspaces.connections.models import (
+    LEAST_CONTEXT,
+    MODEL_LENGTH,
+    MOST_CONTEXT,
+    NAME_LENGTH,
+    URL_LENGTH,
+    Connection,
+)
+from workspaces.forms import DomainForm
+
+
+def _plain(**attrs: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off", **attrs})
+
+
+class ConnectionForm(DomainForm):
+    name = forms.CharField(label=_("Name"), max_length=NAME_LENGTH, widget=_plain())
+    base_url = forms.CharField(
+        label=_("Address"),
+        max_length=URL_LENGTH,
+        widget=_plain(inputmode="url", placeholder="https://api.example.org/v1"),
+        help_text=_(
+            "Of any endpoint that speaks the OpenAI API, up to and with /v1. Redirects are not followed."
+        ),
+    )
+    model = forms.CharField(
+        label=_("Model"),
+        max_length=MODEL_LENGTH,
+        widget=_plain(),
+        help_text=_("Its name, as the endpoint knows it."),
+    )
+    api_key = forms.CharField(
+        label=_("Key"),
+        max_length=KEY_LENGTH,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("Kept encrypted and never shown again."),
+    )
+    context_tokens = forms.IntegerField(
+        label=_("Context, in tokens"),
+        min_value=LEAST_CONTEXT,
+        max_value=MOST_CONTEXT,
+        initial=16_384,
+        help_text=_("What prompt and answer may hold together."),
+    )
+    has_tools = forms.BooleanField(label=_("Can call tools"), required=False, initial=True)
+    can_extract = forms.BooleanField(
+        label=_("Can extract memories (else rules do)"), required=False, initial=True
+    )
+
+    def __init__(self, *args: Any, kept: Connection | None = None, **kwargs: Any) -> None:
+        """``kept``: the connection that is changed."""
+        if kept is not None:
+            kwargs.setdefault(
+                "initial", {name: getattr(kept, name) for name in self.base_fields if name != "api_key"}
+            )
+        super().__init__(*args, **kwargs)
+        self.kept = kept
+        if kept is not None and kept.has_key:
+            self.fields["api_key"].help_text = _("Leave it empty to keep the one that is stored.")
+
+    def values(self) -> dict[str, Any]:
+        """For the domain: without a key that was left empty, where one is stored."""
+        values = dict(self.cleaned_data)
+        if self.kept is not None and not values["api_key"]:
+            del values["api_key"]
+        return values

@@ -1,0 +1,110 @@
+"""Pages of a person's own connections, and the choice of a workspace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memoryhub.errors import DomainError, NotFound
+from workspaces import actions as workspace_actions
+from workspaces.access import get_workspace
+from workspaces.connections import actions
+from workspaces.connections.forms import ConnectionForm
+from workspaces.connections.models import Connection
+from workspaces.connections.trial import try_connection
+from workspaces.models import Role
+from workspaces.page_request import PageRequest
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def connection_list(request: PageRequest) -> HttpResponse:
+    form = ConnectionForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            made = actions.create_connection(by=request.user, now=timezone.now(), **form.values())
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            notices.success(
+                request, _("“%(name)s” is stored. Test it, then choose it in a chat.") % {"name": made.name}
+            )
+            return redirect("workspaces:connections")
+    context = {
+        "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
+        "shared": Connection.objects.live().shared().order_by("name", "pk"),
+        "may_connect": settings.PEOPLE_MAY_CONNECT,
+        "may_manage": actions.may_manage(request.user),
+        "form": form,
+    }
+    return render(request, "workspaces/connections.html", context, status=422 if form.errors else 200)
+
+
+def _own(request: PageRequest, connection_id: str, *, to: str) -> Connection:
+    """One of the person's own: the shared ones are changed in the admin."""
+    found = actions.get_connection(request.user, connection_id, to=to)
+    if found.is_shared:
+        raise NotFound(actions.NOT_YOURS)
+    return found
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def connection(request: PageRequest, connection_id: str) -> HttpResponse:
+    found = _own(request, connection_id, to="change")
+    form = ConnectionForm(request.POST if request.method == "POST" else None, kept=found)
+    if form.is_bound and form.is_valid():
+        try:
+            actions.update_connection(found, by=request.user, now=timezone.now(), **form.values())
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            notices.success(request, _("Saved. The next answers use it."))
+            return redirect("workspaces:connections")
+    context = {"connection": found, "form": form}
+    return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, connection_id: str) -> HttpResponse:
+    found = _own(request, connection_id, to="delete")
+    used = actions.delete_connection(found, by=request.user, now=timezone.now())
+    gone = _("“%(name)s” and its key are deleted.") % {"name": found.name}
+    notices.success(request, f"{gone} {used.sentence()}".strip())
+    return redirect("workspaces:connections")
+
+
+@login_required
+@require_POST
+def test(request: PageRequest, connection_id: str) -> HttpResponse:
+    """The Test button of one's own, and of a shared one for who may change it."""
+    found = actions.get_connection(request.user, connection_id, to="change")
+    report = try_connection(found, by=request.user, now=timezone.now())
+    context: dict[str, Any] = {"connection": found, "report": report}
+    if request.htmx:
+        return render(request, "workspaces/connection_report.html", context)
+    return render(request, "workspaces/connection_tested.html", context)
+
+
+@login_required
+@require_POST
+def of_workspace(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Which model answers in a workspace, or whether its memories stay on this machine; owners say."""
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    changes: dict[str, Any] = {}
+    if "connection" in request.POST:
+        changes["connection_id"] = request.POST["connection"]
+    else:
+        changes["local_only"] = request.POST.get("local_only") == "on"
+    workspace_actions.update_workspace(workspace, by=request.user, **changes)
+    notices.success(request, _("Saved."))
+    return redirect("workspaces:settings", ws_id)
