@@ -15,7 +15,7 @@ KINDS = {
     "tests/chat/test_role_aware.py": "injections",
     "tests/chat/test_xss.py": "XSS",
     "tests/test_attacks.py::test_forged": "CSRF",
-    "tests/test_attacks.py::test_ids": "IDOR",
+    "tests/test_attacks_ids.py": "IDOR",
     "tests/test_attacks.py::test_form": "mass assignment",
     "tests/test_attacks.py": "headers and paths",
     "tests/memoryhub/test_api_hostile_input.py::test_unknown_fields": "mass assignment",

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
+from django.db import transaction
+from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from workspaces.models import User, Workspace
@@ -64,13 +66,28 @@ class Cast:
     stranger: User
 
 
-@pytest.fixture
-def cast(db: None) -> Cast:
+def make_cast() -> Cast:
     from tests.factories import make_user, make_workspace
 
     owner, editor, viewer = make_user("olive"), make_user("eddie"), make_user("vera")
     workspace = make_workspace(owner=owner, editor=editor, viewer=viewer)
     return Cast(workspace, owner, editor, viewer, make_user("sam"))
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    return make_cast()
+
+
+@pytest.fixture(scope="module")
+def module_transaction(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A transaction around a whole file of tests: each finds what a module's fixtures made in it as it was made.
+
+    Not for a file with tests that need committed rows (``django_db(transaction=True)``, ``live_server``).
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from django.test import Client
 from chat.models import Chat, Message
 from memories.models import Memory, Revision
 from tests.api import error_of, type_password_again
-from tests.conftest import Cast
+from tests.conftest import make_cast
 from tests.routes import API_ROWS, PAGE_ROWS, Row, World, make_world
 from workspaces.models import Membership, Workspace
 
@@ -49,17 +51,32 @@ WRONG_VALUES = [
 NOT_OBJECTS = {"list": b"[]", "string": b'"content"', "number": b"5", "null": b"null", "true": b"true"}
 
 
+@pytest.fixture(scope="module")
+def made(module_transaction: None) -> World:
+    return make_world(make_cast())
+
+
 @pytest.fixture
-def world(cast: Cast) -> World:
-    return make_world(cast)
+def world(made: World, db: None) -> World:
+    return deepcopy(made)
 
 
-def send(world: World, row: Row, body: bytes, content_type: str = "application/json") -> Any:
+def signed_in(world: World, row: Row) -> Client:
     client = Client(raise_request_exception=False)
     client.force_login(world.cast.owner)
     if row.fresh:
         type_password_again(client)
-    return client.generic(row.method, world.address(row), body, content_type=content_type)
+    return client
+
+
+def sender(world: World, row: Row) -> Callable[..., Any]:
+    """Sends bodies to a row's address, all in one session of the owner."""
+    client, address = signed_in(world, row), world.address(row)
+
+    def send(body: bytes, content_type: str = "application/json") -> Any:
+        return client.generic(row.method, address, body, content_type=content_type)
+
+    return send
 
 
 def stored() -> list[Any]:
@@ -69,18 +86,18 @@ def stored() -> list[Any]:
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_unreadable_bodies_are_malformed(world: World, row: Row) -> None:
-    before = stored()
+    before, send = stored(), sender(world, row)
     for name, body in UNREADABLE.items():
-        refused = send(world, row, body)
+        refused = send(body)
         assert (refused.status_code, error_of(refused)["code"]) == (400, "malformed"), name
     assert stored() == before
 
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_what_is_not_an_object_is_refused(world: World, row: Row) -> None:
-    before = stored()
+    before, send = stored(), sender(world, row)
     for name, body in NOT_OBJECTS.items():
-        refused = send(world, row, body)
+        refused = send(body)
         assert refused.status_code == 422, name
         assert list(error_of(refused)["fields"]) == ["body"], name
     assert stored() == before
@@ -88,20 +105,20 @@ def test_what_is_not_an_object_is_refused(world: World, row: Row) -> None:
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_bodies_that_are_not_json_are_refused_by_their_type(world: World, row: Row) -> None:
-    before = stored()
+    before, send = stored(), sender(world, row)
     for content_type in (
         "text/plain",
         "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
     ):
-        refused = send(world, row, b"content=a", content_type)
+        refused = send(b"content=a", content_type)
         assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
     assert stored() == before
 
 
 @pytest.mark.parametrize("row", UPLOADS, ids=str)
 def test_uploads_without_a_file_are_refused(world: World, row: Row) -> None:
-    before = stored()
+    before, send = stored(), sender(world, row)
     form = "multipart/form-data; boundary=x"
     part = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nno file, only text\r\n--x--\r\n'
     for body, content_type, status in (
@@ -112,25 +129,25 @@ def test_uploads_without_a_file_are_refused(world: World, row: Row) -> None:
         (part, form, 422),
         (part.replace(b"--x--", b"").replace(b"file", b"is_staff"), form, 422),
     ):
-        assert send(world, row, body, content_type).status_code == status, (body, content_type)
+        assert send(body, content_type).status_code == status, (body, content_type)
     assert stored() == before
 
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_huge_bodies_are_too_large(world: World, row: Row) -> None:
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
-    refused = send(world, row, json.dumps({"content": "x" * limit}).encode())
+    refused = sender(world, row)(json.dumps({"content": "x" * limit}).encode())
     assert (refused.status_code, error_of(refused)["code"]) == (413, "too_large")
 
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_wrong_values_of_every_field_are_refused_by_name(world: World, row: Row) -> None:
-    before = stored()
+    before, send = stored(), sender(world, row)
     for field, right in row.data.items():
         for value in WRONG_VALUES:
             if type(value) is type(right) and not isinstance(value, str):
                 continue
-            refused = send(world, row, json.dumps({**world.data(row), field: value}).encode())
+            refused = send(json.dumps({**world.data(row), field: value}).encode())
             assert refused.status_code == 422, (field, value)
             assert error_of(refused)["fields"].keys() == {field}, value
     assert stored() == before
@@ -138,9 +155,9 @@ def test_wrong_values_of_every_field_are_refused_by_name(world: World, row: Row)
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)
 def test_unknown_fields_are_refused_by_name(world: World, row: Row) -> None:
-    before = stored()
+    before, send = stored(), sender(world, row)
     for field in ("pk", "workspace", "__class__", "is_staff", "", "a\0b", "\ud800", "x" * 5000):
-        refused = send(world, row, json.dumps({**world.data(row), field: 1}).encode())
+        refused = send(json.dumps({**world.data(row), field: 1}).encode())
         assert refused.status_code == 422, field
         assert "There is no such field here" in error_of(refused)["message"], field
     assert stored() == before

@@ -1,0 +1,103 @@
+"""The ids of one world in requests from another: nothing opens, nothing changes."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import pytest
+
+from chat.models import Chat, Message
+from memories.models import Memory
+from tests.conftest import make_cast
+from tests.factories import make_user, make_workspace
+from tests.routes import ROWS, Row, World, make_world
+from tests.test_attacks import client_of, columns, send
+from workspaces.models import Agent, ApiKey, Membership, SignIn, User, Workspace
+
+BODY_IDS = ["{ws}", "{mem}", "{agent}", "{node}", "{other_node}"]
+
+
+def _ids_in(row: Row) -> list[str]:
+    """The names of the ids in a row's body."""
+    return [f"{text[1:-1]}_id" for text in BODY_IDS if text in str(row.data)]
+
+
+WITH_IDS = [row for row in ROWS if not row.in_threads and ("<" in row.route or _ids_in(row))]
+
+
+def make_others(world: World) -> World:
+    """A second world whose owner has no place in the first."""
+    User.objects.filter(username="max").update(username="max of the first world")
+    ApiKey.objects.update(name="of the first world")
+    SignIn.objects.update(session_key="of the first world")
+    keys = list(ApiKey.objects.values_list("pk", flat=True))
+    eve = make_user("eve")
+    cast = replace(world.cast, owner=eve, workspace=make_workspace(owner=eve, name="Eve's"))
+    made = make_world(cast)
+    assert ApiKey.objects.exclude(pk__in=keys).count() == 1
+    return made
+
+
+@pytest.fixture(scope="module")
+def made(module_transaction: None) -> tuple[World, World]:
+    world = make_world(make_cast())
+    return world, make_others(world)
+
+
+@pytest.fixture
+def world(made: tuple[World, World], db: None) -> World:
+    return deepcopy(made[0])
+
+
+@pytest.fixture
+def others(made: tuple[World, World], db: None) -> World:
+    return deepcopy(made[1])
+
+
+@pytest.mark.parametrize("row", WITH_IDS, ids=str)
+def test_ids_of_another_world_open_nothing(world: World, others: World, row: Row) -> None:
+    """Each id in turn is another world's, and all that stand beside it are one's own."""
+    client = client_of(others.cast.owner, row)
+    mine = others.ids | (others.deleted_ids if row.deleted else {})
+    mine |= others.proposed_ids if row.proposed else {}
+    theirs = world.ids | (world.deleted_ids if row.deleted else {})
+    theirs |= world.proposed_ids if row.proposed else {}
+    if row.message:
+        mine |= {"message_id": mine[f"{row.message}_id"]}
+        theirs |= {"message_id": theirs[f"{row.message}_id"]}
+        row = replace(row, message="")
+    in_route = [name for name in mine if f":{name}>" in row.route]
+    protected = stored_of(world)
+    tried = 0
+    for name in in_route:
+        mixed = replace(others, ids=mine | {name: theirs[name]}, deleted_ids={}, proposed_ids={})
+        answer = send(client, row, mixed.address(row), others.data(row))
+        assert answer.status_code in {404, 422}, name
+        tried += 1
+    for name in _ids_in(row):
+        mixed = replace(others, ids=mine | {name: theirs[name]})
+        address = replace(others, ids=mine, deleted_ids={}, proposed_ids={}).address(row)
+        answer = send(client, row, address, mixed.data(row))
+        refused = answer.status_code in {404, 422} or theirs[name] in answer.json().get("missing", [])
+        assert refused, name
+        tried += 1
+    assert tried
+    assert stored_of(world) == protected
+
+
+def stored_of(world: World) -> list[Any]:
+    """All of the first world."""
+    place = world.cast.workspace
+    return list(
+        chain(
+            Workspace.objects.filter(pk=place.pk).values_list(),
+            Membership.objects.filter(workspace=place).order_by("pk").values_list(),
+            Memory.objects.filter(workspace=place).order_by("pk").values_list(*columns(Memory)),
+            Chat.objects.filter(workspace=place).order_by("pk").values_list(),
+            Message.objects.filter(chat__workspace=place).order_by("pk").values_list(),
+            Agent.objects.filter(workspace=place).order_by("pk").values_list(),
+        )
+    )
