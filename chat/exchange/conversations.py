@@ -9,6 +9,7 @@ from chat.actions import announce
 from chat.exchange.ids import Id, resolve
 from chat.exchange.lines import Record
 from chat.exchange.places import Places, text_of
+from chat.exchange.versions import link_versions
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from memories.drafts import UNSTORABLE
 from memories.models import Memory, Receipt, ReceiptItem
@@ -57,7 +58,10 @@ def take_messages(records: list[Record], places: Places) -> None:
                 record.refuse_for(error)
     if places.stores and made:
         Message.objects.bulk_create(made.values())
-        _link_answers({record: pair for record, pair in wanted.items() if record.is_new}, made, places)
+        new = {record: pair for record, pair in wanted.items() if record.is_new}
+        _link_answers(new, made, places)
+        stored = {record: made[ids[pair].local] for record, pair in new.items() if ids[pair].local in made}
+        link_versions(new, stored, lambda public_ids: messages_at(public_ids, places))
 
 
 def take_receipts(records: list[Record], places: Places) -> None:
@@ -174,6 +178,7 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
         attempt=attempt if isinstance(attempt, int) and 0 < attempt <= SMALL else 1,
         created_at=created_at,
         finished_at=_past(line, "finished_at", places),
+        superseded_at=_past(line, "superseded_at", places),
     )
 
 

@@ -16,6 +16,7 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
+from chat.exchange.versions import version_fields, with_versions
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.portable import memory_line
@@ -88,6 +89,7 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     if not role.allows(Role.EDITOR):
         memories = memories.filter(deleted_at=None)
     messages = Message.objects.filter(chat__in=chats).select_related("chat__workspace", "author", "reply_to")
+    messages = with_versions(messages)
     yield from _in_pieces(agents, _agent_line)
     yield from _in_pieces(chats.select_related("workspace", "created_by", "agent"), _chat_line)
     yield from _in_pieces(messages, _message_line)
@@ -178,6 +180,8 @@ def _message_line(message: Message) -> Line:
         "attempt": message.attempt,
         "created_at": _at(message.created_at),
         "finished_at": _at(message.finished_at),
+        "superseded_at": _at(message.superseded_at),
+        **version_fields(message),
     }
 
 

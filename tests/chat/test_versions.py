@@ -13,12 +13,14 @@ from django.utils import timezone
 from chat import runner
 from chat.actions import begin_turn, edit_message, retry_answer
 from chat.compaction import latest_compaction
+from chat.exchange.export import export
 from chat.models import Chat, Compaction, Message, MessageStatus
 from chat.turns import load_turn
 from chat.versions import bring_back, count_versions, set_aside, versions_of
 from memories.models import Memory, SourceType
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from tests.api import Api
+from tests.chat.test_exchange import imported_whole
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
@@ -286,3 +288,23 @@ def test_a_stopped_answer_is_kept_and_a_failed_one_is_not(chat: Chat, monkeypatc
     Message.objects.filter(pk=anew.pk).update(status=MessageStatus.FAILED, content="Quar")
     anew.refresh_from_db()
     assert retry_answer(anew, by=chat.created_by, now=timezone.now()).pk == anew.pk
+
+
+def test_earlier_versions_go_out_and_come_in_again(cast: Cast, tmp_path: Any, settings: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    chat = make_chat(cast.owner, cast.workspace, title="Versions")
+    first = make_message(chat, "One")
+    reply = make_message(chat, "Answer one", role="assistant", reply_to=first)
+    second = make_message(chat, "Two")
+    set_aside(chat.messages.filter(pk__lte=reply.pk), first=first, by=second, now=timezone.now())
+    third = make_message(chat, "Three")
+    set_aside(chat.messages.filter(pk=second.pk), first=second, by=third, now=timezone.now())
+    back(first)
+    lines = b"".join(export(cast.owner, workspace=cast.workspace, now=timezone.now()))
+    chat.delete()
+    imported = imported_whole(cast.owner, lines, cast.workspace)
+    assert imported.status == "done"
+    again = Chat.objects.get(title="Versions")
+    assert said(again) == ["One", "Answer one"]
+    found = versions_of(again.messages.current().earliest("pk"))
+    assert [version.first.content for version in found] == ["Two", "Three"]
