@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
@@ -19,8 +20,8 @@ logger = logging.getLogger(__name__)
 OTHER_SOURCE = "other"
 _QUICK = "SET LOCAL lock_timeout = '250ms'"
 _COUNT = """
-INSERT INTO memories_refusal (day, workspace_id, source_type, kind, number) VALUES (%s, %s, %s, %s, 1)
-ON CONFLICT (workspace_id, day, source_type, kind) DO UPDATE SET number = memories_refusal.number + 1
+INSERT INTO memories_refusal (day, workspace_id, source_type, kind, number) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (workspace_id, day, source_type, kind) DO UPDATE SET number = memories_refusal.number + excluded.number
 """
 
 
@@ -35,15 +36,23 @@ def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None
 
 
 def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetime) -> None:
-    """Count one. Never raises and hardly waits: the number may be missing, what the caller does may not.
+    note_all([refusal], workspace_id, source_type, now)
+
+
+def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
+    """Count them. Never raises and hardly waits: the number may be missing, what the caller does may not.
 
     Within a transaction it is counted after the commit, so that no lock is held until then; without one, so that the
     number of what is refused survives whatever comes of the request.
     """
-    metrics.count_refusal(refusal)
+    kinds: Counter[str] = Counter()
+    for refusal in refusals:
+        metrics.count_refusal(refusal)
+        kinds[kind_of(refusal)] += 1
     source = source_type if source_type in SourceType.values else OTHER_SOURCE  # a caller's label is text
     day = now.astimezone(UTC).date()
-    transaction.on_commit(partial(_count, day, workspace_id, source, kind_of(refusal)), robust=True)
+    for kind, number in kinds.items():
+        transaction.on_commit(partial(_count, day, workspace_id, source, kind, number), robust=True)
 
 
 def kind_of(refusal: DomainError) -> str:
@@ -51,10 +60,10 @@ def kind_of(refusal: DomainError) -> str:
     return (isinstance(refusal, SecretRefused) and refusal.kind) or refusal.code
 
 
-def _count(day: date, workspace_id: int, source: str, kind: str) -> None:
+def _count(day: date, workspace_id: int, source: str, kind: str, number: int) -> None:
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(_QUICK)
-            cursor.execute(_COUNT, [day, workspace_id, source, kind])
+            cursor.execute(_COUNT, [day, workspace_id, source, kind, number])
     except DatabaseError as error:
         logger.warning("A refusal was not counted: %s", type(error).__name__)

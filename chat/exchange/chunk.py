@@ -10,6 +10,9 @@ from chat.exchange.lines import Record
 from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
 from chat.exchange.places import Places
 from chat.exchange.remembering import Read, read_memories, take_memories
+from memories import refusals
+from memories.models import SourceType
+from workspaces.access import default_workspace
 
 COUNTED = ("workspace", "agent", "chat", "message", "memory", "receipt")
 ROW_FOR_EACH = {"workspace", "agent", "chat", "memory"}  # of the others only those that are refused
@@ -47,6 +50,14 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
         if record.kind != "header" and not _is_left(imported, record):
             of_kind = counts.setdefault(record.kind or "other", dict.fromkeys(Outcome.values, 0))
             of_kind[record.outcome] += 1
+
+
+def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
+    """For the dashboard: what the gate's rules refused while looking, in the workspace chosen or the person's own."""
+    refused = [record.refusal for record in records if record.refusal is not None]
+    if refused:
+        place = imported.workspace or default_workspace(imported.user)
+        refusals.note_all(refused, place.pk, SourceType.IMPORT, now)
 
 
 def keep_rows(imported: Import, records: list[Record]) -> None:

@@ -26,6 +26,7 @@ class Record:
     outcome: str = Outcome.NEW
     reason: str = ""
     duplicate_of: str = ""
+    refusal: DomainError | None = None  # what the gate's rules said, if it was they
     same_as: int | None = None
     fingerprint: int | None = None
 
@@ -33,15 +34,15 @@ class Record:
     def is_new(self) -> bool:
         return self.outcome in (Outcome.NEW, Outcome.UPDATE)
 
-    def refuse(self, reason: str) -> None:
-        self.outcome, self.reason = Outcome.REFUSED, reason[:200]
+    def refuse(self, reason: str, refusal: DomainError | None = None) -> None:
+        self.outcome, self.reason, self.refusal = Outcome.REFUSED, reason[:200], refusal
 
     def refuse_for(self, error: DomainError) -> None:
         """The reason as a word for a secret, else the wrong fields and what is allowed: never what stood there."""
         if isinstance(error, SecretRefused):
-            self.refuse(f"secret: {', '.join(error.fields)}")
+            self.refuse(f"secret: {', '.join(error.fields)}", error)
         else:
-            self.refuse(error.message)
+            self.refuse(error.message, error)
 
     def is_known(self, of: str, reason: str = "") -> None:
         self.outcome, self.duplicate_of, self.reason = Outcome.DUPLICATE, of, reason

@@ -37,6 +37,7 @@ class Places:
         self.people: dict[str, User | None] = {}
         self._workspaces: dict[str, Workspace | None] = {}
         self._agents: dict[str, Agent | None] = {}
+        self._members: dict[int, set[int]] = {}
 
     def workspace(self, given: str) -> Workspace | None:
         """The workspace for a line of the file's workspace ``given``, with the importer's ``role``.
@@ -88,10 +89,26 @@ class Places:
         self.people |= {name: found.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
-        """Who is who there. Only an owner's import may speak for others: an editor's knows its importer alone."""
-        if workspace.pk is not None and workspace.role != Role.OWNER:
-            return lambda name: self.user if name == self.user.get_username() else None
-        return self.people.get
+        """Who is who there: members, and nobody else of the installation. Only an owner's import may speak for others,
+        an editor's knows its importer alone; an administrator who brings back a whole installation speaks for all.
+        """
+        if self.user.is_superuser:
+            return self.people.get
+        speaks_for = {self.user.pk}
+        if workspace.pk is not None and workspace.role == Role.OWNER:
+            speaks_for |= self._members_of(workspace)
+
+        def find(name: str) -> User | None:
+            person = self.people.get(name)
+            return person if person is not None and person.pk in speaks_for else None
+
+        return find
+
+    def _members_of(self, workspace: Workspace) -> set[int]:
+        if workspace.pk not in self._members:
+            members = Membership.objects.filter(workspace=workspace)
+            self._members[workspace.pk] = set(members.values_list("user_id", flat=True))
+        return self._members[workspace.pk]
 
     def add_workspaces(self, records: list[Record]) -> None:
         for record in records:

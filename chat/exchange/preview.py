@@ -22,6 +22,7 @@ class Shown:
     row: ImportRow
     text: str  # empty: it holds a credential, cannot be read, or the file is gone
     known: str = ""  # what the memory says that is here already
+    gone: bool = False  # the file is not there any more: finished, failed or cleared away
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
@@ -38,8 +39,10 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
                 text = _text(row, file.readline(MAX_LINE))
                 shown.append(Shown(row, text, cut_at_word(known.get(row.duplicate_of, ""), SHOWN)))
             return shown
-    except FileNotFoundError:  # it is finished
-        return [Shown(row, "", cut_at_word(known.get(row.duplicate_of, ""), SHOWN)) for row in rows]
+    except FileNotFoundError:
+        return [
+            Shown(row, "", cut_at_word(known.get(row.duplicate_of, ""), SHOWN), gone=True) for row in rows
+        ]
 
 
 def _text(row: ImportRow, raw: bytes) -> str:

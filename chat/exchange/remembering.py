@@ -215,7 +215,7 @@ def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> 
     there = [each for each in left if drafts[each].workspace.pk is not None]
     for each, is_gone in zip(there, tombstones.forgotten([drafts[each] for each in there]), strict=True):
         if is_gone:
-            each.record.refuse(FORGOTTEN)
+            each.record.refuse(FORGOTTEN, tombstones.WasForgotten())
 
 
 def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
@@ -248,7 +248,7 @@ def _tell(read: Sequence[Read], saved: Sequence[Saved]) -> None:
     }
     for each, result in zip(read, saved, strict=True):
         if result.forgotten:
-            each.record.refuse(FORGOTTEN)
+            each.record.refuse(FORGOTTEN, tombstones.WasForgotten())
         elif result.duplicate and result.memory.pk in line_of:
             each.record.outcome, each.record.same_as = Outcome.DUPLICATE, line_of[result.memory.pk]
         elif result.duplicate:

@@ -227,6 +227,7 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
     else:
         chunk.count(imported.foreseen, imported, piece.records)
         chunk.keep_rows(imported, piece.records)
+        chunk.count_refusals(imported, piece.records, now=now)
         imported.looked_bytes, imported.looked_lines = piece.offset, piece.number
         imported.read_bytes, imported.read_count = piece.read_bytes or piece.offset, piece.read_count
     if piece.ends and stores:

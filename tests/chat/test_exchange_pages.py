@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
-from django.template.loader import render_to_string
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.exchange import run
+from chat.exchange import files, run
 from chat.exchange.models import Import, ImportStatus
 from memories.models import Memory
 from tests.api import Api, error_of
@@ -153,14 +152,17 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     assert api.delete(path).status_code == 204 and api.get(path).status_code == 404
 
 
-def test_a_line_says_why_its_text_is_gone() -> None:
-    row = {"number": 1, "kind": "memory", "outcome": "new"}
-    shown = {
-        status: render_to_string("chat/exchange/row.html", {"imported": Import(status=status), "row": row})
-        for status in ("preview", "done")
-    }
-    assert "(without a text)" in shown["preview"] and "deleted with the upload" not in shown["preview"]
-    assert "(its text was deleted with the upload)" in shown["done"]
+def test_a_line_says_why_its_text_is_gone(cast: Cast) -> None:
+    imported = uploaded(cast.owner, file_of(memory(), chat(title="")))
+    page = f"/imports/{imported.public_id}/"
+    client = signed_in(cast.owner)
+    assert "(without a text)" in client.get(page).content.decode(), "a chat without a title"
+    files.remove(imported.public_id)
+    for status in ("preview", "stopped", "failed", "done"):
+        Import.objects.update(status=status)
+        html = client.get(page).content.decode()
+        assert "(its text was deleted with the upload)" in html, status
+        assert "(without a text)" not in html, status
 
 
 def test_a_form_that_is_not_right_is_refused(cast: Cast) -> None:

@@ -14,7 +14,7 @@ from chat.exchange.models import ImportStatus
 from chat.models import Chat, Message
 from memories.forgetting import forget_memories
 from memories.gate import delete_memory
-from memories.models import Memory, Receipt, Scope
+from memories.models import Memory, Receipt, Refusal, Scope
 from memoryhub.errors import Forbidden, NotFound
 from tests.chat.test_exchange import (
     a_rich_workspace,
@@ -29,7 +29,7 @@ from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_workspace
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
-from workspaces.models import AuditEvent, Membership, Role, User, Workspace
+from workspaces.models import Agent, AuditEvent, Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
 SECRET = "sk-ant-api03-" + "Ab1" * 30
@@ -350,7 +350,50 @@ def test_without_a_target_workspaces_are_found_again_or_made(cast: Cast) -> None
     made = Workspace.objects.visible_to(cast.stranger).get(default_of=None)
     assert made.name == "Shared" and made != cast.workspace and made.memories.exists()
     assert made.role == Role.OWNER  # type: ignore[attr-defined]
-    assert set(made.memories.values_list("author__username", flat=True)) == {"olive", "eddie"}
+    assert set(made.memories.values_list("author", flat=True)) == {None}, "nobody of the file is in it"
+    named = {memory.source_details.get("author") for memory in made.memories.all()}
+    assert named == {"olive", "eddie"}
+
+
+def test_an_import_puts_no_words_under_the_name_of_who_is_not_a_member(cast: Cast) -> None:
+    revision = {"action": "create", "by": "sam", "at": "2025-03-01T09:30:15Z", "before": {}}
+    lines = [
+        {"type": "agent", "id": "agent_1", "workspace": WS, "name": "Ada", "created_by": "sam"},
+        chat(created_by="sam"),
+        message(author="sam"),
+        memory("I never said that", author="sam", revisions=[revision]),
+        memory("I said that", author="eddie"),
+    ]
+    imported_whole(cast.owner, file_of(*lines), cast.workspace)
+    forged, said = Memory.objects.get(content="I never said that"), Memory.objects.get(content="I said that")
+    assert (forged.author, forged.source_details["author"]) == (None, "sam")
+    assert forged.revisions.filter(by=cast.stranger).count() == 0
+    assert said.author == cast.editor
+    assert Message.objects.get().author is None
+    assert Chat.objects.get().created_by == cast.owner
+    assert not Agent.objects.filter(created_by=cast.stranger).exists()
+
+
+def test_what_is_refused_of_a_file_is_counted_on_the_dashboard_once(
+    cast: Cast, django_capture_on_commit_callbacks: Any
+) -> None:
+    lines = [
+        memory(f"My key is {SECRET}"),
+        memory("password = hunter2!x"),
+        memory("password = hunter3!x"),
+        memory(""),
+        memory("Tea is green"),
+    ]
+    with django_capture_on_commit_callbacks(execute=True):
+        imported = imported_whole(cast.owner, file_of(*lines), cast.workspace)
+    assert imported.outcomes["memory"]["refused"] == 4
+    counted = Refusal.objects.values_list("workspace_id", "source_type", "kind", "number")
+    pk = cast.workspace.pk
+    assert sorted(counted, key=str) == [
+        (pk, "import", "anthropic", 1),
+        (pk, "import", "invalid", 1),
+        (pk, "import", "password", 2),
+    ]
 
 
 def test_people_who_are_not_here_are_kept_by_name(cast: Cast) -> None:
