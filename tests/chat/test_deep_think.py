@@ -182,7 +182,8 @@ class TestMemoryIsOff:
         if how == "veto":
             settings.MEMORY_ENABLED = False
         scripted_model.script(Answer("Say so."), Answer("I cannot know. " * 20))
-        answer = think(chat, **({"memory_enabled": False} if how == "this turn" else {}))
+        options: dict[str, Any] = {"memory_enabled": False} if how == "this turn" else {}
+        answer = think(chat, **options)
         assert steps(answer) == [("plan", "planned"), ("check", "off")]
         assert len(scripted_model.chat_requests) == 2
         assert "March 15" not in str([request.messages for request in scripted_model.chat_requests])
