@@ -23,6 +23,7 @@ from chat.chosen import model_context
 from chat.models import Chat, Message
 from chat.modes.models import Mode
 from chat.rail import rail_page
+from chat.remembering import remember_message
 from chat.runner import in_thread
 from chat.stream import follow_for, to_sse
 from chat.transcript import entries_for, entry_for, load_transcript
@@ -243,7 +244,7 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again."""
     found, wanted = _load_message(request, chat_id, message_id, Role.EDITOR)
     user = request.user
-    saved = actions.remember_message(wanted, by=user, now=timezone.now())
+    saved = remember_message(wanted, by=user, now=timezone.now())
     context = {
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",

@@ -12,8 +12,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.actions import remember_message
 from chat.models import Chat, Message, MessageRole
+from chat.remembering import remember_message
 from memories import tasks
 from memories.extraction import run
 from memories.models import Memory, Receipt, ReceiptItem, Scope

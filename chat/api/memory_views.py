@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.actions import remember_message, remember_text
 from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJson
+from chat.remembering import remember_message, remember_text
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memory_response

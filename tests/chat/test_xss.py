@@ -9,9 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.actions import delete_chat, remember_message
+from chat.actions import delete_chat
 from chat.markdown import render_markdown
 from chat.models import MessageRole, MessageStatus
+from chat.remembering import remember_message
 from memories.gate import edit_memory
 from memories.models import Receipt
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
