@@ -17,6 +17,7 @@ import httpx2
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # beside NAT64 nothing else of IPv6 is routed everywhere
 
 
 class Reach(Enum):
@@ -41,6 +42,8 @@ def is_public(address: Address) -> bool:
         if carried is None and address in NAT64:
             carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if carried is not None and not is_public(carried):
+            return False
+        if carried is None and address not in GLOBAL_UNICAST:
             return False
     return address.is_global and not address.is_multicast
 

@@ -15,6 +15,7 @@ import httpx2  # the transport openai itself brings and speaks
 import openai
 
 from memoryhub.llm.addresses import AsyncPinnedTransport, PinnedTransport, Reach
+from memoryhub.llm.bounds import PLAIN, bound, bound_stream
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 # A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
@@ -92,21 +93,35 @@ class Clients:
 
 
 def blocking_client(endpoint: Endpoint) -> httpx2.Client:
-    """With the guard that the endpoint's reach asks for. Only what the operator typed may redirect elsewhere."""
+    """With the guard that the endpoint's reach asks for. Only what the operator typed may redirect elsewhere, and is
+    read without end.
+    """
+    if endpoint.reach is Reach.CONFIGURED:
+        return httpx2.Client(limits=LIMITS, follow_redirects=True, **trust(endpoint))
+    guard: dict[str, Any] = {
+        "headers": PLAIN,
+        "event_hooks": {"response": [bound]},
+        "follow_redirects": False,
+    }
     if endpoint.reach in PINNED:
         pinned = PinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
-        return httpx2.Client(transport=pinned, trust_env=False, follow_redirects=False)
-    follow = endpoint.reach is Reach.CONFIGURED
-    return httpx2.Client(limits=LIMITS, follow_redirects=follow, **trust(endpoint))
+        return httpx2.Client(transport=pinned, trust_env=False, **guard)
+    return httpx2.Client(limits=LIMITS, **guard, **trust(endpoint))
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     """The same for coroutines."""
+    if endpoint.reach is Reach.CONFIGURED:
+        return httpx2.AsyncClient(limits=LIMITS, follow_redirects=True, **trust(endpoint))
+    guard: dict[str, Any] = {
+        "headers": PLAIN,
+        "event_hooks": {"response": [bound_stream]},
+        "follow_redirects": False,
+    }
     if endpoint.reach in PINNED:
         pinned = AsyncPinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
-        return httpx2.AsyncClient(transport=pinned, trust_env=False, follow_redirects=False)
-    follow = endpoint.reach is Reach.CONFIGURED
-    return httpx2.AsyncClient(limits=LIMITS, follow_redirects=follow, **trust(endpoint))
+        return httpx2.AsyncClient(transport=pinned, trust_env=False, **guard)
+    return httpx2.AsyncClient(limits=LIMITS, **guard, **trust(endpoint))
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext | bool:

@@ -12,6 +12,7 @@ from memoryhub.llm.errors import ContentFiltered, EmbedderBadReply, ModelBadRepl
 EMPTY = "The model gave an empty answer."
 MOST_CALLS = 64  # of one reply
 MOST_ARGUMENTS = 200_000  # characters of one call
+MOST_TEXT = 1_000_000  # characters of one answer
 
 
 class StreamedAnswer:
@@ -22,6 +23,7 @@ class StreamedAnswer:
         self.has_text = False
         self.finish_reason: str | None = None
         self._calls: list[_CallSoFar] = []
+        self._length = 0
 
     def read(self, chunk: Any) -> str:
         """The text of one chunk."""
@@ -41,6 +43,9 @@ class StreamedAnswer:
             self._read_call(fragment)
         self.finish_reason = getattr(choices[0], "finish_reason", None) or self.finish_reason
         self.has_text = self.has_text or bool(text)
+        self._length += len(text)
+        if self._length > MOST_TEXT:
+            raise ModelBadReply(detail="an answer without end")
         return text
 
     @property

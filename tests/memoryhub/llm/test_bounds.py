@@ -1,0 +1,124 @@
+"""A server that nobody here answers for can neither fill the memory nor hold a thread."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from memoryhub.llm import bounds, errors, openai_replies
+from memoryhub.llm.addresses import Reach
+from memoryhub.llm.base import Capabilities, Message
+from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.openai_compatible import OpenAIChatModel
+from tests.fakes.openai_server import Answer, Raw, ScriptedOpenAI
+
+QUESTION = [Message("user", "Hello?")]
+CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=False)
+OF_PEOPLE = [Reach.ANYWHERE, Reach.INTERNAL]  # PUBLIC goes the same way, and reaches no server of a test
+
+
+def model_at(base_url: str, reach: Reach, timeout: float = 5.0) -> OpenAIChatModel:
+    endpoint = Endpoint(base_url, "test-key", "m", reach)
+    return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=timeout)
+
+
+async def streamed(model: OpenAIChatModel) -> str:
+    return "".join([delta.text async for delta in model.stream(QUESTION)])
+
+
+@pytest.mark.parametrize("reach", OF_PEOPLE)
+async def test_a_reply_without_end_is_not_read_to_it(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, reach: Reach
+) -> None:
+    monkeypatch.setattr(bounds, "MOST_BYTES", 100_000)
+    endless = Raw(b"data: " + b"x" * 200_000)
+    scripted_openai.respond = lambda request: endless
+    model = model_at(scripted_openai.base_url, reach)
+    with pytest.raises(errors.ModelError):
+        await streamed(model)
+    with pytest.raises(errors.ModelError):
+        model.complete(QUESTION)
+    scripted_openai.respond = lambda request: Answer("Fine.")
+    assert await streamed(model) == model.complete(QUESTION) == "Fine."
+
+
+async def test_an_answer_without_end_is_ended(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_replies, "MOST_TEXT", 1000)
+    scripted_openai.respond = lambda request: Answer(*["word " * 20] * 20)
+    with pytest.raises(errors.ModelBadReply):
+        await streamed(model_at(scripted_openai.base_url, Reach.CONFIGURED))
+
+
+@pytest.fixture
+def packing() -> Iterator[tuple[str, list[bytes]]]:
+    """A server that packs whatever it says; its address, and the requests."""
+    asked: list[bytes] = []
+    body = gzip.compress(b" " * 10_000_000)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
+
+    def serve(server: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = server.accept()
+            except OSError:
+                return
+            with closing(client):
+                asked.append(client.recv(65_536))
+                client.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1", asked
+        server.shutdown(socket.SHUT_RDWR)
+
+
+async def test_a_packed_reply_is_not_asked_for_and_not_unpacked(packing: tuple[str, list[bytes]]) -> None:
+    base_url, asked = packing
+    model = model_at(base_url, Reach.ANYWHERE)
+    with pytest.raises(errors.ModelError):
+        await streamed(model)
+    with pytest.raises(errors.ModelError):
+        model.complete(QUESTION)
+    assert asked and all(b"accept-encoding: identity" in request.lower() for request in asked)
+
+
+def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
+    """Each byte comes before the time-out for silence, the last one would never."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        over = threading.Event()
+
+        def drip() -> None:
+            client, _ = server.accept()
+            with closing(client):
+                client.recv(65_536)
+                client.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+                while not over.wait(0.05):
+                    try:
+                        client.sendall(b" ")
+                    except OSError:
+                        return
+
+        dripping = threading.Thread(target=drip, daemon=True)
+        dripping.start()
+        model = model_at(f"http://127.0.0.1:{server.getsockname()[1]}/v1", Reach.ANYWHERE, timeout=0.5)
+        ended: list[object] = []
+
+        def ask() -> None:
+            try:
+                model.complete(QUESTION)
+            except errors.ModelError as error:
+                ended.append(error)
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(10)
+        over.set()
+        dripping.join(5)
+    assert isinstance(ended[0], errors.ModelTimeout)
