@@ -15,6 +15,7 @@ from chat.compaction import latest_compaction
 from chat.markdown import render_markdown
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown import ShownStep, steps_of
+from chat.problems import advice_for
 from chat.tools.shown import ShownCall, calls_of
 from chat.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
@@ -75,6 +76,12 @@ class Entry:
     @property
     def has_failed(self) -> bool:
         return self.is_abandoned or self.message.status == MessageStatus.FAILED
+
+    @property
+    def advice(self) -> str:
+        """What the person can do about it, beside Retry."""
+        is_failed = self.message.status == MessageStatus.FAILED
+        return advice_for(self.message.error_code) if is_failed else ""
 
     @property
     def problem(self) -> str:
@@ -155,7 +162,7 @@ def entries_for(
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
     steps = steps_of(answers, user)
-    kept, noticed = _memories_of(messages, chat, user)
+    kept, noticed = _memories_of(messages, user)
     versions = count_versions(messages)
     entries = []
     question = ""
@@ -196,9 +203,7 @@ def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Ent
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
 
 
-def _memories_of(
-    messages: Sequence[Message], chat: Chat, user: User
-) -> tuple[set[str], dict[str, list[Memory]]]:
+def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:
     """Which messages a person saved, and the memories that were noticed in each."""
     found = (
         Memory.objects.visible_to(user)

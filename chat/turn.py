@@ -27,6 +27,7 @@ from chat.models import Message, MessageStatus
 from chat.modes.deep_think import room_for_plan, think
 from chat.modes.models import Mode
 from chat.modes.steps import close_unfinished
+from chat.problems import reason_of
 from chat.runner import in_thread
 from chat.short_term import ShortTerm, short_term_for, touch
 from chat.stream import message_channel
@@ -99,7 +100,8 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
         return _Outcome(MessageStatus.DONE, is_tight=is_tight)
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
-        return _Outcome(MessageStatus.FAILED, error.code, f"{error} Your message is saved.")
+        reason = reason_of(error, has_text=bool(live.text.strip()))
+        return _Outcome(MessageStatus.FAILED, error.code, reason)
     except Exception:
         logger.exception("A turn failed")
         return _Outcome(MessageStatus.FAILED, "internal", "Something went wrong here. Your message is saved.")

@@ -307,6 +307,7 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     context = {
         "chat": found,
         "workspace": found.workspace,
+        "can_write": True,
         **model_context(request.user, found.workspace, found),
         **_agent_context(found.workspace, found),
     }

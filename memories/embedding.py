@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.utils import timezone
 from django_q.tasks import async_task
 
@@ -21,7 +21,7 @@ from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
 from memories.resting import asking
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
-from memoryhub.llm.registry import get_earlier_embedder, get_embedder
+from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
 
 logger = logging.getLogger(__name__)
 BATCH = 64
@@ -43,6 +43,14 @@ class EmbedderChangedSize(EmbedderBadReply):
     sentence = (
         "The embedding model's answers have another size than before. `manage.py reembed` builds them anew."
     )
+
+
+class StaysHere(EmbedderError):
+    """The text may not leave this machine, and the embedder is elsewhere."""
+
+    code = "stays_here"
+    about_the_text = False
+    sentence = "Texts of this workspace never leave this machine, and the embedding model is elsewhere."
 
 
 class EarlierModelGone(EmbedderError):
@@ -76,14 +84,32 @@ def searchable() -> Exists:
     return Exists(MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=Subquery(active)))
 
 
-def embed_query(texts: Sequence[str], active: EmbeddingModel | None) -> tuple[str, Vectors] | None:
+def is_local(model: EmbeddingModel | None) -> bool:
+    """Whether what this model embeds stays on this machine. None: the configured one."""
+    configured = get_embedder()
+    if model is None or (configured is not None and configured.name == model.name):
+        return embedder_is_local()
+    return embedder_is_local(model.base_url)
+
+
+def embeddable(model: EmbeddingModel | None) -> Q:
+    """The memories whose text this model may be sent: all, or those that may leave this machine."""
+    return Q() if is_local(model) else Q(workspace__local_only=False)
+
+
+def embed_query(
+    texts: Sequence[str], active: EmbeddingModel | None, *, stays: bool = False
+) -> tuple[str, Vectors] | None:
     """The ``active`` model's label and its vectors of these texts; None where no embedder is configured.
 
-    Raises EmbedderError, EarlierModelGone among them. ``str(error)`` says why in a sentence.
+    ``stays``: they never leave this machine. Raises EmbedderError, EarlierModelGone and StaysHere among them.
+    ``str(error)`` says why in a sentence.
     """
     embedder = get_embedder()
     if embedder is None:
         return None
+    if stays and not is_local(active):
+        raise StaysHere
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
         return embedder.name, embedder.embed(texts)
     with asking(active.label):
@@ -94,15 +120,18 @@ def why_words(error: EmbedderError) -> str:
     """Why recall falls back to words, for its receipt."""
     if isinstance(error, EarlierModelGone):
         return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
+    if isinstance(error, StaysHere):
+        return "the embedder is on another machine, and texts of this workspace stay on this one"
     if isinstance(error, EmbedderChangedSize):
         return "the embedder's answers have changed their size"
     return "the embedder did not answer"
 
 
-def embed_texts(texts: Sequence[Text]) -> list[Embedded] | None:
+def embed_texts(texts: Sequence[Text], *, stays: Sequence[bool] = ()) -> list[Embedded | None] | None:
     """Embed (content, excerpt) pairs with the active model; None when there is no embedder or it fails (logged).
 
-    Never call this inside a transaction: it may wait for a model.
+    ``stays`` says of each whether it never leaves this machine: with an embedder elsewhere it gets None. Never call
+    this inside a transaction: it may wait for a model.
     """
     if not texts:
         return None
@@ -110,15 +139,23 @@ def embed_texts(texts: Sequence[Text]) -> list[Embedded] | None:
         model = active_or_first()
         if model is None:
             return None
-        with asking(model.label):
-            return _embed(model, texts)
+        kept = any(stays) and not is_local(model)
+        sent = [not (kept and stays[number]) for number in range(len(texts))]
+        leaving = [text for text, is_sent in zip(texts, sent, strict=True) if is_sent]
+        made = iter(_asked(model, leaving) if leaving else ())
+        return [next(made) if is_sent else None for is_sent in sent]
     except EmbedderError as error:
         logger.warning("Embedding %d texts failed: %s (%s)", len(texts), error, error.code)
         return None
 
 
-def embed_one(content: str, excerpt: str = "") -> Embedded | None:
-    embedded = embed_texts([(content, excerpt)])
+def _asked(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
+    with asking(model.label):
+        return _embed(model, texts)
+
+
+def embed_one(content: str, excerpt: str = "", *, stays: bool = False) -> Embedded | None:
+    embedded = embed_texts([(content, excerpt)], stays=[stays])
     return embedded[0] if embedded else None
 
 

@@ -74,7 +74,8 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
         draft = draft.cleaned()
         if draft.scope == Scope.USER and draft.author is not None:
             draft = replace(draft, workspace=default_workspace(draft.author))
-        embedded = embed_one(draft.content, draft.source_excerpt)
+        stays = draft.workspace.local_only
+        embedded = embed_one(draft.content, draft.source_excerpt, stays=stays)
         return save_embedded(draft, embedded, by=by, now=now, dedupe=dedupe)
 
 
@@ -130,7 +131,8 @@ def edit_memory(
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
     with refusals.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes)
-        embedded = embed_one(changes["content"]) if "content" in changes else None
+        stays = memory.workspace.local_only
+        embedded = embed_one(changes["content"], stays=stays) if "content" in changes else None
         with transaction.atomic():
             locked = _locked(memory, deleted=False)
             require_version(locked, seen)

@@ -69,9 +69,9 @@ def save_memories(
         if vectors is not None:
             given = vectors[start : start + BATCH]
         else:
-            given = embed_texts([(draft.content, draft.source_excerpt) for draft in part]) or [None] * len(
-                part
-            )
+            stays = [draft.workspace.local_only for draft in part]
+            made = embed_texts([(draft.content, draft.source_excerpt) for draft in part], stays=stays)
+            given = made or [None] * len(part)
         past = pasts[start : start + BATCH] if pasts is not None else None
         saved += save_cleaned(part, given, past, by=by, now=now, dedupe=dedupe, near=near)
     return saved

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models import Case, Exists, OuterRef, Q, Value, When
 from django.db.models.functions import Lower
 
 from memories.embedding import searchable
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
 from memories.panel import live_in
-from memoryhub.llm.registry import get_embedder
+from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.models import Agent, User, Workspace
 
 PAGE_SIZE = 25
@@ -71,7 +71,10 @@ def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
 def with_searchable(memories: MemoryQuerySet) -> MemoryQuerySet:
     if get_embedder() is None:
         return memories.annotate(is_searchable=Value(True))
-    return memories.annotate(is_searchable=searchable())
+    if embedder_is_local():
+        return memories.annotate(is_searchable=searchable())
+    by_words = When(workspace__local_only=True, then=Value(True))  # found by its words, for good
+    return memories.annotate(is_searchable=Case(by_words, default=searchable()))
 
 
 def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:

@@ -249,7 +249,7 @@ class _Search:
         share = self.weights.gist
         alone = question is None or question.gist == question.text or not share
         texts = [self.query] if question is None or alone else [question.text, question.gist]
-        embedded = embedding.embed_query(texts, self.where.active)
+        embedded = embedding.embed_query(texts, self.where.active, stays=self.where.local_only)
         if embedded is None:
             return None
         model, vectors = embedded

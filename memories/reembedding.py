@@ -156,7 +156,7 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
 def missing(model: EmbeddingModel) -> MemoryQuerySet:
     """The memories that still need a vector of this model before recall can go over to it."""
     vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model.label)
-    rows = Memory.objects.filter(~Exists(vectors), deleted_at=None)
+    rows = Memory.objects.filter(embedding.embeddable(model), ~Exists(vectors), deleted_at=None)
     return rows.exclude(pk__in=model.refused_ids) if model.refused_ids else rows
 
 
@@ -242,7 +242,7 @@ def _retire(model: EmbeddingModel) -> None:
 
 def _count(model: EmbeddingModel) -> None:
     """What the progress starts from: two counts over all memories, once a run."""
-    model.total_count = Memory.objects.filter(deleted_at=None).count()
+    model.total_count = Memory.objects.filter(embedding.embeddable(model), deleted_at=None).count()
     model.done_count = max(0, model.total_count - missing(model).count())
     model.save(update_fields=["total_count", "done_count"])
 

@@ -70,7 +70,8 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
 
     Costs one embedding. NotFound if somebody decided in the meantime.
     """
-    embedded = embed_one(memory.content, memory.source_excerpt)
+    stays = memory.workspace.local_only
+    embedded = embed_one(memory.content, memory.source_excerpt, stays=stays)
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)

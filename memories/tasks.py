@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memories import assets, embedding, eviction, forgetting, indexes, late_vectors, reembedding
 from memories.extraction import run
-from memories.models import Memory
+from memories.models import EmbeddingModel, Memory
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.models import User
@@ -27,6 +27,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
     if embedding.get_embedder() is None:
         return 0
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).select_related("workspace", "owner")
+    rows = rows.filter(embedding.embeddable(EmbeddingModel.objects.active()))
     pending = list(rows.order_by("pk"))
     done = 0
     for start in range(0, len(pending), embedding.BATCH):
@@ -95,6 +96,7 @@ def sweep() -> str:
     missing: list[int] = []
     if (active := embedding.active_model()) is not None:
         rows = Memory.objects.filter(deleted_at=None).without_vector(active)
+        rows = rows.filter(embedding.embeddable(EmbeddingModel.objects.active()))
         untried_first = rows.order_by(F("embedding_failed_at").asc(nulls_first=True), "-pk")
         missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)

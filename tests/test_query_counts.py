@@ -24,6 +24,7 @@ from tests.conftest import Cast
 from tests.factories import (
     make_agent,
     make_chat,
+    make_connection,
     make_key_text,
     make_memory,
     make_message,
@@ -57,6 +58,7 @@ class House:
             newer = make_memory(f"House number {at} is blue", member, workspace, now=timezone.now())
             Memory.objects.filter(pk=newer.pk).update(may_replace=self.memory)
             make_agent(member, workspace, name=f"Blue {at}")
+            make_connection(name=f"Blue {at}")
             edit_memory(self.memory, by=member, now=timezone.now(), tags=[f"tag {at}"])
             self.grow_nodes(at, newer)
             self.grow_records(at, member)
@@ -119,6 +121,10 @@ CALLS = {
     "workspace settings": get("/workspaces/{ws}/settings/"),
     "assistants": get("/workspaces/{ws}/agents/"),
     "assistant": get("/workspaces/{ws}/agents/{agent}/"),
+    "models": get("/connections/"),
+    "models to choose from": get("/chats/{chat}/model/"),
+    "models for a new chat": get("/workspaces/{ws}/models/"),
+    "api models": get(f"{API}/connections"),
     "profile": get("/profile/"),
     "activity": get("/workspaces/{ws}/activity/"),
     "nodes": get("/workspaces/{ws}/nodes/"),
@@ -166,6 +172,7 @@ CALLS = {
     "admin failed jobs": get("/admin/django_q/failure/"),
     "admin schedules": get("/admin/django_q/schedule/"),
     "admin assistants": get("/admin/workspaces/agent/"),
+    "admin models": get("/admin/workspaces/connection/"),
     "admin people": get("/admin/workspaces/user/"),
     "admin person": get("/admin/workspaces/user/{user_pk}/change/"),
     "admin chats": get("/admin/chat/chat/"),

@@ -55,12 +55,21 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
     if embed and get_embedder() is not None:
         here = _here_already(read, places)
         wanted = [each for each in read if each not in here]
-        made = embed_texts([(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted])
+        texts = [(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted]
+        made = embed_texts(texts, stays=[_stays(each, places) for each in wanted])
         if wanted and made is None:
             raise NoVectors
         for each, embedded in zip(wanted, made or [], strict=True):
             each.embedded = embedded
     return read
+
+
+def _stays(read: Read, places: Places) -> bool:
+    """Whether it comes to a workspace whose memories never leave this machine; a new one is none yet."""
+    if read.memory.draft.scope == Scope.USER:
+        return places.home().local_only
+    place = places.workspace(read.memory.workspace)
+    return place is not None and place.local_only
 
 
 def _here_already(read: list[Read], places: Places) -> set[Read]:

@@ -191,7 +191,8 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
                 cleaned.append(draft.cleaned())
         except (SecretRefused, Invalid):
             refused += 1
-    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned])
+    stays = [draft.workspace.local_only for draft in cleaned]
+    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], stays=stays)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:

@@ -85,7 +85,8 @@ class OpenAIChatModel:
                 if self._learn_from(error, accepted):
                     continue
                 failure = model_error(error, streaming=answer.has_begun)
-                delay = None if answer.has_text else delay_before_retry(failure, attempt)
+                again = not answer.has_text
+                delay = delay_before_retry(failure, attempt, after_silence=True) if again else None
                 if delay is None:
                     raise failure from error
             attempt += 1

@@ -103,11 +103,16 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
         return None
 
 
-def delay_before_retry(error: errors.ModelError, attempt: int) -> float | None:
+def delay_before_retry(
+    error: errors.ModelError, attempt: int, *, after_silence: bool = False
+) -> float | None:
     """Seconds to wait before trying again, or None where that is no use or a person would wait too long.
 
-    `attempt` counts from 0. Only for calls of which nothing was passed on yet.
+    `attempt` counts from 0. Only for calls of which nothing was passed on yet. `after_silence`: a call that took too
+    long is made once more; not for workers, whose own time would be over.
     """
+    if isinstance(error, errors.ModelTimeout):
+        return RETRY_DELAYS_SECONDS[0] if after_silence and attempt == 0 else None
     if attempt >= len(RETRY_DELAYS_SECONDS):
         return None
     if not isinstance(error, errors.ModelUnavailable | errors.ModelRateLimited | errors.ModelCut):

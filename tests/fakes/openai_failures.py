@@ -34,7 +34,6 @@ NOT_RETRIED: list[tuple[str, Reply, type[errors.ModelError]]] = [
     ("body too large", Failure(413, "Payload too large."), errors.ModelContextOverflow),
     ("filtered", Failure(400, "The prompt was filtered.", code="content_filter"), errors.ContentFiltered),
     ("bad request", Failure(400, "messages must alternate"), errors.ModelBadRequest),
-    ("request time-out", Failure(408, "Took too long."), errors.ModelTimeout),
 ]
 RETRIED: list[tuple[str, Reply, type[errors.ModelError]]] = [
     ("busy for a moment", Failure(429, "Slow down.", headers={"retry-after": "0"}), errors.ModelRateLimited),

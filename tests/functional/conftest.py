@@ -90,6 +90,14 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def database_beside_the_browser() -> Iterator[None]:
+    """The browser's library runs an event loop in this thread, in which Django would refuse the database."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield
+
+
 @pytest.fixture
 def open_page(browser: Browser, hub: str) -> Iterator[Callable[..., Page]]:
     """A page of a fresh person. What the console or the policy complains of fails the test."""
@@ -113,6 +121,8 @@ def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedH
         "MEMORYHUB_LLM_BASE_URL": server.base_url,
         "MEMORYHUB_LLM_API_KEY": server.api_key,
         "MEMORYHUB_LLM_MODEL": server.model,
+        "MEMORYHUB_PEOPLE_MAY_CONNECT": "on",
+        "MEMORYHUB_PEOPLE_MAY_CONNECT_INTERNAL": "on",
     }
     try:
         with running_stack(tmp_path_factory.mktemp("scripted-hub"), **model) as stack:

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.addresses import is_public, literal
+from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
 from workspaces.connections.models import (
     LEAST_CONTEXT,
@@ -138,6 +139,24 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
         else:
             held.delete()
     return used
+
+
+def reseal_keys() -> tuple[int, int]:
+    """Every stored key under the first of the present encryption keys: how many, and how many none of them opens."""
+    moved = lost = 0
+    for found in Connection.objects.exclude(sealed_key="").order_by("pk").only("pk"):
+        with transaction.atomic():
+            held = Connection.objects.select_for_update(of=("self",)).filter(pk=found.pk).first()
+            if held is None or not held.has_key:
+                continue
+            try:
+                held.sealed_key = reseal(held.sealed_key)
+            except Unsealable:
+                lost += 1
+                continue
+            held.save(update_fields=["sealed_key"])
+            moved += 1
+    return moved, lost
 
 
 def _require_manager(user: User, what: str) -> None:

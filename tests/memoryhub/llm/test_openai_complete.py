@@ -68,6 +68,10 @@ def test_no_answer_in_time(model: OpenAIChatModel, scripted_openai: ScriptedOpen
     scripted_openai.script(Hang())
     with pytest.raises(errors.ModelTimeout):
         model.complete(QUESTION, timeout=0.2)
+    scripted_openai.script(Failure(408, "Took too long."))
+    with pytest.raises(errors.ModelTimeout):
+        model.complete(QUESTION)
+    assert len(scripted_openai.chat_requests) == 2, "a worker's own time would be over"
 
 
 def body(**message: object) -> bytes:

@@ -142,15 +142,6 @@ async def test_no_address_yet_is_said_in_a_sentence() -> None:
         await text_of(model.stream(QUESTION))
 
 
-async def test_silence_before_the_first_piece_times_out(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
-) -> None:
-    scripted_openai.script(Hang())
-    with pytest.raises(errors.ModelTimeout):
-        await text_of(model.stream(QUESTION, timeout=0.2))
-    assert len(scripted_openai.chat_requests) == 1
-
-
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -321,3 +312,27 @@ def test_errors_say_what_a_person_can_do_and_keep_the_rest_for_the_log() -> None
     assert str(error) == "The model's endpoint refused the API key."
     assert len(error.detail) == errors.MAX_DETAIL_CHARS
     assert "key-1" not in repr(Endpoint("http://localhost/v1", "key-1", "model"))
+
+
+@pytest.mark.parametrize("slow", [Hang(), Failure(408, "Took too long."), Failure(504, "Gateway time-out.")])
+async def test_who_took_too_long_is_asked_once_more(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, slow: Reply
+) -> None:
+    scripted_openai.script(slow, Answer("Fine."))
+    assert await text_of(model.stream(QUESTION, timeout=0.3)) == "Fine."
+
+
+async def test_silence_twice_is_enough(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(Hang(), Hang(), Answer("Too late."))
+    with pytest.raises(errors.ModelTimeout):
+        await text_of(model.stream(QUESTION, timeout=0.3))
+    assert len(scripted_openai.chat_requests) == 2
+
+
+async def test_silence_in_the_middle_of_an_answer_is_not_begun_again(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(Answer("Half", HOLD, " more"), Answer("Anew."))
+    with pytest.raises(errors.ModelTimeout):
+        await text_of(model.stream(QUESTION, timeout=0.3))
+    assert len(scripted_openai.chat_requests) == 1

@@ -215,3 +215,27 @@ def test_an_account_that_goes_takes_its_connections_with_it(cast: Cast) -> None:
     assert not Connection.objects.exists()
     chat.refresh_from_db()
     assert chat.connection is None
+
+
+def test_reseal_moves_every_key_under_the_first_one(settings: Settings) -> None:
+    from io import StringIO
+
+    from django.core.management import call_command
+
+    old, new = "o" * 40, "n" * 40
+    settings.ENCRYPTION_KEYS = ["gone" * 10]
+    lost = make_connection()
+    settings.ENCRYPTION_KEYS = [old]
+    kept, _without = make_connection(api_key=KEY), make_connection(api_key="")
+    settings.ENCRYPTION_KEYS, said = [new, old], StringIO()
+    call_command("reseal", stdout=said)
+    settings.ENCRYPTION_KEYS = [new]
+    kept.refresh_from_db()
+    assert kept.api_key == KEY
+    assert (
+        "1 keys of models" in said.getvalue()
+        and "1 keys of models are sealed with a key that is not there" in said.getvalue()
+    )
+    before = lost.sealed_key
+    lost.refresh_from_db()
+    assert lost.sealed_key == before

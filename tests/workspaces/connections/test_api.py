@@ -157,3 +157,66 @@ def test_a_change_of_one_field_leaves_what_another_owner_changed_meanwhile(cast:
     update_workspace(stale, by=cast.owner, name="Renamed")
     cast.workspace.refresh_from_db()
     assert (cast.workspace.name, cast.workspace.local_only) == ("Renamed", True)
+
+
+def test_a_chats_choice(cast: Cast) -> None:
+    shared, mine, others = make_connection(), make_connection(cast.editor), make_connection(cast.owner)
+    body = {"workspace_id": cast.workspace.public_id, "connection_id": shared.public_id}
+    made = send(cast.editor, "POST", "/chat/api/chats", body)
+    assert made.status_code == 201 and made.json()["connection_id"] == shared.public_id
+    url = f"/chat/api/chats/{made.json()['id']}"
+    assert (
+        send(cast.editor, "PATCH", url, {"connection_id": mine.public_id}).json()["connection_id"]
+        == mine.public_id
+    )
+    for wrong in (others.public_id, "conn_nothing", ""):
+        answer = send(cast.editor, "PATCH", url, {"connection_id": wrong})
+        assert answer.status_code == 422, wrong
+    assert send(cast.viewer, "PATCH", url, {"connection_id": None}).status_code == 403
+    assert send(cast.editor, "PATCH", url, {"connection_id": None}).json()["connection_id"] is None
+
+
+def test_two_chats_of_one_workspace_may_choose_differently(cast: Cast) -> None:
+    from tests.factories import make_chat
+
+    one, two = make_connection(), make_connection()
+    make_chat(cast.owner, cast.workspace, connection=one)
+    make_chat(cast.owner, cast.workspace, connection=two)
+    listed = client(cast.owner).get("/chat/api/chats").json()["items"]
+    assert {each["connection_id"] for each in listed} == {one.public_id, two.public_id}
+
+
+def test_no_export_holds_any_of_it(cast: Cast) -> None:
+    from tests.factories import make_chat
+
+    mine = make_connection(cast.owner, name="Whatever its name", api_key=KEY)
+    cast.workspace.connection = mine
+    cast.workspace.save()
+    make_chat(cast.owner, cast.workspace, connection=mine, title="A chat")
+    ws = cast.workspace.public_id
+    for path in (
+        f"/chat/api/workspaces/{ws}/export",
+        "/chat/api/export",
+        f"/workspaces/{ws}/export/",
+        "/export/",
+    ):
+        answer: Any = client(cast.owner).get(path)
+        text = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        assert b"A chat" in text, path
+        for hidden in (KEY, mine.sealed_key, mine.name, mine.public_id, "api.example.org"):
+            assert hidden.encode() not in text, path
+
+
+def test_hostile_names_stay_text(cast: Cast) -> None:
+    name = "<script>alert(1)</script>"
+    make_connection(cast.owner, name=name)
+    from tests.factories import make_chat
+
+    chat = make_chat(cast.owner, cast.workspace)
+    for path in (
+        "/connections/",
+        f"/chats/{chat.public_id}/model/",
+        f"/workspaces/{cast.workspace.public_id}/settings/",
+    ):
+        page = client(cast.owner).get(path).content.decode()
+        assert name not in page and "&lt;script&gt;" in page

@@ -1,0 +1,56 @@
+"""What a failed answer says to the person: what went wrong, what is safe, what to do."""
+
+from __future__ import annotations
+
+import math
+
+from django.utils.translation import gettext as _
+
+from memoryhub.llm.errors import ModelError
+
+
+def reason_of(error: ModelError, *, has_text: bool) -> str:
+    """What went wrong and what is safe: kept with the answer, and told over REST."""
+    safe = "Your message and the text so far are saved." if has_text else "Your message is saved."
+    parts = [str(error), _asked_to_wait(error.retry_after), safe]
+    return " ".join(filter(None, parts))
+
+
+def _asked_to_wait(seconds: float | None) -> str:
+    if seconds is None or seconds < 1:
+        return ""
+    if seconds < 90:
+        return f"It asks to wait {math.ceil(seconds)} s."
+    minutes = math.ceil(seconds / 60)
+    return f"It asks to wait {minutes} minutes." if minutes < 90 else "It asks to wait for more than an hour."
+
+
+def advice_for(code: str) -> str:
+    """What to do about a failure of this code, on the page; empty where Retry says it all."""
+    elsewhere = _("Or choose another model beside the title.")
+    put_right = _("Whoever made the connection can put that right and test it.")
+    advice = {
+        "model_refused": f"{put_right} {elsewhere}",
+        "model_not_found": f"{put_right} {elsewhere}",
+        "model_moved": f"{put_right} {elsewhere}",
+        "model_address_refused": f"{put_right} {elsewhere}",
+        "model_bad_request": f"{put_right} {elsewhere}",
+        "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
+        "model_unavailable": _("It was tried again already. Retry in a moment.") + f" {elsewhere}",
+        "model_timeout": _("It was tried again already. Retry when it is less busy.") + f" {elsewhere}",
+        "model_cut": _("Retry writes the answer anew."),
+        "model_bad_reply": _("Retry.") + f" {elsewhere}",
+        "content_filtered": _(
+            "Say it in other words: the same message will most likely meet the filter again."
+        )
+        + f" {elsewhere}",
+        "model_context_overflow": _(
+            "Less of the conversation was tried already. Shorten your message, begin a new chat, or choose a model "
+            "with a larger context beside the title."
+        ),
+        "model_not_local": _(
+            "Nothing was sent to it. Choose a model marked local beside the title; an owner of the workspace can "
+            "change what may leave."
+        ),
+    }
+    return advice.get(code, "")

@@ -1,0 +1,89 @@
+"""A model connected, tested, chosen, failing and deleted in a browser, at both widths, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer, Failure
+from tests.functional.conftest import SIZES, ScriptedHub, shoot, sign_up
+from tests.functional.test_accessibility import faults
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_a_model_is_connected_and_chosen(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    server = scripted_hub.server
+    page = open_scripted_page(size, scheme)
+    page.emulate_media(reduced_motion="reduce")
+    sign_up(page, f"mona-{size}-{scheme}")
+    with page.expect_navigation():
+        page.get_by_role("button", name="No, not by itself").click()
+    workspace = page.locator("body").get_attribute("data-workspace")
+    found: list[str] = []
+
+    def look(name: str) -> None:
+        found.extend(faults(page))
+        shoot(page, f"models-{name}-{size}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+
+    page.goto("/connections/")
+    page.get_by_label("Name", exact=True).fill("My own model")
+    page.get_by_label("Address").fill("not an address")
+    page.get_by_label("Model", exact=True).fill(server.model)
+    page.get_by_role("textbox", name="Key").fill(server.api_key)
+    page.get_by_role("button", name="Store the connection").click()
+    expect(page.get_by_text("Must be an address such as")).to_be_visible()
+    look("refused")
+    page.get_by_label("Address").fill(server.base_url)
+    page.get_by_role("textbox", name="Key").fill(server.api_key)
+    page.get_by_role("button", name="Store the connection").click()
+    server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
+    page.get_by_role("button", name="Test My own model").click()
+    expect(page.get_by_text("It did not call the tool.")).to_be_visible()
+    look("tested")
+
+    page.goto(f"/workspaces/{workspace}/")
+    chooser = page.locator(".model-choice > summary")
+    expect(chooser).to_contain_text("scripted-model")
+    chooser.focus()
+    page.keyboard.press("Enter")
+    option = page.get_by_role("button", name="My own model")
+    expect(option).to_be_visible()
+    look("menu")
+    option.press("Enter")
+    expect(page.locator("#talking-to")).to_contain_text("My own model")
+    server.script(Failure(401, "no"))
+    page.get_by_role("textbox", name="Message", exact=True).fill("Hello")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The model's endpoint refused the API key.")).to_be_visible()
+    look("failed")
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("Hello from the script.")).to_be_visible()
+    expect(page.locator("#talking-to")).to_contain_text("My own model")
+    chat = page.url
+
+    page.goto(f"/workspaces/{workspace}/settings/")
+    look("settings")
+    page.get_by_label("Memories of this workspace never leave this machine").check()
+    page.locator("section[aria-labelledby=model]").get_by_role("button", name="Save").last.click()
+    page.goto(chat)
+    expect(page.locator("#model-notice")).to_contain_text("“My own model” is not marked local")
+    look("kept-here")
+    page.locator(".model-choice > summary").click()
+    expect(page.locator("#model-menu")).to_contain_text("is not marked local")
+    look("kept-here-menu")
+    page.keyboard.press("Escape")
+
+    page.goto("/connections/")
+    page.get_by_role("button", name="Delete My own model").click()
+    expect(page.get_by_text("1 chat used it")).to_be_visible()
+    look("deleted")
+    page.goto(chat)
+    expect(page.locator("#model-notice")).to_contain_text("“My own model” that was chosen here is gone")
+    look("gone")
+    assert found == []
