@@ -42,6 +42,11 @@ class ShownStep:
         return self.step.kind == StepKind.CHECK
 
     @property
+    def has_more(self) -> bool:
+        """A plan to read, or memories that were compared."""
+        return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
+
+    @property
     def findings(self) -> list[Finding]:
         """What differs first."""
         by_id = {memory.public_id: memory for memory in self.memories}
