@@ -24,7 +24,8 @@ PROCESS_ROLE = "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else
 # --- Web server ------------------------------------------------------------------------------------------------------
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, low=1, high=65535)
-WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, low=1, high=64)
+# A Python process works on one core at a time; a second one also answers while the first is started again.
+WEB_PROCESSES = env.integer("WEB_PROCESSES", min(2, os.cpu_count() or 1), low=1, high=64)
 WORKERS = env.integer("WORKERS", 2, low=1, high=64)
 DEBUG = env.flag("DEBUG", False)
 HTTPS = env.flag("HTTPS", False)
@@ -203,6 +204,7 @@ LOGIN_REDIRECT_URL = "/"
 SIGNUP_OPEN = env.flag("SIGNUP_OPEN", True)
 ACCOUNT_ADAPTER = "workspaces.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_FORMS = {"change_password": "workspaces.forms.NewPasswordForm"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new password can be sent to them

@@ -14,6 +14,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib.auth import signals as auth
 from django.contrib.auth.models import AnonymousUser
+from django.core.cache import cache
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
@@ -21,10 +22,11 @@ from django.utils import timezone
 from memoryhub import origin
 from memoryhub.errors import Forbidden
 from workspaces import sessions
-from workspaces.audit import Verb, record
+from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
 
 BY_CODE = "mfa_reauthenticate"
+MOST_UNKNOWN = 30  # failed sign-ins under names that nobody has, noted in a minute
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -39,6 +41,11 @@ class AccountAdapter(DefaultAccountAdapter):
         """With two-factor sign-in on, a code alone shows that it is you: a password may be what was stolen."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         return [method for method in methods if method["id"] == BY_CODE] or methods
+
+
+def note_not_shown(user: User, *, method: str) -> None:
+    """Somebody in this person's session could not show that it is them."""
+    record(Verb.REAUTHENTICATION_FAILED, by=user, details={"method": method})
 
 
 def has_two_factor(request: HttpRequest) -> bool:
@@ -83,15 +90,39 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
     record(Verb.SIGNED_IN, by=user, details={"two_factor": by_code})
 
 
-def _failed(sender: Any, credentials: dict[str, Any], **kwargs: Any) -> None:
-    """Whose account was tried, if it is one: what was typed is not kept, it may be a password in the wrong field."""
+def _failed(
+    sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
+) -> None:
+    """Whose account was tried, if it is one: what was typed is not kept, it may be a password in the wrong field.
+
+    Of one account no more come than its limits let through; of names that nobody has ``MOST_UNKNOWN`` a minute, so
+    that a flood of them from many addresses does not fill the log.
+    """
+    person = getattr(request, "user", None)
+    if person is not None and person.is_authenticated:
+        note_not_shown(person, method="password")
+        return
     name = str(credentials.get("username") or credentials.get("email") or "")[:254].replace("\x00", "")
     tried = User.objects.filter(Q(username=name) | Q(email__iexact=name)).first() if name else None
-    record(Verb.SIGN_IN_FAILED, by=None, target=tried.public_id if tried else "")
+    if tried is not None:
+        record(Verb.SIGN_IN_FAILED, by=None, target=tried.public_id)
+    elif (number := _unknown_this_minute()) <= MOST_UNKNOWN:
+        last: dict[str, Word | list[Word]] = {"more": "not_noted"} if number == MOST_UNKNOWN else {}
+        record(Verb.SIGN_IN_FAILED, by=None, details=last)
 
 
-def _failed_code(sender: Any, user: User, **kwargs: Any) -> None:
-    record(Verb.SIGN_IN_FAILED, by=None, target=user.public_id, details={"step": "code"})
+def _unknown_this_minute() -> int:
+    """Which number this one is; over all processes, and off by a few when many come at once."""
+    key = f"unknown-sign-ins:{timezone.now():%Y%m%d%H%M}"
+    cache.add(key, 0, timeout=120)
+    return cache.incr(key)
+
+
+def _failed_code(sender: Any, user: User, reauthentication: bool = False, **kwargs: Any) -> None:
+    if reauthentication:
+        note_not_shown(user, method="code")
+    else:
+        record(Verb.SIGN_IN_FAILED, by=None, target=user.public_id, details={"step": "code"})
 
 
 def _signed_out(sender: Any, request: HttpRequest, user: User | None, **kwargs: Any) -> None:

@@ -41,6 +41,7 @@ class Verb(models.TextChoices):
     SIGNED_OUT = "signed_out", "Signed out"
     SIGNED_UP = "signed_up", "Signed up"
     REAUTHENTICATED = "reauthenticated", "Confirmed their identity"
+    REAUTHENTICATION_FAILED = "reauthentication_failed", "Failed to confirm their identity"
     PASSWORD_CHANGED = "password_changed", "Changed the password"
     PASSWORD_RESET = "password_reset", "Reset the password"
     TWO_FACTOR_ON = "two_factor_on", "Turned two-factor sign-in on"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from allauth.account.forms import ChangePasswordForm
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from memoryhub.errors import DomainError
 from workspaces import agents
+from workspaces.accounts import note_not_shown
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.keys import NAME_LENGTH as KEY_NAME_LENGTH
 from workspaces.models import Agent, KeyScope, Role, User, Workspace
@@ -26,6 +28,17 @@ class DomainForm(forms.Form):
             self.add_error(name, text)
         if not named:
             self.add_error(None, error.message)
+
+
+class NewPasswordForm(ChangePasswordForm):
+    """allauth's, with a wrong present password in the audit log: whoever holds a session may be guessing."""
+
+    def clean_oldpassword(self) -> str:
+        try:
+            return super().clean_oldpassword()
+        except forms.ValidationError:
+            note_not_shown(self.user, method="password_change")
+            raise
 
 
 class WorkspaceForm(DomainForm):

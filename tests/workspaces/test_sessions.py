@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.contrib.auth.signals import user_login_failed
 from django.contrib.sessions.models import Session
 from django.core.cache import caches
 from django.db import connection
@@ -16,7 +17,8 @@ from django.utils import timezone
 
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user
-from workspaces import sessions
+from tests.raw_search import places_with
+from workspaces import accounts, sessions
 from workspaces.models import AuditEvent, SignIn, User
 
 pytestmark = pytest.mark.django_db
@@ -204,6 +206,40 @@ def test_signing_in_failing_and_out_are_noted(cast: Cast) -> None:
     event = AuditEvent.objects.get(verb="signed_in")
     assert event.network == "127.0.0.0/24" and event.request_id
     assert event.details == {"two_factor": False}
+
+
+def test_a_wrong_password_of_who_is_signed_in_is_noted_and_never_the_password(cast: Cast) -> None:
+    client = sign_in(cast.owner)
+    wrong = "kumquat horse battery"
+    assert client.post("/accounts/reauthenticate/", {"password": wrong}).status_code == 200
+    change = {
+        "oldpassword": wrong,
+        "password1": "another horse battery",
+        "password2": "another horse battery",
+    }
+    assert client.post("/accounts/password/change/", change).status_code == 200
+    failed = AuditEvent.objects.filter(verb="reauthentication_failed").order_by("id")
+    assert [(event.by_name, event.details) for event in failed] == [
+        ("olive", {"method": "password"}),
+        ("olive", {"method": "password_change"}),
+    ]
+    assert not AuditEvent.objects.filter(verb="sign_in_failed").exists()
+    assert places_with("kumquat") == []
+
+
+def test_guessing_a_password_again_and_again_ends_and_the_log_with_it(cast: Cast) -> None:
+    client = sign_in(cast.owner)
+    answers = [client.post("/accounts/reauthenticate/", {"password": "wrong"}).status_code for _ in range(15)]
+    assert answers[-1] == 429
+    assert AuditEvent.objects.filter(verb="reauthentication_failed").count() <= 10
+
+
+def test_a_flood_of_unknown_names_from_many_addresses_does_not_fill_the_log() -> None:
+    for number in range(accounts.MOST_UNKNOWN + 40):
+        user_login_failed.send(sender=None, credentials={"username": f"nobody{number}"}, request=None)
+    events = AuditEvent.objects.filter(verb="sign_in_failed")
+    assert accounts.MOST_UNKNOWN <= events.count() <= 2 * accounts.MOST_UNKNOWN, "two minutes at most"
+    assert events.filter(details__more="not_noted").exists()
 
 
 def test_signing_up_and_a_new_password_are_noted() -> None:

@@ -117,6 +117,12 @@ def test_signing_in_takes_the_code_after_the_password(cast: Cast, on: tuple[Clie
     assert (failed.target, failed.details) == (cast.owner.public_id, {"step": "code"})
 
 
+def test_a_wrong_code_of_who_is_signed_in_is_noted(cast: Cast, on: tuple[Client, str]) -> None:
+    assert "Incorrect code" in on[0].post(f"{BASE}/reauthenticate/", {"code": "000000"}).content.decode()
+    failed = AuditEvent.objects.get(verb="reauthentication_failed")
+    assert (failed.by_name, failed.details) == ("olive", {"method": "code"})
+
+
 def test_a_code_counts_once(cast: Cast, on: tuple[Client, str]) -> None:
     code = code_of(on[1])
     for expected in (302, 200):
