@@ -23,15 +23,7 @@ PAGES = {
     "refusals": "/admin/memories/refusal/",
     "extractions": "/admin/memories/extraction/",
 }
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _database_beside_the_browser() -> Iterator[None]:
-    """The browser's library runs an event loop in this thread, in which Django would refuse the database."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        yield
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("database_beside_the_browser")]
 
 
 @pytest.fixture

@@ -1,0 +1,175 @@
+"""Every page there is: axe finds nothing serious or critical, at both widths, light and dark, and none is too wide.
+
+The pages are those of the access matrix that are whole pages, those of accounts, and those of the admin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import Browser, Page
+from pytest_django.live_server_helper import LiveServer
+
+from tests.api import type_password_again
+from tests.conftest import Cast
+from tests.functional.conftest import SIZES, shoot
+from tests.functional.test_accessibility import GRAVE
+from tests.routes import PAGE_ROWS, World, make_world
+from workspaces.models import User
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("database_beside_the_browser"),
+]
+Open = Callable[[User | None], Page]
+ENTRANCE = [
+    "/accounts/login/",
+    "/accounts/signup/",
+    "/accounts/inactive/",
+    "/accounts/password/reset/",
+    "/accounts/password/reset/done/",
+    "/accounts/password/reset/key/1-nothing/",
+    "/accounts/password/reset/key/done/",
+    "/accounts/confirm-email/",
+    "/accounts/confirm-email/nothing/",
+]
+ACCOUNT = [
+    "/accounts/email/",
+    "/accounts/logout/",
+    "/accounts/password/change/",
+    "/accounts/reauthenticate/",
+    "/accounts/two-factor/",
+    "/accounts/two-factor/totp/activate/",
+    "/nowhere/",
+]
+TWO_FACTOR = [
+    "/accounts/two-factor/",
+    "/accounts/two-factor/reauthenticate/",
+    "/accounts/two-factor/totp/deactivate/",
+    "/accounts/two-factor/recovery-codes/",
+    "/accounts/two-factor/recovery-codes/generate/",
+]
+# A change of colours is over when what it set in motion is.
+SETTLED = """async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  await document.fonts.ready;
+  await frame();
+  for (const each of document.getAnimations()) each.finish();
+  await frame();
+}"""
+
+
+@pytest.fixture
+def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
+    """A page of somebody who has just typed the password; its event stream is left out."""
+    contexts = []
+
+    def open_page(person: User | None) -> Page:
+        context = browser.new_context(base_url=live_server.url, reduced_motion="reduce")
+        contexts.append(context)
+        if person is not None:
+            client = Client()
+            client.force_login(person)
+            type_password_again(client)
+            cookie = client.cookies["sessionid"].value
+            context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+        page = context.new_page()
+        page.route("**/events/", lambda route: route.abort())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def faults_of(page: Page, address: str) -> list[str]:
+    """At each width everything, and in the dark once more what colours can do wrong."""
+    page.goto(address)
+    found = []
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+            page.evaluate(SETTLED)
+            only = {"runOnly": ["color-contrast", "link-in-text-block"]} if scheme == "dark" else {}
+            seen = Axe().run(page, options=only).response["violations"]
+            found += [
+                f"{address} {size} {scheme} {fault['id']}: {fault['nodes'][0]['html'][:200]} "
+                f"{fault['nodes'][0].get('failureSummary', '')}"
+                for fault in seen
+                if fault["impact"] in GRAVE
+            ]
+            shoot(page, f"every{address.replace('/', '-')}{size}-{scheme}"[:120])
+        across = page.evaluate("document.documentElement.scrollWidth")
+        if across > width:
+            found.append(f"{address} {size}: is {across} wide")
+    return found
+
+
+def whole_pages(world: World, person: User) -> Iterable[str]:
+    """Of the matrix what answers a GET with a page of its own; fragments are seen in the pages they belong to."""
+    client = Client()
+    client.force_login(person)
+    type_password_again(client)
+    for row in PAGE_ROWS:
+        if row.method != "GET" or row.in_threads or row.route.endswith("events/"):
+            continue
+        response: Any = client.get(world.address(row))
+        is_page = response.get("Content-Type", "").startswith("text/html") and not response.streaming
+        if response.status_code == 200 and is_page and b"<html" in response.content:
+            yield world.address(row)
+
+
+def test_no_page_of_the_matrix_has_a_serious_fault(cast: Cast, open_as: Open) -> None:
+    world = make_world(cast)
+    page = open_as(cast.owner)
+    addresses = list(whole_pages(world, cast.owner))
+    assert len(addresses) > 15, addresses
+    found = [fault for address in addresses for fault in faults_of(page, address)]
+    for person in (cast.viewer, cast.stranger):  # who may only read, and who is shown that there is nothing
+        page = open_as(person)
+        for address in (f"/workspaces/{world.ids['ws_id']}/", f"/chats/{world.ids['chat_id']}/"):
+            found += faults_of(page, address)
+    assert found == []
+
+
+def test_no_page_of_accounts_has_a_serious_fault(cast: Cast, open_as: Open) -> None:
+    page = open_as(None)
+    found = [fault for address in ENTRANCE for fault in faults_of(page, address)]
+    page = open_as(cast.owner)
+    found += [fault for address in ACCOUNT for fault in faults_of(page, address)]
+    TOTP.activate(cast.owner, "A" * 32)
+    RecoveryCodes.activate(cast.owner)
+    page = open_as(cast.owner)
+    found += [fault for address in TWO_FACTOR for fault in faults_of(page, address)]
+    assert found == []
+
+
+def test_no_page_of_the_admin_has_a_serious_fault(cast: Cast, open_as: Open) -> None:
+    make_world(cast)
+    User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
+    cast.owner.refresh_from_db()
+    client = Client()
+    client.force_login(cast.owner)
+    addresses = ["/admin/", reverse("admin:memories_memory_pairs")]
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        newest = model._default_manager.order_by("-pk").first()
+        wanted = [reverse(f"{name}_changelist"), reverse(f"{name}_add")]
+        if newest is not None:
+            wanted += [
+                reverse(f"{name}_change", args=[newest.pk]),
+                reverse(f"{name}_history", args=[newest.pk]),
+            ]
+        addresses += [address for address in wanted if client.get(address).status_code == 200]
+    assert len(addresses) > 30, addresses
+    page = open_as(cast.owner)
+    assert [fault for address in addresses for fault in faults_of(page, address)] == []
