@@ -81,8 +81,10 @@ def test_enter_sends_and_shift_enter_breaks_the_line(open_page: Callable[..., Pa
     finished(page.locator(".message--assistant").first)
 
     page.keyboard.press("Enter")  # nothing written, nothing sent
-    page.keyboard.press("ArrowUp")
-    expect(field).to_have_value("First line\nsecond line")
+    page.keyboard.press("ArrowUp")  # what was said last, to be said otherwise
+    edited = page.locator(".message--user textarea")
+    expect(edited).to_have_value("First line\nsecond line")
+    expect(edited).to_be_focused()
     expect(page.locator(".message--user")).to_have_count(1)
 
 
