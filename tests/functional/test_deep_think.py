@@ -141,7 +141,7 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     expect(page.locator(".toast")).to_have_count(0)  # “View” closed the one; no second came
     shoot(page, f"think-{size}-5-panel")
     close_panel(page)
-    expect(answer).to_contain_text("saved 1")
+    expect(answer).to_contain_text(re.compile("saved 1", re.IGNORECASE))
 
 
 def test_what_a_tool_saves_has_its_line_and_no_toast_beside_it(
