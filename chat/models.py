@@ -83,6 +83,9 @@ class Chat(models.Model):
             models.Index(
                 fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)
             ),
+            models.Index(
+                fields=["deleted_at"], name="chat_deleted", condition=Q(deleted_at__isnull=False)
+            ),  # for the purge
         ]
 
     def __str__(self) -> str:

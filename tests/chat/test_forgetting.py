@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from chat import runner, tasks
@@ -111,6 +112,16 @@ def test_a_deleted_chat_is_forgotten_too_and_comes_back_no_more(cast: Cast) -> N
         with pytest.raises((NotFound, Conflict)):
             act()
     assert not Message.objects.exists()
+
+
+def test_the_purge_reads_deleted_chats_alone(cast: Cast) -> None:
+    kept = [Chat(workspace=cast.workspace, created_by=cast.owner) for _ in range(3000)]
+    Chat.objects.bulk_create(kept)
+    Chat.objects.filter(pk__in=[chat.pk for chat in kept[:20]]).update(deleted_at=timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE chat_chat")
+    due = Chat.objects.filter(deleted_at__lt=timezone.now()).order_by("deleted_at")
+    assert "chat_deleted" in due.select_for_update(skip_locked=True, of=("self",)).explain()
 
 
 def test_deleted_chats_are_purged_after_their_days(cast: Cast, settings: Any) -> None:
