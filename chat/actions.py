@@ -7,13 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
 
 from chat import runner, versions
 from chat.chosen import chosen_for_chat
 from chat.live import live_answer
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
-from chat.modes import can_think, require_mode
+from chat.modes import require_mode
 from chat.modes.models import Mode, StepKind, StepOutcome
 from memories.consent import memory_on
 from memories.drafts import UNSTORABLE, cut_at_word
@@ -164,7 +163,7 @@ def begin_turn(
                 chat=chat, role=MessageRole.USER, author=by, content=content, created_at=now, finished_at=now
             )
             if in_place_of is not None:
-                _take_the_place_of(in_place_of, message, by=by, now=now)
+                versions.take_the_place_of(in_place_of, message, by=by, now=now)
             answer = Message.objects.create(
                 chat=chat,
                 role=MessageRole.ASSISTANT,
@@ -188,97 +187,6 @@ def begin_turn(
             "An answer is still being written in this chat. Stop it or wait.", code="busy"
         ) from None
     return Turn(message, answer)
-
-
-def edit_message(
-    message: Message,
-    *,
-    content: str,
-    by: User,
-    now: datetime,
-    memory_enabled: bool | None = None,
-    mode: str = "",
-) -> Turn:
-    """Ask something else in the place of an earlier question of one's own: a turn like any other, in the same mode
-    unless another is given.
-
-    The question as it was, and all that followed it, becomes an earlier version; memories that came of it stay.
-    """
-    require_editable(message, by)
-    answered = message.answers.order_by("pk").last()
-    return begin_turn(
-        message.chat,
-        content=content,
-        by=by,
-        now=now,
-        memory_enabled=memory_enabled,
-        mode=mode or _mode_as_before(answered, by),
-        in_place_of=message,
-    )
-
-
-def require_editable(message: Message, by: User) -> None:
-    if message.role != MessageRole.USER or message.author_id != by.pk:
-        raise Forbidden("You can edit what you said yourself.")
-    if message.superseded_by_id is not None:
-        raise Conflict("This message belongs to an earlier version. Bring that one back first.")
-
-
-def _mode_as_before(answered: Message | None, by: User) -> str:
-    """That of the answer so far, if the model that is chosen by now can do it."""
-    if answered is None or answered.mode == Mode.CHAT:
-        return Mode.CHAT
-    return answered.mode if can_think(chosen_for_chat(answered.chat, by).model.capabilities) else Mode.CHAT
-
-
-def _take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
-    versions.lock_conversation(question.chat)
-    question.refresh_from_db(fields=["superseded_by"])
-    require_editable(question, by)
-    rest = question.chat.messages.filter(pk__gte=question.pk)
-    versions.set_aside(rest, first=question, by=message, now=now)
-
-
-def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Have the last answer of a chat written again. One that was whole, or stopped, is kept as an earlier version;
-    one that failed is written anew in its own place.
-    """
-    reap_abandoned(answer.chat, now=now)
-    if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
-        raise Conflict("Only an answer can be written again.")
-    if answer.chat.messages.current().aggregate(last=Max("pk"))["last"] != answer.pk:
-        raise Conflict("Only the last answer of a chat can be written again.")
-    spend("turns", by, now=now)
-    enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
-    with transaction.atomic():
-        versions.lock_conversation(answer.chat)
-        locked = Message.objects.select_for_update().get(pk=answer.pk)
-        if locked.superseded_by_id is not None:
-            raise Conflict("This answer was written again already.")
-        anew = _blank_anew(locked, now=now)
-        anew.memory_enabled = enabled
-        anew.save()
-        if anew.pk != locked.pk:
-            whole = Message.objects.filter(pk=locked.pk)
-            versions.set_aside(whole, first=locked, by=anew, now=now)
-        announce(answer.chat)
-        transaction.on_commit(lambda: runner.start(anew.pk, anew.attempt, by.pk))
-    anew.chat = answer.chat
-    return anew
-
-
-def _blank_anew(answer: Message, *, now: datetime) -> Message:
-    """Not stored yet: the answer's own row, emptied, or a new one where there is something to keep of the old."""
-    if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
-        anew = Message(
-            chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
-        )
-    else:
-        anew = answer
-        anew.attempt += 1
-    anew.status, anew.content, anew.error, anew.error_code = MessageStatus.STREAMING, "", "", ""
-    anew.stop_requested, anew.beat_at, anew.finished_at = False, now, None
-    return anew
 
 
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:

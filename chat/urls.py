@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat import forget_views, model_views, short_term_views, version_views, views
+from chat import forget_views, message_views, model_views, short_term_views, version_views, views
 
 app_name = "chat"
 urlpatterns = [
@@ -23,12 +23,12 @@ urlpatterns = [
     path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
     path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),
     path("chats/<str:chat_id>/messages/", views.send, name="send"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/", views.message, name="message"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/", message_views.message, name="message"),
     path("chats/<str:chat_id>/messages/<str:message_id>/edit/", version_views.edit, name="edit"),
     path("chats/<str:chat_id>/messages/<str:message_id>/versions/", version_views.versions, name="versions"),
     path("chats/<str:chat_id>/messages/<str:message_id>/back/", version_views.back, name="back"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/stream/", views.stream, name="stream"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/stop/", views.stop, name="stop"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/retry/", views.retry, name="retry"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/remember/", views.remember, name="remember"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/stream/", message_views.stream, name="stream"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/stop/", message_views.stop, name="stop"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/retry/", message_views.retry, name="retry"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/remember/", message_views.remember, name="remember"),
 ]

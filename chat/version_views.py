@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat.access import get_message
-from chat.actions import edit_message, require_editable
+from chat.again import edit_message
 from chat.models import Chat
 from chat.transcript import entries_for, load_transcript
-from chat.versions import bring_back, versions_of
+from chat.versions import bring_back, require_editable, versions_of
 from workspaces.models import Role
 from workspaces.page_request import PageRequest
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Count
 
 from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus
-from memoryhub.errors import Conflict, NotFound
+from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.models import User
 
 
@@ -36,6 +36,22 @@ def set_aside(messages: MessageQuerySet, *, first: Message, by: Message, now: da
     wanted = list(messages.current().exclude(pk=by.pk).values_list("pk", flat=True))
     first.supersedes.update(superseded_by=by)
     Message.objects.filter(pk__in=wanted).update(superseded_by=by, superseded_at=now)
+
+
+def require_editable(message: Message, by: User) -> None:
+    if message.role != MessageRole.USER or message.author_id != by.pk:
+        raise Forbidden("You can edit what you said yourself.")
+    if message.superseded_by_id is not None:
+        raise Conflict("This message belongs to an earlier version. Bring that one back first.")
+
+
+def take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
+    """``message`` is asked instead of this question, which is set aside with all that followed it."""
+    lock_conversation(question.chat)
+    question.refresh_from_db(fields=["superseded_by"])
+    require_editable(question, by)
+    rest = question.chat.messages.filter(pk__gte=question.pk)
+    set_aside(rest, first=question, by=message, now=now)
 
 
 def versions_of(message: Message) -> list[Version]:

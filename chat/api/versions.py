@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_message
-from chat.actions import edit_message
+from chat.again import edit_message
 from chat.api import examples
 from chat.api.serializers import EditBody, MessageJson
 from chat.api.turns import load, messages_json, turn_once

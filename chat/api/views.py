@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from chat import actions
 from chat.access import get_chat, get_message
+from chat.again import retry_answer
 from chat.api import examples
 from chat.api.serializers import (
     ChatBody,
@@ -314,7 +315,7 @@ class MessageRetry(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
-        answer = load(actions.retry_answer(answer, by=self.person, now=timezone.now()))
+        answer = load(retry_answer(answer, by=self.person, now=timezone.now()))
         assert answer.reply_to is not None, "an answer replies to a message"
         return turn_response(answer.reply_to, answer, self.person, stream=body["stream"])
 

@@ -11,7 +11,8 @@ import pytest
 from django.utils import timezone
 
 from chat import runner
-from chat.actions import begin_turn, close_abandoned, edit_message, retry_answer, stop_answer
+from chat.actions import begin_turn, close_abandoned, stop_answer
+from chat.again import edit_message, retry_answer
 from chat.context import room_beside_answer
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think, require_mode

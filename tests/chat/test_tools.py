@@ -12,7 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from chat import runner
-from chat.actions import begin_turn, retry_answer, stop_answer
+from chat.actions import begin_turn, stop_answer
+from chat.again import retry_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.tools import memory as memory_tools
 from chat.tools import run as tool_run

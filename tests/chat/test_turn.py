@@ -9,7 +9,8 @@ import pytest
 from django.utils import timezone
 
 from chat import runner
-from chat.actions import begin_turn, close_abandoned, rename_chat, retry_answer, stop_answer
+from chat.actions import begin_turn, close_abandoned, rename_chat, stop_answer
+from chat.again import retry_answer
 from chat.live import LiveAnswer, being_written, live_answer
 from chat.models import Chat, Message, MessageStatus
 from memories.models import Extraction, Receipt

@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat import runner
-from chat.actions import begin_turn, edit_message, retry_answer
+from chat.actions import begin_turn
+from chat.again import edit_message, retry_answer
 from chat.compaction import latest_compaction
 from chat.exchange.export import export
 from chat.models import Chat, Compaction, Message, MessageStatus
