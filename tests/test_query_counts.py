@@ -55,6 +55,8 @@ class House:
             make_workspace(owner=cast.owner, name=f"Workspace {at}")
             make_message(make_chat(member, workspace, title=f"Blue chat {at}"), "Blue")
             make_message(self.chat, f"Blue question {at}", author=member)
+            aside: dict[str, Any] = {"superseded_by": self.answer, "superseded_at": timezone.now()}
+            make_message(self.chat, f"Blue answer {at}", role="assistant", **aside)
             newer = make_memory(f"House number {at} is blue", member, workspace, now=timezone.now())
             Memory.objects.filter(pk=newer.pk).update(may_replace=self.memory)
             make_agent(member, workspace, name=f"Blue {at}")
@@ -117,6 +119,8 @@ CALLS = {
     "chat": get("/chats/{chat}/"),
     "transcript": get("/chats/{chat}/transcript/"),
     "chat list": get("/workspaces/{ws}/chats/list/"),
+    "chat list, search": get("/workspaces/{ws}/chats/list/?q=blue"),
+    "versions": get("/chats/{chat}/messages/{msg}/versions/"),
     "workspaces": get("/workspaces/"),
     "workspace settings": get("/workspaces/{ws}/settings/"),
     "assistants": get("/workspaces/{ws}/agents/"),
@@ -139,6 +143,8 @@ CALLS = {
     "api members": get(f"{API}/workspaces/{{ws}}/members"),
     "api agents": get(f"{API}/workspaces/{{ws}}/agents"),
     "api chats": get(f"{API}/chats?workspace_id={{ws}}"),
+    "api chats, search": get(f"{API}/chats?q=blue"),
+    "api versions": get(f"{API}/{{chat}}/messages/{{msg}}/versions"),
     "api messages": get(f"{API}/{{chat}}/messages"),
     "api memories": get(f"{API}/workspaces/{{ws}}/memories"),
     "api revisions": get(f"{API}/workspaces/{{ws}}/memories/{{mem}}/revisions"),

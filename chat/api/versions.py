@@ -12,9 +12,9 @@ from chat.again import edit_message
 from chat.api import examples
 from chat.api.serializers import EditBody, MessageJson
 from chat.api.turns import load, messages_json, turn_once
-from chat.api.views import TURN_ANSWERS, MessageView
+from chat.api.views import MESSAGE_PAGE, TURN_ANSWERS, MessageView
 from chat.versions import bring_back
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
+from memoryhub.api.docs import answer_example, documented, page_example, request_example
 from memoryhub.api.idempotency import ONCE
 from memoryhub.api.paging import PageQuery, paged
 from workspaces.models import Role
@@ -57,7 +57,7 @@ class MessageVersions(MessageView):
         "List the earlier versions of a message",
         tag="messages",
         operation="messages_versions",
-        answers={200: page_of(MessageJson, "Message")},
+        answers={200: MESSAGE_PAGE},
         query=PageQuery,
         errors=[404],
         description="Oldest first: of a question each version with all that followed it then, of an answer each "

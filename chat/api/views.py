@@ -53,6 +53,7 @@ EVENTS = OpenApiResponse(
     "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",
     examples=[OpenApiExample("Events", value=examples.EVENTS, media_type="text/event-stream")],
 )
+MESSAGE_PAGE = page_of(MessageJson, "Message")
 TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJson}
 
 
@@ -224,7 +225,7 @@ class MessageList(ApiView):
         "List the messages of a chat",
         tag="messages",
         operation="messages_list",
-        answers={200: page_of(MessageJson, "Message")},
+        answers={200: MESSAGE_PAGE},
         query=PageQuery,
         errors=[404],
         description="The conversation as it goes now, oldest first. An answer being written has the status `streaming` "

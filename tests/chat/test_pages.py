@@ -256,8 +256,54 @@ def test_where_nothing_was_looked_up_there_is_no_receipt_to_open(cast: Cast) -> 
         "Noticed", cast.owner, cast.workspace, source_type="auto_chat", source_message_id=question.public_id
     )
     html = signed_in(cast.owner).get(url("message", chat.public_id, written.public_id)).content.decode()
-    assert "saved 1" in html
+    assert "Saved 1 memory" in html and "Noticed" in html
     assert reverse("memories:receipt", args=[written.public_id]) not in html
+
+
+def test_what_was_looked_at_and_left_out_can_be_looked_at(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    question = make_message(chat, "We meet on Monday")
+    written, empty = answer(chat, question), answer(chat, question)
+    memory = make_memory("The cat is called Tom", cast.owner, cast.workspace)
+    for message, found in ((written, [Recalled(memory, 0.1, {"words": 0.1})]), (empty, [])):
+        store_receipt(
+            message.public_id,
+            Recall(found),
+            [(False, "below the threshold") for _ in found],
+            workspace=cast.workspace,
+            user=cast.owner,
+            threshold=0.3,
+        )
+    client = signed_in(cast.owner)
+    html = client.get(url("message", chat.public_id, written.public_id)).content.decode()
+    assert "No memory used" in html and "receipt--quiet" in html
+    html = client.get(url("message", chat.public_id, empty.public_id)).content.decode()
+    assert "receipt" not in html
+    receipt = client.get(reverse("memories:receipt", args=[written.public_id])).content.decode()
+    assert "1 left out" in receipt and "not relevant enough" in receipt and "words 10" in receipt
+
+
+@pytest.mark.parametrize("kind", ["is_private", "is_temporary"])
+def test_what_is_remembered_where_only_one_sees_it_is_theirs_alone(cast: Cast, kind: str) -> None:
+    chat = make_chat(cast.owner, cast.workspace, **{kind: True})
+    message = make_message(chat, "The code of the gate is on the blue card")
+    html = signed_in(cast.owner).post(url("remember", chat.public_id, message.public_id)).content.decode()
+    assert "Remembered for you alone" in html
+    memory = Memory.objects.get()
+    assert (memory.scope, memory.owner, memory.workspace) == (
+        "user",
+        cast.owner,
+        cast.owner.default_workspace,
+    )
+    assert not Memory.objects.visible_to(cast.editor).exists()
+
+
+def test_a_temporary_chat_is_begun_on_the_page(cast: Cast, launched: list[int]) -> None:
+    client = signed_in(cast.owner)
+    client.post(url("create", cast.workspace.public_id), {"content": "Hello", "temporary": "on"})
+    chat = Chat.objects.get()
+    assert chat.is_temporary
+    assert "Temporary" in client.get(url("chat", chat.public_id)).content.decode()
 
 
 def test_the_rail_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
@@ -278,7 +324,7 @@ def test_the_rail_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
     assert "Chat 40" in more and "Chat 39" not in more
     found = client.get(listed, {"q": "chat 07"}).content.decode()
     assert "Chat 07" in found and "Chat 08" not in found
-    assert "No title contains" in client.get(listed, {"q": "100%"}).content.decode()
+    assert "Nothing in titles or messages" in client.get(listed, {"q": "100%"}).content.decode()
 
 
 def test_rename_delete_and_undo_from_the_rail(cast: Cast) -> None:
