@@ -81,9 +81,11 @@ def _show(
 
 
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
-    """Adds the badge at once; what else shows memories listens for ``memories:changed``."""
-    badge = {"workspace": workspace, "count": count_live(workspace, request.user), "oob": True}
-    response.write(render(request, "memories/badge.html", badge).content.decode())
+    """Adds the badge at once; what else shows memories listens for ``memories:changed``. So does the badge of another
+    workspace's page, which a personal memory is seen on."""
+    if request.session.get("workspace", workspace.public_id) == workspace.public_id:
+        badge = {"workspace": workspace, "count": count_live(workspace, request.user), "oob": True}
+        response.write(render(request, "memories/badge.html", badge).content.decode())
     response["HX-Trigger"] = "memories:changed"
     return response
 
