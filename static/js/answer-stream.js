@@ -184,6 +184,12 @@ function arrive() {
   beginAll();
 }
 
+// A message of an earlier version is there a little later than the page.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const named = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  if (named && event.detail.elt.matches?.(".versions__body") && event.detail.elt.contains(named)) arrive();
+});
+
 addEventListener("hashchange", arrive);
 addEventListener("pagehide", () => open.forEach(({ source }) => source.close()));
 addEventListener("pageshow", (event) => event.persisted && location.reload());

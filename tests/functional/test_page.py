@@ -120,6 +120,9 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     expect(versions).to_contain_text("And where?")
     shoot(page, f"page-versions-{size}")
     assert faults(page) == []
+    old = versions.locator(".message--user").first.get_attribute("id")
+    page.goto(f"{page.url.split('?')[0]}?at={old}#{old}")  # as from the memory that came of it
+    expect(page.locator(".message--flash")).to_contain_text("When is the fair?")
     versions.get_by_role("button", name="Bring back").click()
     expect(page.locator("#messages > .message--user")).to_have_count(2)
     expect(page.locator("#messages > .message--user").first).to_contain_text("When is the fair?")
