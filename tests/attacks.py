@@ -24,6 +24,7 @@ KINDS = {
     "tests/memoryhub/test_api_hostile_input.py": "oversized and malformed",
     "tests/test_api_fuzz.py": "oversized and malformed",
     "tests/test_access_matrix.py": "isolation",
+    "tests/test_access_of_streams.py": "isolation",
     "tests/test_isolation.py": "isolation",
     "tests/memories/test_forgetting_races.py": "races",
     "tests/memories/test_versions.py": "races",

@@ -10,16 +10,22 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from django.conf import settings as django_settings
 from django.db import transaction
+from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from workspaces.models import User, Workspace
+
+if TYPE_CHECKING:
+    from tests.routes import World
 
 pytest_plugins = ["tests.fakes.fixtures", "tests.attacks", "tests.shares"]
 _server: EmbeddedPostgres | None = None
@@ -88,6 +94,25 @@ def module_transaction(django_db_setup: None, django_db_blocker: DjangoDbBlocker
     with django_db_blocker.unblock(), transaction.atomic():
         yield
         transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def made_world(module_transaction: None) -> World:
+    from tests.routes import make_world
+
+    return make_world(make_cast())
+
+
+@pytest.fixture
+def people_may_connect(settings: Settings) -> None:
+    """The routes of people's own connections are open."""
+    settings.PEOPLE_MAY_CONNECT = True
+
+
+@pytest.fixture
+def world(made_world: World, people_may_connect: None, db: None) -> World:
+    """One of everything, made once for a file of tests; each finds it as it was made."""
+    return deepcopy(made_world)
 
 
 @pytest.fixture

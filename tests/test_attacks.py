@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from django.test import Client
 from chat.models import Chat, Message
 from memories.models import Memory
 from tests.api import type_password_again
-from tests.conftest import make_cast
 from tests.factories import make_workspace
-from tests.routes import ROWS, Row, World, make_world
+from tests.routes import ROWS, Row, World
 from workspaces.models import Agent, ApiKey, Membership, User, Workspace
 
 UNSAFE = [row for row in ROWS if row.method != "GET" and not row.in_threads]
@@ -52,16 +50,6 @@ def columns(table: Any) -> list[str]:
     """All but what a mere visit changes."""
     names = [field.attname for field in table._meta.concrete_fields]
     return [name for name in names if name not in {"last_login", "last_used_at", "last_accessed_at"}]
-
-
-@pytest.fixture(scope="module")
-def made(module_transaction: None) -> World:
-    return make_world(make_cast())
-
-
-@pytest.fixture
-def world(made: World, db: None) -> World:
-    return deepcopy(made)
 
 
 @pytest.mark.parametrize("row", UNSAFE, ids=str)

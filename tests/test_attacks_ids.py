@@ -48,7 +48,7 @@ def made(module_transaction: None) -> tuple[World, World]:
 
 
 @pytest.fixture
-def world(made: tuple[World, World], db: None) -> World:
+def world(made: tuple[World, World], people_may_connect: None, db: None) -> World:
     return deepcopy(made[0])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from django.test import Client
 from chat.models import Chat, Message
 from memories.models import Memory, Revision
 from tests.api import error_of, type_password_again
-from tests.conftest import make_cast
-from tests.routes import API_ROWS, PAGE_ROWS, Row, World, make_world
+from tests.routes import API_ROWS, PAGE_ROWS, Row, World
 from workspaces.models import Membership, Workspace
 
 WITH_BODY = [row for row in API_ROWS if row.data and not row.upload]
@@ -49,16 +47,6 @@ WRONG_VALUES = [
     [[[]]],
 ]
 NOT_OBJECTS = {"list": b"[]", "string": b'"content"', "number": b"5", "null": b"null", "true": b"true"}
-
-
-@pytest.fixture(scope="module")
-def made(module_transaction: None) -> World:
-    return make_world(make_cast())
-
-
-@pytest.fixture
-def world(made: World, db: None) -> World:
-    return deepcopy(made)
 
 
 def signed_in(world: World, row: Row) -> Client:

@@ -1,0 +1,18 @@
+"""The rows of the access matrix whose routes read the database from threads of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.access_docs import PEOPLE
+from tests.conftest import Cast
+from tests.routes import ROWS, Row, make_world
+from tests.test_access_matrix import ask, people_of
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.in_threads], ids=str)
+@pytest.mark.django_db(transaction=True)
+def test_who_may(row: Row, cast: Cast) -> None:
+    world = make_world(cast)
+    got = [ask(row, world.address(row), world.data(row), person) for person in people_of(cast)]
+    assert dict(zip(PEOPLE, got, strict=True)) == dict(zip(PEOPLE, row.statuses, strict=True))
