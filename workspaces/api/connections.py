@@ -114,7 +114,7 @@ class TestedStep(serializers.Serializer[Any]):
     text = serializers.CharField(help_text="The same in a sentence.")
 
 
-class ReportJson(serializers.Serializer[Any]):
+class ConnectionReportJson(serializers.Serializer[Any]):
     answers = serializers.BooleanField(help_text="Whether a chat can be held with it.")
     seconds = serializers.FloatField()
     first_piece_seconds = serializers.FloatField(allow_null=True, help_text="Until the first piece of text.")
@@ -235,7 +235,7 @@ class ConnectionTest(_ConnectionView):
         "Test a connection",
         tag=TAG,
         operation="connections_test",
-        answers={200: ReportJson},
+        answers={200: ConnectionReportJson},
         errors=[404, 429],
         writes=True,
         description="Asks the model for a word, a tool call and a JSON object: half a minute at the most, ten times a "
@@ -252,4 +252,4 @@ class ConnectionTest(_ConnectionView):
             "steps": [asdict(line) for line in report.lines],
             "hints": report.hints,
         }
-        return Response(ReportJson(body).data)
+        return Response(ConnectionReportJson(body).data)
