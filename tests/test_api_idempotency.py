@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from chat.exchange.models import Import
 from chat.models import Chat, Message
@@ -25,6 +26,7 @@ from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from workspaces import once, tasks
+from workspaces.connections.models import Connection
 from workspaces.models import Agent, DoneRequest, Membership, Workspace
 
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
@@ -49,6 +51,7 @@ MAKERS = [
     "workspace",
     "member",
     "agent",
+    "connection",
     "chat",
     "memory",
     "memory of a chat",
@@ -61,12 +64,16 @@ MAKERS = [
 
 
 @pytest.fixture(params=MAKERS)
-def making(request: pytest.FixtureRequest, cast: Cast, scripted_model: ScriptedOpenAI) -> Making:
+def making(
+    request: pytest.FixtureRequest, cast: Cast, scripted_model: ScriptedOpenAI, settings: Settings
+) -> Making:
     make_user("max")
     chat = make_chat(cast.owner, cast.workspace)
     said = Message.objects.create(chat=chat, author=cast.owner, role="user", content="Cats purr")
     ws = f"chat/api/workspaces/{cast.workspace.public_id}"
     of_chat = f"chat/api/{chat.public_id}"
+    settings.PEOPLE_MAY_CONNECT = True
+    model = {"name": "A", "base_url": "https://api.example.org/v1", "model": "m"}
     fact, other = {"content": "Cats purr"}, {"content": "Dogs bark"}
     memories, turns = Memory.objects.count, Message.objects.count
     return {
@@ -75,6 +82,7 @@ def making(request: pytest.FixtureRequest, cast: Cast, scripted_model: ScriptedO
         ),
         "member": Making(f"{ws}/members", {"username": "sam"}, {"username": "max"}, Membership.objects.count),
         "agent": Making(f"{ws}/agents", {"name": "Writer"}, {"name": "Reader"}, Agent.objects.count),
+        "connection": Making("chat/api/connections", model, {**model, "name": "B"}, Connection.objects.count),
         "chat": Making("chat/api/chats", {"title": "Plans"}, {"title": "Plan"}, Chat.objects.count),
         "memory": Making(f"{ws}/memories", fact, other, memories),
         "memory of a chat": Making(f"{of_chat}/memory", fact, other, memories),

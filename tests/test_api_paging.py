@@ -21,8 +21,9 @@ from memories.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.models import Asset, Memory, MemoryNode
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import make_chat, make_connection, make_memory, make_message, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
+from workspaces.connections.models import Connection
 from workspaces.models import Agent, Membership, Role
 
 STEADY, LIMIT = 30, 4
@@ -87,6 +88,13 @@ class Agents(Listed):
 
     def add(self) -> Agent:
         return Agent.objects.create(workspace=self.cast.workspace, name=f"Writer {next(self.number)}")
+
+
+class Connections(Listed):
+    address = f"{API}/connections"
+
+    def add(self) -> Connection:
+        return make_connection()
 
 
 class OrganisationAgents(Agents):
@@ -272,6 +280,7 @@ LISTS: list[type[Listed]] = [
     Workspaces,
     Members,
     Agents,
+    Connections,
     OrganisationAgents,
     Memories,
     OrganisationMemories,

@@ -78,11 +78,11 @@ class PinnedTransport(httpx2.BaseTransport):
             found = socket.getaddrinfo(*_place(request), type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise httpx2.ConnectError(str(error)) from error
-        failure: httpx2.ConnectError | None = None
+        failure: httpx2.TransportError | None = None
         for attempt in _attempts(request, (str(each[4][0]) for each in found), self._reach):
             try:
                 return self._inner.handle_request(attempt)
-            except httpx2.ConnectError as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         raise failure or AddressRefused("not an address that this connection may reach")
 
@@ -103,11 +103,11 @@ class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
             found = await loop.getaddrinfo(*_place(request), type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise httpx2.ConnectError(str(error)) from error
-        failure: httpx2.ConnectError | None = None
+        failure: httpx2.TransportError | None = None
         for attempt in _attempts(request, (str(each[4][0]) for each in found), self._reach):
             try:
                 return await self._inner.handle_async_request(attempt)
-            except httpx2.ConnectError as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         raise failure or AddressRefused("not an address that this connection may reach")
 

@@ -63,7 +63,7 @@ def test_a_model_is_connected_and_chosen(
     expect(page.get_by_text("The model's endpoint refused the API key.")).to_be_visible()
     look("failed")
     page.get_by_role("button", name="Retry").click()
-    expect(page.get_by_text("Hello from the script.")).to_be_visible()
+    expect(page.get_by_text("Hello from the script.", exact=True)).to_be_visible()
     expect(page.locator("#talking-to")).to_contain_text("My own model")
     chat = page.url
 

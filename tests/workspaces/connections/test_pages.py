@@ -200,7 +200,7 @@ def test_a_new_chat_begins_with_the_model_that_was_chosen(
     )
     ws, person = cast.workspace.public_id, client(cast.editor)
     page = text(person.get(f"/workspaces/{ws}/", {"connection": shared.public_id}))
-    assert f'value="{shared.public_id}" form="composer"' in page and "House" in page
+    assert f'name="connection" value="{shared.public_id}"' in page and "House" in page
     person.post(f"/workspaces/{ws}/chats/", {"content": "Hello", "connection": shared.public_id})
     chat = Chat.objects.get()
     assert chat.connection == shared
