@@ -180,6 +180,30 @@ def test_stop_while_it_is_checked_leaves_the_answer_whole(
     expect(answer.get_by_role("button", name="Answer again")).to_be_attached()
 
 
+def test_all_choices_have_room_beside_the_composer_of_a_phone(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page("phone")
+    begin(page, "crowded")
+    page.goto(f"{page.url}agents/")
+    page.get_by_label("Name").fill("A helper with quite a long name")
+    page.locator("main form button[type=submit]").first.click()
+    page.goto("/")
+    for chooser in (
+        page.locator("#memory-chip"),
+        page.get_by_role("combobox", name="How to answer"),
+        page.get_by_role("combobox", name="Assistant of this chat"),
+        page.get_by_role("button", name="Send"),
+    ):
+        expect(chooser).to_be_visible()
+        box = chooser.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert box["width"] >= 44
+    shoot(page, "think-phone-8-crowded")
+
+
 @pytest.mark.local_model
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_with_the_bundled_model_it_is_not_offered_and_the_page_says_why(
