@@ -26,14 +26,18 @@ class Day:
 
 @dataclass(frozen=True)
 class RailPage:
-    """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart."""
+    """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart.
+    ``matches``: of a search, where it was said, by the chat's key.
+    """
 
     days: list[Day]
     next: str = ""
     suffix: str = ""
-    matches: dict[int, Match] = field(
-        default_factory=dict
-    )  # where it was said, of a search, by the chat's key
+    matches: dict[int, Match] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return sum(len(day.chats) for day in self.days)
 
 
 def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime) -> RailPage:

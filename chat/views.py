@@ -125,7 +125,14 @@ def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     q = request.GET.get("q", "")
     page = rail_page(found, request.user, q=q, before=request.GET.get("before", ""), now=timezone.now())
-    context = {"workspace": found, "page": page, "q": q, "can_write": _can_write(found)}
+    announces = bool(q) and request.htmx.trigger == "rail-search"  # not when the list is only looked at again
+    context = {
+        "workspace": found,
+        "page": page,
+        "q": q,
+        "announces": announces,
+        "can_write": _can_write(found),
+    }
     return render(request, "chat/rail_list.html", context | {"current_chat_id": _chat_on_screen(request)})
 
 

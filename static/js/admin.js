@@ -12,9 +12,22 @@ function nameSearchBoxes() {
   }
 }
 
-// A list wider than a phone scrolls in its own box, which the arrow keys reach only if it can be focused.
-function letListsScroll() {
-  for (const box of document.querySelectorAll("#changelist .results")) {
+// Fields in a table have their name in its head, and of a date and its time only the row has one.
+function nameFields() {
+  for (const field of document.querySelectorAll("#content-main :is(input:not([type=hidden]), select, textarea)")) {
+    if (field.labels?.length || field.hasAttribute("aria-label")) continue;
+    const cell = field.closest("td");
+    const head = cell?.closest("table").querySelectorAll("thead th")[[...cell.parentElement.cells].indexOf(cell)];
+    const row = field.closest(".form-row")?.querySelector("label, legend");
+    const name = (head ?? row)?.textContent.trim();
+    if (name) field.setAttribute("aria-label", name);
+  }
+  for (const icon of document.querySelectorAll(".help-tooltip[aria-label]")) icon.setAttribute("role", "img");
+}
+
+// What is wider than a phone scrolls in its own box, which the arrow keys reach only if it can be focused.
+function letBoxesScroll() {
+  for (const box of document.querySelectorAll("#changelist .results, .js-inline-admin-formset, #change-history")) {
     if (box.scrollWidth > box.clientWidth) {
       box.tabIndex = 0;
       box.setAttribute("role", "region");
@@ -24,4 +37,7 @@ function letListsScroll() {
 }
 
 globalThis.django?.jQuery?.(nameSearchBoxes); // after Django's own, which makes them
-addEventListener("load", letListsScroll);
+addEventListener("load", () => {
+  nameFields();
+  letBoxesScroll();
+});

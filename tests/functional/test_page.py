@@ -189,6 +189,7 @@ def test_chats_are_searched_in_titles_and_messages(
     found = page.locator("#rail-list .chat-row")
     expect(found).to_have_count(1)
     expect(found.locator("mark")).to_have_text("zeb")
+    expect(page.locator("#announce")).to_have_text("1 chat found.")
     expect(found).to_contain_text("Noted: the <b>zebra</b> is in stall four.")
     shoot(page, f"page-search-{size}")
     assert faults(page) == []
