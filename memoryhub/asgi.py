@@ -3,16 +3,18 @@
 import os
 from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
-django_application: Any = get_asgi_application()
+django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402  after Django is set up
 
 from memoryhub.body_limit import BodyLimit  # noqa: E402
+from memoryhub.handler import OneThreadHandler  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
 
+django_application: Any = OneThreadHandler()
 ENVELOPE = 1_048_576  # bytes that a form may have beside its file
 application = BodyLimit(
     django_application, most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from django.core.asgi import get_asgi_application
+from memoryhub.asgi import django_application
 
 CSRF_TOKEN = "a" * 32
 
@@ -42,7 +42,7 @@ class Exchange:
         self._rest = b""
         self._ended = False
         self.task = asyncio.create_task(
-            get_asgi_application()(self.scope, self._incoming.get, self._outgoing.put)  # type: ignore[arg-type]
+            django_application(self.scope, self._incoming.get, self._outgoing.put)
         )
 
     async def start(self) -> tuple[int, dict[str, str]]:

@@ -35,4 +35,5 @@ def memories_json(memories: Iterable[Memory]) -> list[Any]:
     """These memories in this order, in one query."""
     ids = [memory.pk for memory in memories]
     rows = described(Memory.objects.filter(pk__in=ids)).in_bulk()
-    return [MemoryJson(rows[pk]).data for pk in ids if pk in rows]
+    shown: list[Any] = MemoryJson([rows[pk] for pk in ids if pk in rows], many=True).data
+    return shown

@@ -33,7 +33,8 @@ CACHED_TEXTS = 256
 class OnnxEmbedder:
     name = "all-MiniLM-L6-v2-int8"
 
-    def __init__(self, *, threads: int = 2) -> None:
+    def __init__(self, *, threads: int = 1) -> None:
+        """A second thread takes a quarter more of the cores for a sentence, and other requests need those."""
         self._threads = threads
         self._lock = threading.Lock()
         self._loaded: tuple[InferenceSession, Tokenizer] | None = None

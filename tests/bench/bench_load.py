@@ -1,158 +1,236 @@
 """A minute of mixed requests at a steady rate, then another in which every process is killed once.
 
-    python -m tests.bench.bench_load [--rate 100] [--seconds 60]
+    python -m tests.bench.bench_load [--rate 100] [--seconds 60] [--no-kills] [--web-processes 2]
 
-Starts ``manage.py up`` in a temporary folder, everything real. Requests are sent on time whether earlier ones have
-been answered or not. In the quiet minute every request must succeed; while web, worker, database and model server are
-killed (SIGKILL), requests may fail, but every write that was acknowledged must be there at the end. Prints both.
+Starts ``manage.py up`` in a temporary folder, everything real. People in workspaces of their own read and search their
+panel, list, recall, save and edit memories, open chats and begin new ones (MIX); now and then one of them asks the
+embedded model something (TURN_EVERY). Requests are sent on time whether earlier ones have been answered or not, and
+their time counts from when they were due. In the steady minute every request must succeed; while web, worker,
+database and model server are killed (SIGKILL), requests may fail, but every write that was acknowledged must be there
+at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import shutil
 import signal
 import statistics
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import httpx2 as http
+import psutil
 
+from tests.bench.thin_client import NOT_THERE, ThinClient
 from tests.memoryhub.local.test_up import Installation
+from tests.stack import Web, signed_up
 
 KILLED = ("web", "worker", "postgres", "model")
-NAMES = ["Ada", "Bruno", "Chiara", "Dmitri", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas"]
-THINGS = [
-    "invoice",
-    "server",
-    "garden",
-    "violin",
-    "passport",
-    "printer",
-    "kitchen",
-    "kayak",
-    "recipe",
-    "tent",
-]
-STORED = 200  # memories that are there from the beginning
+PEOPLE = 8
+STORED = 50  # memories of each that are there from the beginning
+CHATS = 20
+TURN_EVERY = 6.0  # seconds: the model writes some 100 tokens a second on one core, and that core is wanted
+MIX = {  # of a hundred requests
+    "list memories": 12,
+    "recall": 10,
+    "panel": 8,
+    "search in the panel": 5,
+    "badge": 10,
+    "list chats": 8,
+    "open a chat": 8,
+    "new-chat page": 3,
+    "list workspaces": 8,
+    "read one memory": 5,
+    "save": 13,
+    "edit": 7,
+    "begin a chat": 3,
+}
+WHO = (
+    "my sister",
+    "the landlord",
+    "our dentist",
+    "Bruno from work",
+    "the choir",
+    "my neighbour",
+    "the vet",
+    "Chiara",
+)
+DOES = (
+    "wants the invoice by the {n}th",
+    "is allergic to nuts, says note {n}",
+    "keeps the spare key in box {n}",
+    "prefers trains to planes, {n} times out of ten",
+    "moved the meeting to room {n}",
+    "paid {n} euros for the violin lessons",
+    "reads chapter {n} of the cookbook on Sundays",
+    "planted {n} tomatoes behind the shed",
+)
 
 
 @dataclass
 class Run:
-    """What one minute came to. ``written``: by id of a memory or chat what was acknowledged last."""
+    """What one minute came to."""
 
     sent: int = 0
-    seconds: list[float] = field(default_factory=list)
+    seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: Counter[str] = field(default_factory=Counter)
-    written: dict[str, str] = field(default_factory=dict)
+    took: float = 0.0
+
+
+class Person:
+    """Somebody with a session and a workspace, and what they were told is stored."""
+
+    def __init__(self, web: Web, name: str) -> None:
+        session = signed_up(web, name)
+        cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in session.cookies.jar)
+        self.who = f"Cookie: {cookies}\r\nX-CSRFToken: {session.headers['X-CSRFToken']}\r\n"
+        self.workspace = session.get("/chat/api/workspaces").json()["items"][0]["id"]
+        self.memories: dict[str, str] = {}  # by id, the text that was acknowledged last
+        self.unsure: set[str] = set()  # changes that were sent and never answered: either text may stand
+        self.chats: dict[str, list[str]] = {}  # by id, the questions that were acknowledged
 
 
 class Load:
-    def __init__(self, client: http.AsyncClient, workspace: str) -> None:
-        self.client, self.workspace, self.run = client, workspace, Run()
+    def __init__(self, client: ThinClient, people: list[Person]) -> None:
+        self.client, self.people, self.run = client, people, Run()
         self.random, self.number = random.Random(7), 0
-        self.memories: list[str] = []
-        self.editing: set[str] = set()
-        self.unsure: set[str] = set()  # changes that were sent and never answered: either text may stand
-        self.chats: list[str] = []
-        in_ws = f"/chat/api/workspaces/{workspace}"
-        self.mix: list[tuple[int, Callable[[], Awaitable[http.Response]]]] = [
-            (25, lambda: client.get(f"{in_ws}/memories")),
-            (10, lambda: client.post(f"{in_ws}/recall", json={"query": self._text()})),
-            (10, lambda: client.get(f"/workspaces/{workspace}/memories/", headers={"HX-Request": "true"})),
-            (10, lambda: client.get(f"/chat/api/chats?workspace_id={workspace}")),
-            (5, lambda: client.get(f"/workspaces/{workspace}/")),
-            (10, lambda: client.get("/chat/api/workspaces")),
-            (15, self._save),
-            (10, self._edit),
-            (5, self._begin_chat),
-        ]
 
-    def _text(self) -> str:
+    def text(self) -> str:
         self.number += 1
-        return f"{self.random.choice(NAMES)} keeps {self.random.choice(THINGS)} number {self.number} in the cellar"
+        return f"{self.random.choice(WHO)} {self.random.choice(DOES).format(n=self.number)}".capitalize()
 
-    async def _save(self) -> http.Response:
-        text = self._text()
-        answer = await self.client.post(
-            f"/chat/api/workspaces/{self.workspace}/memories", json={"content": text}
-        )
-        if answer.status_code == 201:
-            memory = answer.json()["id"]
-            self.run.written[memory] = text
-            self.memories.append(memory)
-        return answer
+    async def act(self, kind: str, person: Person) -> int:
+        """Do one thing; the status."""
+        api, page = f"/chat/api/workspaces/{person.workspace}", f"/workspaces/{person.workspace}"
+        any_memory = self.random.choice(list(person.memories) or ["mem_none"])
+        match kind:
+            case "save" | "edit" | "begin a chat" | "turn":
+                return await getattr(self, f"_{kind.split()[0]}")(person, api)
+            case "recall":
+                return await self._ask(person, "POST", f"{api}/recall", {"query": self.text()})
+            case "list memories":
+                path = f"{api}/memories"
+            case "read one memory":
+                path = f"{api}/memories/{any_memory}"
+            case "panel":
+                path = f"{page}/memories/?q="
+            case "search in the panel":
+                path = f"{page}/memories/?q={self.random.choice(WHO).split()[-1]}"
+            case "badge":
+                path = f"{page}/memories/count/"
+            case "list chats":
+                path = f"/chat/api/chats?workspace_id={person.workspace}"
+            case "open a chat":
+                path = f"/chats/{self.random.choice(list(person.chats))}/"
+            case "new-chat page":
+                path = f"{page}/"
+            case _:
+                path = "/chat/api/workspaces"
+        return await self._ask(person, "GET", path)
 
-    async def _edit(self) -> http.Response:
-        free = [memory for memory in self.memories[-50:] if memory not in self.editing]
+    async def _ask(self, person: Person, method: str, path: str, body: Any = None) -> int:
+        who = person.who + ("HX-Request: true\r\n" if "/memories/?" in path else "")
+        return (await self.client.ask(who, method, path, body))[0]
+
+    async def _save(self, person: Person, api: str) -> int:
+        text = self.text()
+        status, answer = await self.client.ask(person.who, "POST", f"{api}/memories", {"content": text})
+        if status == 201:
+            person.memories[json.loads(answer)["id"]] = text
+        return status
+
+    async def _edit(self, person: Person, api: str) -> int:
+        free = [memory for memory in list(person.memories)[-50:] if memory not in person.unsure]
         if not free:
-            return await self._save()
-        memory, text = self.random.choice(free), self._text()
-        self.editing.add(memory)
-        self.unsure.add(memory)
-        address = f"/chat/api/workspaces/{self.workspace}/memories/{memory}"
-        try:
-            answer = await self.client.patch(address, json={"content": text})
-        finally:
-            self.editing.discard(memory)
-        if answer.status_code == 200:
-            self.run.written[memory] = text
-            self.unsure.discard(memory)
-        return answer
+            return await self._save(person, api)
+        memory, text = self.random.choice(free), self.text()
+        person.unsure.add(memory)
+        status = await self._ask(person, "PATCH", f"{api}/memories/{memory}", {"content": text})
+        if status == 200:
+            person.memories[memory] = text
+            person.unsure.discard(memory)
+        return status
 
-    async def _begin_chat(self) -> http.Response:
-        body = {"workspace_id": self.workspace, "title": self._text()}
-        answer = await self.client.post("/chat/api/chats", json=body)
-        if answer.status_code == 201:
-            self.chats.append(answer.json()["id"])
-        return answer
+    async def _begin(self, person: Person, api: str) -> int:
+        body = {"workspace_id": person.workspace, "title": self.text(), "memory_enabled": True}
+        status, answer = await self.client.ask(person.who, "POST", "/chat/api/chats", body)
+        if status == 201:
+            person.chats[json.loads(answer)["id"]] = []
+        return status
 
-    async def _one(self) -> None:
-        act = self.random.choices([act for _, act in self.mix], [weight for weight, _ in self.mix])[0]
-        began = time.perf_counter()
+    async def _turn(self, person: Person, api: str) -> int:
+        """A question in a chat of its own: acknowledged when its stream begins. The model answers when it can."""
+        body: dict[str, Any] = {"workspace_id": person.workspace, "memory_enabled": True}
+        status, answer = await self.client.ask(person.who, "POST", "/chat/api/chats", body)
+        if status == 201:
+            chat, question = json.loads(answer)["id"], self.text()
+            body = {"content": question, "stream": True}
+            path = f"/chat/api/{chat}/messages"
+            status, answer = await self.client.ask(person.who, "POST", path, body, first_event=True)
+            person.chats[chat] = [question] if status == 200 and b"event: message" in answer else []
+        return status
+
+    async def _timed(self, kind: str, due: float) -> None:
         try:
-            answer = await act()
-        except http.HTTPError as error:
-            self.run.failures[type(error).__name__] += 1
+            status = await self.act(kind, self.random.choice(self.people))
+        except (*NOT_THERE, TimeoutError) as error:
+            self.run.failures[f"{kind}: {type(error).__name__}"] += 1
             return
-        self.run.seconds.append(time.perf_counter() - began)
-        if answer.status_code >= 400:
-            self.run.failures[str(answer.status_code)] += 1
+        self.run.seconds[kind].append(time.perf_counter() - due)
+        if status >= 400:
+            self.run.failures[f"{kind}: {status}"] += 1
 
-    async def go(self, rate: float, seconds: float, said: str) -> Run:
+    async def go(self, rate: float, seconds: float) -> Run:
         self.run = Run()
-        began, sent, under_way = time.perf_counter(), 0, set[asyncio.Task[None]]()
-        while sent < rate * seconds:
-            await asyncio.sleep(max(0.0, began + sent / rate - time.perf_counter()))
-            task = asyncio.create_task(self._one())
+        began, under_way, next_turn = time.perf_counter(), set[asyncio.Task[None]](), TURN_EVERY / 2
+        for number in range(int(rate * seconds)):
+            due = began + number / rate
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            kind = self.random.choices(list(MIX), list(MIX.values()))[0]
+            if number / rate >= next_turn:
+                kind, next_turn = "turn", next_turn + TURN_EVERY
+            task = asyncio.create_task(self._timed(kind, due))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
-            sent += 1
-            self.run.sent = sent
-            if sent % int(rate) == 0:
-                print(f"\r{said}: {sent:,} sent, {len(under_way)} under way   ", end="", flush=True)
+            self.run.sent += 1
         await asyncio.gather(*under_way)
+        self.run.took = time.perf_counter() - began
         return self.run
 
-    async def lost(self, runs: list[Run]) -> list[str]:
-        """Acknowledged writes that are not there, or not as they were acknowledged last."""
-        missing = []
-        written = {memory: text for run in runs for memory, text in run.written.items()}
-        for memory, text in written.items():
-            answer = await self.client.get(f"/chat/api/workspaces/{self.workspace}/memories/{memory}")
-            there = answer.status_code == 200
-            if not there or (answer.json()["content"] != text and memory not in self.unsure):
-                missing.append(memory)
-        for chat in self.chats:
-            if (await self.client.get(f"/chat/api/chats/{chat}")).status_code != 200:
-                missing.append(chat)
-        return missing
+
+async def lost(client: ThinClient, person: Person) -> list[str]:
+    """Acknowledged writes that are not there, or not as they were acknowledged last."""
+    memories = await _all(client, person, f"/chat/api/workspaces/{person.workspace}/memories?limit=100")
+    found = {memory["id"]: memory["content"] for memory in memories}
+    missing = [id for id, text in person.memories.items() if found.get(id) != text]
+    missing = [id for id in missing if id not in found or id not in person.unsure]
+    chats = await _all(client, person, f"/chat/api/chats?workspace_id={person.workspace}&limit=100")
+    missing += set(person.chats) - {chat["id"] for chat in chats}
+    for chat, questions in person.chats.items():
+        if questions:
+            messages = await _all(client, person, f"/chat/api/{chat}/messages?limit=100")
+            missing += set(questions) - {message["content"] for message in messages}
+    return missing
+
+
+async def _all(client: ThinClient, person: Person, path: str) -> list[Any]:
+    items: list[Any] = []
+    cursor = ""
+    while True:
+        status, answer = await client.ask(person.who, "GET", path + cursor)
+        assert status == 200, (path, status)
+        page = json.loads(answer)
+        items += page["items"]
+        if not page["has_more"]:
+            return items
+        cursor = f"&cursor={page['next_cursor']}"
 
 
 async def _kill_each(up: Installation, pause: float) -> None:
@@ -161,54 +239,55 @@ async def _kill_each(up: Installation, pause: float) -> None:
         process = await asyncio.to_thread(up.service, name)
         if process is not None:
             process.send_signal(signal.SIGKILL)
-            print(f"\r{name} killed                                        ")
+            print(f"  {name} killed")
 
 
-async def _signed_in(up: Installation) -> http.AsyncClient:
-    limits = http.Limits(max_connections=64, max_keepalive_connections=64)
-    client = http.AsyncClient(
-        base_url=f"http://127.0.0.1:{up.port}", timeout=30, limits=limits, follow_redirects=True
-    )
-    await client.get("/accounts/login/")
-    form = {
-        "login": "ada",
-        "password": "difference engine",
-        "csrfmiddlewaretoken": client.cookies["csrftoken"],
-    }
-    done = await client.post("/accounts/login/", data=form)
-    assert done.status_code == 200, done.text[:500]
-    client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
-    return client
+def cpu_seconds(up: Installation) -> dict[str, float]:
+    """What each kind of process has used so far."""
+    used: dict[str, float] = {"load generator": time.process_time()}
+    names = {"uvicorn": "web", "qcluster": "worker", "model_server": "model"}
+    for process in up.processes():
+        try:
+            command = " ".join(process.cmdline())
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        name = next((name for mark, name in names.items() if mark in command), "")
+        name = name or ("database" if process.name() == "postgres" else "supervisor")
+        used[name] = used.get(name, 0.0) + times.user + times.system
+    return used
 
 
-def _print(name: str, run: Run) -> None:
-    done = sorted(run.seconds) or [0.0]
-    p50, p95 = statistics.median(done) * 1000, done[int(len(done) * 0.95)] * 1000
-    failures = dict(run.failures) or "none"
-    print(
-        f"\r{name}: {run.sent:,} requests, p50 {p50:.0f} ms, p95 {p95:.0f} ms, "
-        f"{len(run.written):,} memories written, failures {failures}"
-    )
+def report(name: str, run: Run) -> None:
+    done = sorted(second for seconds in run.seconds.values() for second in seconds)
+    print(f"{name}: {run.sent:,} requests, {len(done) / run.took:.1f} answered a second")
+    for kind, seconds in [*sorted(run.seconds.items()), ("all", done)]:
+        p50, p95 = statistics.median(seconds) * 1000, sorted(seconds)[int(len(seconds) * 0.95)] * 1000
+        print(f"  {kind:<20} {len(seconds):6,}   p50 {p50:7.0f} ms   p95 {p95:7.0f} ms")
+    print(f"  failures: {dict(run.failures) or 'none'}")
 
 
-async def _measure(up: Installation, rate: float, seconds: float) -> bool:
-    client = await _signed_in(up)
-    workspace = (await client.get("/chat/api/workspaces")).json()["items"][0]["id"]
-    load = Load(client, workspace)
-    for _ in range(STORED):
-        await load._save()
-    first = load.run
-    quiet = await load.go(rate, seconds, "steady")
-    _print("steady", quiet)
-    killing = asyncio.create_task(_kill_each(up, seconds / (len(KILLED) + 1)))
-    rough = await load.go(rate, seconds, "with kills")
-    await killing
-    _print("with kills", rough)
-    await asyncio.sleep(5)  # what was killed last is back
-    missing = await load.lost([first, quiet, rough])
-    print(f"acknowledged writes that are not there: {len(missing)}")
-    await client.aclose()
-    return not missing and not quiet.failures
+async def measure(up: Installation, people: list[Person], options: argparse.Namespace) -> bool:
+    client = ThinClient(up.port)
+    load = Load(client, people)
+    for person in people:
+        for kind, number in {"save": STORED, "begin a chat": CHATS}.items():
+            for _ in range(number):
+                assert await load.act(kind, person) == 201
+    before = cpu_seconds(up)
+    steady = await load.go(options.rate, options.seconds)
+    report("steady", steady)
+    for name, used in cpu_seconds(up).items():
+        print(f"  cores used by {name:<15} {(used - before.get(name, 0.0)) / steady.took:.2f}")
+    if not options.no_kills:
+        killing = asyncio.create_task(_kill_each(up, options.seconds / (len(KILLED) + 1)))
+        report("with kills", await load.go(options.rate, options.seconds))
+        await killing
+        await asyncio.sleep(10)  # what was killed last is back
+    missing = [id for person in people for id in await lost(client, person)]
+    written = sum(len(person.memories) + len(person.chats) for person in people)
+    print(f"acknowledged writes that are not there: {len(missing)} of {written:,}")
+    return not missing and not steady.failures
 
 
 def main() -> None:
@@ -217,13 +296,20 @@ def main() -> None:
     )
     parser.add_argument("--rate", type=float, default=100, help="requests a second (100)")
     parser.add_argument("--seconds", type=float, default=60, help="of each of the two minutes (60)")
+    parser.add_argument("--no-kills", action="store_true", help="the steady minute alone")
+    parser.add_argument("--web-processes", type=int, help="instead of as many as it comes with")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="memoryhub-load-"))
     folder.chmod(0o755)
     up = Installation(folder)
+    del up.environment["MEMORYHUB_WEB_PROCESSES"]  # as many as it comes with
+    if options.web_processes:
+        up.environment["MEMORYHUB_WEB_PROCESSES"] = str(options.web_processes)
     try:
         up.start()
-        held = asyncio.run(_measure(up, options.rate, options.seconds))
+        assert up.process is not None
+        people = [Person(Web(up.port, up.process), f"person{number}") for number in range(PEOPLE)]
+        held = asyncio.run(measure(up, people, options))
     finally:
         if up.process is not None:
             up.end(signal.SIGTERM)

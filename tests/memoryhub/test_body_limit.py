@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from django.core.asgi import get_asgi_application
 
+from memoryhub.asgi import django_application
 from memoryhub.body_limit import BodyLimit
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,8 +38,7 @@ def asked(*headers: tuple[bytes, bytes]) -> tuple[list[int], int]:
         if "status" in message:
             sent.append(message["status"])
 
-    application: Any = get_asgi_application()
-    asyncio.run(asyncio.wait_for(BodyLimit(application, most=MOST)(scope, receive, send), 20))
+    asyncio.run(asyncio.wait_for(BodyLimit(django_application, most=MOST)(scope, receive, send), 20))
     return sent, read
 
 

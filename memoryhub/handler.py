@@ -1,0 +1,84 @@
+"""Django's ASGI handler, with one change of threads for a request instead of five.
+
+Every middleware and nearly every view here is synchronous. Django's own handler goes to a thread for the middleware,
+back to the event loop for the view's turn, to the thread again for the view, and once more each for the signals at
+start and end; and the thread is a new one for every request. This one runs a request in one of a few kept threads, from
+the first signal to the last. Measured: docs/operations.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.handlers.base import BaseHandler
+from django.core.signals import request_started
+from django.db import close_old_connections
+from django.http import FileResponse, HttpResponseBase
+from django.urls import set_script_prefix
+
+# Made as they are needed. Far more than can work at once: some only wait for a model (an answer that is not streamed).
+THREADS = 200
+
+
+class OneThreadHandler(ASGIHandler):
+    """A request's middleware and view run in one thread; what streams goes on in the event loop."""
+
+    def __init__(self) -> None:
+        BaseHandler.__init__(self)  # not ASGIHandler's, which would load the middleware to be awaited
+        self.load_middleware(is_async=False)
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            raise ValueError(f"This application speaks HTTP, not {scope['type']}.")
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with body:
+            answer = sync_to_async(self._answer, thread_sensitive=False, executor=self.threads)
+            response = await answer(scope, body)
+            if response.streaming:
+                await self._stream(response, receive, send)
+            else:
+                await self.send_response(response, send)
+
+    def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
+        """The whole of the request. A response that is complete gives back here what it held."""
+        set_script_prefix(get_script_prefix(scope))
+        request_started.send(sender=self.__class__, scope=scope)
+        request, response = self.create_request(scope, body)
+        if request is not None:
+            response = self.get_response(request)
+        response._handler_class = self.__class__
+        if isinstance(response, FileResponse):
+            response.block_size = self.chunk_size
+        if response.streaming:
+            close_old_connections()  # the stream works in threads of its own
+        else:
+            response.close()  # the signal that the request is finished among it
+        return response
+
+    async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
+        """Send until the response or the client ends. Threads that the response uses are one and the same for it."""
+        async with ThreadSensitiveContext():
+            sending = asyncio.create_task(self.send_response(response, send))
+            leaving = asyncio.create_task(self.listen_for_disconnect(receive))
+            try:
+                await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (leaving, sending):
+                    task.cancel()
+                try:
+                    with suppress(RequestAborted, asyncio.CancelledError):
+                        await leaving
+                    with suppress(asyncio.CancelledError):
+                        await sending
+                finally:
+                    await sync_to_async(response.close)()
