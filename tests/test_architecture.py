@@ -57,3 +57,12 @@ def test_migrations_say_what_the_models_say(db: None) -> None:
         call_command("makemigrations", "--check", "--dry-run", verbosity=0)
     except SystemExit:
         pytest.fail("a model has changed and no migration says so: make one")
+
+
+def test_the_sprite_has_the_icons_that_are_named_and_no_others() -> None:
+    drawn = set(re.findall(r'<symbol id="([\w-]+)"', (ROOT / "static/vendor/icons.svg").read_text()))
+    pages = "".join(page.read_text() for page in (ROOT / "templates").rglob("*.html"))
+    named = set(re.findall(r'{% icon "([\w-]+)"', pages))
+    assert named <= drawn
+    code = pages + "".join(source.read_text() for source in [*SOURCES, *(ROOT / "static/js").glob("*.js")])
+    assert {icon for icon in drawn if not re.search(rf"""["'#]{icon}["']""", code)} == set()

@@ -57,10 +57,6 @@ class Done(Generic[T]):
     result: T | None
     note: Note
 
-    @property
-    def replayed(self) -> bool:
-        return self.result is None
-
 
 def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], now: datetime) -> Done[T]:
     """Act and keep a note of it; within 24 hours of that, give the note instead.

@@ -82,9 +82,6 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
             "-created_at", "-id"
         )
 
-    def embedded_with(self, model: str) -> MemoryQuerySet:
-        return self.filter(embeddings__model=model)
-
     def without_vector(self, model: str) -> MemoryQuerySet:
         return self.exclude(embeddings__model=model)
 

@@ -11,7 +11,6 @@ from drf_spectacular.extensions import (
     OpenApiSerializerFieldExtension,
 )
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
@@ -178,10 +177,6 @@ def page_of(item: type[serializers.Serializer[Any]], name: str) -> type[serializ
             "has_more": serializers.BooleanField(),
         },
     )
-
-
-def path_id(name: str, what: str) -> OpenApiParameter:
-    return OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description=what)
 
 
 class SessionScheme(OpenApiAuthenticationExtension):
