@@ -179,6 +179,22 @@ class Messages(Listed):
         return make_message(self.chat, "Hello")
 
 
+class Versions(Messages):
+    address = f"{API}/{{chat_id}}/messages/{{message_id}}/versions"
+
+    def setup(self) -> None:
+        super().setup()
+        self.message = make_message(self.chat, "Hello now")
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return super().ids | {"message_id": self.message.public_id}
+
+    def add(self) -> Message:
+        aside = {"superseded_by": self.message, "superseded_at": timezone.now()}
+        return make_message(self.chat, "Hello", **aside)
+
+
 class Assets(Listed):
     address = f"{V1}/memories/{{memory_id}}/assets"
 
@@ -288,6 +304,7 @@ LISTS: list[type[Listed]] = [
     Revisions,
     Chats,
     Messages,
+    Versions,
     Assets,
     Imports,
     ImportRows,
