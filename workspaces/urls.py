@@ -24,6 +24,7 @@ urlpatterns = [
     path("connections/<str:connection_id>/delete/", connections.delete, name="delete_connection"),
     path("connections/<str:connection_id>/test/", connections.test, name="test_connection"),
     path("workspaces/<str:ws_id>/model/", connections.of_workspace, name="model"),
+    path("workspaces/<str:ws_id>/local-only/", connections.local_only, name="local_only"),
     path("profile/", views.profile, name="profile"),
     path("profile/delete/", leaving_views.delete, name="delete_account"),
     path("profile/keys/", views.keys, name="keys"),

@@ -108,7 +108,7 @@ class ConnectionBody(ConnectionChanges):
     shared = Flag(required=False, help_text="true: for everybody. Administrators alone.")
 
 
-class TestedStep(serializers.Serializer[Any]):
+class ConnectionStepJson(serializers.Serializer[Any]):
     step = serializers.RegexField(f"^({'|'.join(STEPS)})$", help_text=", ".join(STEPS))
     outcome = serializers.RegexField("^(works|fails|untried)$", help_text="works, fails or untried.")
     text = serializers.CharField(help_text="The same in a sentence.")
@@ -118,7 +118,7 @@ class ConnectionReportJson(serializers.Serializer[Any]):
     answers = serializers.BooleanField(help_text="Whether a chat can be held with it.")
     seconds = serializers.FloatField()
     first_piece_seconds = serializers.FloatField(allow_null=True, help_text="Until the first piece of text.")
-    steps = TestedStep(many=True)
+    steps = ConnectionStepJson(many=True)
     hints = serializers.ListField(child=serializers.CharField(), help_text="What to switch on or off.")
 
 

@@ -98,13 +98,19 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
 @login_required
 @require_POST
 def of_workspace(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Which model answers in a workspace, or whether its memories stay on this machine; owners say."""
+    """Which model answers in a workspace; owners say. Nothing changes where nothing was chosen."""
+    return _changed(request, ws_id, connection_id=request.POST.get("connection"))
+
+
+@login_required
+@require_POST
+def local_only(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Whether a workspace's memories never leave this machine; owners say."""
+    return _changed(request, ws_id, local_only=request.POST.get("local_only") == "on")
+
+
+def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
-    changes: dict[str, Any] = {}
-    if "connection" in request.POST:
-        changes["connection_id"] = request.POST["connection"]
-    else:
-        changes["local_only"] = request.POST.get("local_only") == "on"
     workspace_actions.update_workspace(workspace, by=request.user, **changes)
     notices.success(request, _("Saved."))
     return redirect("workspaces:settings", ws_id)

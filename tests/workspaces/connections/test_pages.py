@@ -138,7 +138,7 @@ def test_memories_that_stay_and_what_the_page_says(cast: Cast, settings: Setting
     near, far = make_connection(name="Near", is_local=True), make_connection(name="Far")
     ws = cast.workspace.public_id
     owner = client(cast.owner)
-    owner.post(f"/workspaces/{ws}/model/", {"local_only": "on"})
+    owner.post(f"/workspaces/{ws}/local-only/", {"local_only": "on"})
     page = text(owner.get(f"/workspaces/{ws}/settings/"))
     assert "never leave this machine, and “far” is not marked local" in page
     assert "found by their words, not by their meaning" in page
@@ -150,6 +150,16 @@ def test_memories_that_stay_and_what_the_page_says(cast: Cast, settings: Setting
     assert menu.count("disabled") == 2
     owner.post(f"/workspaces/{ws}/model/", {"connection": near.public_id})
     assert "is not marked local. Nothing is sent" not in text(owner.get(f"/workspaces/{ws}/"))
+
+
+def test_a_choice_left_out_changes_nothing(cast: Cast) -> None:
+    """Another owner's own is on nobody else's list, so that theirs has nothing checked."""
+    mine = make_connection(cast.owner)
+    cast.workspace.connection, cast.workspace.local_only = mine, True
+    cast.workspace.save()
+    client(cast.owner).post(f"/workspaces/{cast.workspace.public_id}/model/", {})
+    cast.workspace.refresh_from_db()
+    assert (cast.workspace.connection, cast.workspace.local_only) == (mine, True)
 
 
 def test_a_chats_menu_and_choice(cast: Cast) -> None:
