@@ -58,7 +58,8 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
 
 
 def _tool_output(call_id: str) -> TurnText | None:
-    calls = ToolCall.objects.filter(message__chat__deleted_at=None, message__chat__is_temporary=False)
+    kept = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
+    calls = ToolCall.objects.filter(message__superseded_by=None, **kept)
     call = (
         calls.select_related(*(f"message__chat__{name}" for name in PLACE), "message__reply_to")
         .filter(public_id=call_id)
@@ -72,6 +73,7 @@ def _tool_output(call_id: str) -> TurnText | None:
 
 def _summary(compaction_id: str) -> TurnText | None:
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
+    summaries = summaries.filter(upto__superseded_by=None)
     found = (
         summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto")
         .filter(public_id=compaction_id)

@@ -23,7 +23,7 @@ from chat.tools.loop import Plan, replied, write
 from memories.models import Memory
 from memoryhub.llm.base import ChatModel, Tool
 from memoryhub.llm.base import Message as Prompt
-from memoryhub.llm.errors import ModelError
+from memoryhub.llm.errors import ModelError, ModelNotLocal
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -153,6 +153,8 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=live.pk)
     if not answer.memory_enabled:
         return answer, []
+    if live.leaves and answer.chat.workspace.local_only:  # switched on since the turn began
+        raise ModelNotLocal
     user = User.objects.get(pk=user_pk)
     return answer, memories_beside(answer, live.text, user, leaves=live.leaves, now=timezone.now())
 

@@ -24,6 +24,7 @@ from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Hang, Reply, ScriptedOpenAI
+from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUESTION = "When is the project deadline?"
@@ -189,6 +190,22 @@ class TestMemoryIsOff:
         assert len(scripted_model.chat_requests) == 2
         assert "March 15" not in str([request.messages for request in scripted_model.chat_requests])
         assert check_of(answer).memory_ids == []
+
+    def test_a_workspace_that_says_in_the_middle_that_nothing_leaves_is_obeyed(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
+    ) -> None:
+        settings.LLM_LOCAL = False
+
+        scripted_model.script(Answer("Say when."), Answer("The project deadline ", HOLD, "is in March."))
+        answer = begin(chat)
+        assert scripted_model.wait_for_requests(2)
+        Workspace.objects.update(local_only=True)
+        scripted_model.release()
+        assert runner.wait_until_idle(20)
+        answer.refresh_from_db()
+        assert steps(answer) == [("plan", "planned"), ("check", "error")]
+        assert "may not leave this machine" in check_of(answer).error
+        assert (answer.status, len(scripted_model.chat_requests)) == (MessageStatus.DONE, 2)
 
 
 class TestPlanFails:
