@@ -56,6 +56,8 @@ class Account(KeyedView):
         tag="account",
         operation="account_get",
         answers={200: AccountJson},
+        errors=[403],
+        errors=[403],
         session_only=True,
         description="And at what deleting it would do.",
         examples=[

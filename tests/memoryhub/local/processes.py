@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
