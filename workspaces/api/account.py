@@ -57,7 +57,6 @@ class Account(KeyedView):
         operation="account_get",
         answers={200: AccountJson},
         errors=[403],
-        errors=[403],
         session_only=True,
         description="And at what deleting it would do.",
         examples=[
