@@ -1,11 +1,22 @@
-"""Using the admin as its pages are used: what asks first is answered."""
+"""Using the admin as its pages are used, by staff with these rights: what asks first is answered."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.models import Permission
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
+
+from tests.factories import make_user
+
+
+def staff(*codenames: str, **fields: Any) -> Client:
+    client, user = Client(), make_user(is_staff=True, **fields)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(user)
+    return client
 
 
 def run_action(client: Client, page: str, action: str, *rows: Any, **more: Any) -> HttpResponse:
@@ -21,3 +32,16 @@ def run_action(client: Client, page: str, action: str, *rows: Any, **more: Any) 
 def said(response: Any) -> list[str]:
     """The sentences above a page."""
     return [str(message) for message in response.context["messages"]]
+
+
+def rows_scanned(statement: str) -> int:
+    """How many rows of memories sequential scans of this statement really read."""
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + statement)
+        nodes, read = [cursor.fetchone()[0][0]["Plan"]], 0
+    while nodes:
+        node = nodes.pop()
+        nodes += node.get("Plans", [])
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "memories_memory":
+            read += (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return read

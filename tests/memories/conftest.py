@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.test import Client
 
 from memoryhub.llm.base import Embedder
+from tests.admin_pages import staff
 from tests.fakes.embedder import FakeEmbedder
 
 
@@ -23,3 +25,9 @@ def fake_embedder(use_embedder: Callable[[Embedder | None], None]) -> FakeEmbedd
     embedder = FakeEmbedder(64)
     use_embedder(embedder)
     return embedder
+
+
+@pytest.fixture
+def boss(fake_embedder: FakeEmbedder) -> Client:
+    """Who may do everything in the admin."""
+    return staff(username="root", is_superuser=True)
