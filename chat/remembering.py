@@ -14,7 +14,7 @@ from memories.extraction.run import completer, rerun
 from memories.extraction.synthesis import statement_of
 from memories.gate import Draft, Saved, save_memory
 from memories.models import Scope
-from workspaces.access import default_workspace
+from workspaces.access import personal_place
 from workspaces.models import User
 
 
@@ -76,7 +76,7 @@ def remember_text(
 def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
     """What comes of a chat that only its creator sees is theirs alone, too, as with extraction."""
     if chat.is_private or chat.is_temporary:
-        return {"workspace": default_workspace(by), "scope": Scope.USER}
+        return {"workspace": personal_place(by, said_in=chat.workspace), "scope": Scope.USER}
     return {"workspace": chat.workspace, "scope": Scope.WORKSPACE}
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
-from memoryhub.errors import Forbidden, NotFound
+from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.models import Membership, Role, User, Workspace
 
 
@@ -41,3 +42,20 @@ def default_workspace(user: User) -> Workspace:
             Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
         workspace = Workspace.objects.visible_to(user).get(default_of=user)
     return workspace
+
+
+def personal_place(user: User, *, said_in: Workspace) -> Workspace:
+    """Where it is kept what a person says in a private chat of ``said_in``: their own workspace.
+
+    Conflict where what is said there never leaves this machine and what is in their own may.
+    """
+    own = default_workspace(user)
+    if said_in.local_only and not own.local_only:
+        raise Conflict(
+            _(
+                "What is said in this workspace never leaves this machine, and what is in your personal one may: "
+                "nothing of a private chat here is remembered until you switch the same on there."
+            ),
+            code="would_leave",
+        )
+    return own

@@ -17,7 +17,7 @@ from memories.recall import QUERY_LENGTH, Recall, recall
 from memories.search import search_workspace
 from memories.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
-from workspaces.access import default_workspace, require
+from workspaces.access import personal_place, require
 from workspaces.models import Agent, Role
 
 RECALLED, MOST_RECALLED = 5, 20
@@ -47,7 +47,7 @@ def store(
     require(chat.role, Role.EDITOR)
     workspace, scope = chat.workspace, Scope.WORKSPACE if agent is None else Scope.AGENT
     if chat.is_private:
-        workspace, scope, agent = default_workspace(user), Scope.USER, None
+        workspace, scope, agent = personal_place(user, said_in=workspace), Scope.USER, None
     draft = Draft(
         content=content,
         workspace=workspace,

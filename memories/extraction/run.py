@@ -26,7 +26,7 @@ from memories.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
-from workspaces.access import default_workspace
+from workspaces.access import personal_place
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import User, Workspace
 
@@ -105,9 +105,12 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         return "nothing to do"
     try:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type)
-        complete = _completer(turn, extraction.workspace, extraction.user) if turn else None
-        name, candidates = _candidates(turn, complete) if turn else ("", [])
-        drafts = [_draft(extraction, turn, name, candidate) for candidate in candidates if turn]
+        place = _place_for(extraction, turn) if turn else None
+        if turn is None or place is None:
+            return _store(extraction, "", [], now=now)
+        complete = _completer(turn, extraction.workspace, extraction.user)
+        name, candidates = _candidates(turn, complete)
+        drafts = [_draft(extraction, turn, place, name, candidate) for candidate in candidates]
         return _store(extraction, name, drafts, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
         _failed(extraction, error, now)
@@ -161,7 +164,19 @@ def _candidates(turn: TurnText, complete: Complete | None) -> tuple[str, list[Ca
     return "model", extract_with_model(complete, turn.messages)
 
 
-def _draft(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft:
+def _place_for(extraction: Extraction, turn: TurnText) -> Workspace | None:
+    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids."""
+    if not turn.is_private:
+        return extraction.workspace
+    try:
+        return personal_place(extraction.user, said_in=turn.workspace or extraction.workspace)
+    except Conflict:
+        return None
+
+
+def _draft(
+    extraction: Extraction, turn: TurnText, place: Workspace, extractor: str, candidate: Candidate
+) -> Draft:
     """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
 
     What only repeats a tool, a memory or a document that the model was shown waits for review.
@@ -169,7 +184,7 @@ def _draft(extraction: Extraction, turn: TurnText, extractor: str, candidate: Ca
     return Draft(
         content=cut_at_word(candidate.text),
         summary=cut_at_word(candidate.text),
-        workspace=default_workspace(extraction.user) if turn.is_private else extraction.workspace,
+        workspace=place,
         scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
         author=extraction.user,
         category=candidate.kind,

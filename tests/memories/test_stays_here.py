@@ -23,6 +23,7 @@ from memories.importing import save_memories
 from memories.models import EmbeddingModel, Memory, MemoryEmbedding, Scope, SourceType
 from memories.recall import recall
 from memories.review import approve
+from memoryhub.errors import Conflict
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory, make_message
 from tests.fakes.openai_server import ScriptedOpenAI
@@ -248,3 +249,34 @@ def test_switched_on_in_the_middle_of_a_turn_its_tools_say_no(
     assert answer.content == "I cannot look."
     results = [m["content"] for r in embedder.chat_requests for m in r.messages if m["role"] == "tool"]
     assert results and all(SECRET not in result for result in results)
+
+
+def test_a_private_chat_there_leaves_nothing_in_a_place_that_may_be_read_elsewhere(
+    cast: Cast, kept: Workspace, embedder: ScriptedOpenAI
+) -> None:
+    """What comes of it is personal, and that is kept in the person's own workspace."""
+    from workspaces.access import default_workspace
+
+    now, chat = timezone.now(), make_chat(cast.owner, kept, is_private=True)
+    question = make_message(chat, f"I always ride a {SECRET} to work")
+    answer = make_message(chat, "Noted.", role=MessageRole.ASSISTANT, reply_to=question, memory_enabled=True)
+
+    def mined(kind: str) -> str:
+        queued = run.queue_extraction(
+            workspace=kept,
+            user=cast.owner,
+            chat_id=chat.public_id,
+            message_id=answer.public_id,
+            source_type=kind,
+            now=now,
+        )
+        return run.extract(queued.pk, now=now)
+
+    assert mined(SourceType.AUTO_CHAT) == "stored 0"
+    with pytest.raises(Conflict, match="personal one may"):
+        remember_message(question, by=cast.owner, now=now)
+    assert not Memory.objects.exists() and heard(embedder) == []
+
+    Workspace.objects.filter(pk=default_workspace(cast.owner).pk).update(local_only=True)
+    assert remember_message(question, by=cast.owner, now=now).created
+    assert heard(embedder) == []
