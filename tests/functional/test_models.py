@@ -56,7 +56,7 @@ def test_a_model_is_connected_and_chosen(
     expect(option).to_be_visible()
     look("menu")
     option.press("Enter")
-    expect(page.locator("#talking-to")).to_contain_text("My own model")
+    expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     server.script(Failure(401, "no"))
     page.get_by_role("textbox", name="Message", exact=True).fill("Hello")
     page.keyboard.press("Enter")
@@ -64,7 +64,7 @@ def test_a_model_is_connected_and_chosen(
     look("failed")
     page.get_by_role("button", name="Retry").click()
     expect(page.get_by_text("Hello from the script.", exact=True)).to_be_visible()
-    expect(page.locator("#talking-to")).to_contain_text("My own model")
+    expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     chat = page.url
 
     page.goto(f"/workspaces/{workspace}/settings/")
