@@ -14,6 +14,7 @@ from chat.actions import begin_turn
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.problems import advice_for, reason_of
 from memoryhub.llm import errors, openai_errors
+from memoryhub.llm.registry import embedded_endpoint
 from tests.factories import make_chat, make_connection, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, Call, Drop, Failure, Hang, Received, Reply, ScriptedOpenAI
 
@@ -216,3 +217,24 @@ def test_every_failure_of_a_model_has_advice() -> None:
         kind.code for kind in kinds if issubclass(kind, errors.ModelError) and kind is not errors.ModelError
     ]
     assert [code for code in codes if not advice_for(code)] == []
+
+
+@pytest.mark.local_model
+@pytest.mark.usefixtures("local_model")
+def test_a_connection_to_the_embedded_server_answers_and_its_errors_have_faces(settings: Settings) -> None:
+    """The scripted server says nothing that a real one does not."""
+    settings.LLM_TIMEOUT = 60.0  # type: ignore[assignment]
+    real = embedded_endpoint()
+    assert real is not None
+    at = {"base_url": real.base_url, "api_key": real.api_key, "model": real.model, "is_local": True}
+    small = {"has_tools": False, "can_extract": False, "context_tokens": 2048}
+    olive = make_user()
+    chat = make_chat(olive, connection=make_connection(**at, **small))
+    chat.workspace.local_only = True
+    chat.workspace.save()
+    answer = ask(chat, "Say hello.")
+    assert (answer.status, answer.model) == ("done", real.model) and answer.content
+    wrong = make_chat(olive, connection=make_connection(**{**at, "api_key": "wrong"}, **small))
+    assert ask(wrong).error_code == "model_refused"
+    too_much = make_chat(olive, connection=make_connection(**at, **{**small, "context_tokens": 100_000}))
+    assert ask(too_much, "word " * 6000).error_code == "model_context_overflow"
