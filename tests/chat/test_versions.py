@@ -15,7 +15,7 @@ from chat.actions import begin_turn
 from chat.again import edit_message, retry_answer
 from chat.compaction import latest_compaction
 from chat.exchange.export import export
-from chat.models import Chat, Compaction, Message, MessageStatus
+from chat.models import Chat, Compaction, Message, MessageStatus, ShortTermMemory
 from chat.turns import load_turn
 from chat.versions import bring_back, count_versions, set_aside, versions_of
 from memories.models import Memory, SourceType
@@ -204,6 +204,21 @@ def test_what_was_set_aside_is_not_mined_any_more(chat: Chat, scripted_model: Sc
     assert load_turn(answer.public_id, SourceType.AUTO_CHAT) is not None
     edit(question, "The deadline is May 4")
     assert load_turn(answer.public_id, SourceType.AUTO_CHAT) is None
+
+
+def test_other_chats_are_not_told_what_was_said_otherwise_since(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    chat.created_by.memory_default = True
+    chat.created_by.save()
+    scripted_model.respond = lambda request: Answer("Noted.")
+    question, _ = ask(chat, "The party is in May")
+    assert "May" in str(ShortTermMemory.objects.get().last_said)
+    edit(question, "The party is in June")
+    assert "May" not in str(ShortTermMemory.objects.get().last_said)
+    assert "June" in str(ShortTermMemory.objects.get().last_said)
+    back(question)
+    assert ShortTermMemory.objects.get().last_said == []
 
 
 def test_a_summary_of_what_was_set_aside_is_not_used(chat: Chat) -> None:
