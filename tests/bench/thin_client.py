@@ -43,6 +43,8 @@ class ThinClient:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
         """A kept connection or a new one; closed afterwards unless ``keep`` was called."""
+        while self._idle and (self._idle[-1][0].at_eof() or self._idle[-1][0].exception()):
+            self._idle.pop()[1].close()  # its server has ended meanwhile
         reader, writer = (
             self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self.port)
         )
