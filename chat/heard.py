@@ -28,8 +28,10 @@ def heard_until(last: Message) -> Heard:
     answers = dict(before.filter(role=MessageRole.ASSISTANT).values_list("pk", "public_id")[:ANSWERS])
     recalled = ReceiptItem.objects.filter(receipt__message_id__in=answers.values(), used=True)
     shown = list(recalled.values_list("content", flat=True))
-    # A summary that the model noted is its own, of what was said; whatever else a tool came to is not.
-    calls = ToolCall.objects.filter(message_id__in=answers).exclude(outcome=ToolOutcome.NOTED)
+    # What the model noted or saved, anew or again, is its own and was looked at then. Of calls made side by side one
+    # would otherwise wait for review since it resembles another. Whatever else a tool came to was shown to it.
+    own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
+    calls = ToolCall.objects.filter(message_id__in=answers).exclude(outcome__in=own)
     steps = Step.objects.filter(message_id__in=answers)
     found: list[str] = [each for ids in steps.values_list("memory_ids", flat=True) for each in ids]
     for ids, output in calls.values_list("memory_ids", "output"):
