@@ -14,9 +14,10 @@ import openai
 import openai.resources.chat.completions  # the library would import these during the first answer
 import openai.resources.embeddings
 
+from memoryhub.llm.addresses import Reach
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
 from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of
-from memoryhub.llm.errors import ModelCut, ModelUnavailable
+from memoryhub.llm.errors import ModelCut, ModelError, ModelUnavailable
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
 from memoryhub.llm.openai_replies import StreamedAnswer, vectors_in_order, whole_text
 from memoryhub.llm.vectors import normalised
@@ -71,9 +72,11 @@ class OpenAIChatModel:
         attempt = 0
         while True:
             answer = StreamedAnswer()
-            accepted = self._accepted(request)
+            endpoint, accepted = self._ready_endpoint(), self._accepted(request)
             try:
-                async with aclosing(self._texts(accepted, answer, timeout or self._timeout)) as texts:
+                async with aclosing(
+                    self._texts(endpoint, accepted, answer, timeout or self._timeout)
+                ) as texts:
                     async for text in texts:
                         yield Delta(text)
                 yield _last(answer)
@@ -84,7 +87,7 @@ class OpenAIChatModel:
                     return
                 if self._learn_from(error, accepted):
                     continue
-                failure = model_error(error, streaming=answer.has_begun)
+                failure = _failure(error, endpoint, streaming=answer.has_begun)
                 again = not answer.has_text
                 delay = delay_before_retry(failure, attempt, after_silence=True) if again else None
                 if delay is None:
@@ -93,9 +96,8 @@ class OpenAIChatModel:
             await asyncio.sleep(delay)
 
     async def _texts(
-        self, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
+        self, endpoint: Endpoint, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
     ) -> AsyncGenerator[str, None]:
-        endpoint = self._ready_endpoint()
         client = self._clients.for_running_loop(endpoint)
         chunks = await client.chat.completions.create(
             model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
@@ -135,7 +137,7 @@ class OpenAIChatModel:
             except VENDOR_ERRORS as error:
                 if self._learn_from(error, accepted):
                     continue
-                failure = model_error(error)
+                failure = _failure(error, endpoint)
                 delay = delay_before_retry(failure, attempt)
                 if delay is None:
                     raise failure from error
@@ -180,6 +182,16 @@ class OpenAIChatModel:
             return False
         self._refused_parameters.add(refused)
         return True
+
+
+def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
+    """In our words. Of a server's only the operator's own come into the log, without the key that some quote."""
+    failure = model_error(error, streaming=streaming)
+    if endpoint.reach is not Reach.CONFIGURED:
+        failure.about_the_text = True
+    elif endpoint.api_key:
+        failure.detail = failure.detail.replace(endpoint.api_key, "…")
+    return failure
 
 
 def _request(

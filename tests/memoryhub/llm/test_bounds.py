@@ -15,7 +15,7 @@ from memoryhub.llm.addresses import Reach
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from tests.fakes.openai_server import Answer, Raw, ScriptedOpenAI
+from tests.fakes.openai_server import Answer, Failure, Raw, ScriptedOpenAI
 
 QUESTION = [Message("user", "Hello?")]
 CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=False)
@@ -122,3 +122,29 @@ def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
         over.set()
         dripping.join(5)
     assert isinstance(ended[0], errors.ModelTimeout)
+
+
+@pytest.mark.parametrize(("reach", "logged"), [(Reach.CONFIGURED, True), (Reach.ANYWHERE, False)])
+async def test_what_a_server_says_of_a_key_is_logged_without_it_and_of_the_operators_alone(
+    scripted_openai: ScriptedOpenAI, reach: Reach, logged: bool
+) -> None:
+    """Anybody's server may put into its refusal what it likes: the prompt, or the key."""
+    scripted_openai.respond = lambda request: Failure(401, "no such key: test-key, asked Hello?")
+    model = model_at(scripted_openai.base_url, reach)
+    with pytest.raises(errors.ModelRefused) as streaming:
+        await streamed(model)
+    with pytest.raises(errors.ModelRefused) as whole:
+        model.complete(QUESTION)
+    for error in (streaming.value, whole.value):
+        assert "test-key" not in error.for_log
+        assert ("no such key" in error.for_log) is logged
+
+
+@pytest.mark.parametrize(
+    "header", ["inf", "-inf", "nan", "1e999", "Mon, 01 Jan 99999999999 00:00:00 GMT", "soon"]
+)
+def test_a_wait_that_is_no_time_is_none(scripted_openai: ScriptedOpenAI, header: str) -> None:
+    scripted_openai.respond = lambda request: Failure(429, headers={"retry-after": header})
+    with pytest.raises(errors.ModelRateLimited) as limited:
+        model_at(scripted_openai.base_url, Reach.ANYWHERE).complete(QUESTION)
+    assert limited.value.retry_after is None
