@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -38,11 +40,10 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """The earlier versions of a question, with all that followed it then, or of an answer."""
     chat, message = get_message(request.user, chat_id, message_id)
-    now = timezone.now()
-    found = [
-        (version, entries_for(version.messages, chat, request.user, now=now, ends=False))
-        for version in versions_of(message)
-    ]
+    earlier = versions_of(message)
+    messages = [each for version in earlier for each in version.messages]
+    entries = iter(entries_for(messages, chat, request.user, now=timezone.now(), ends=False))
+    found = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
     can_write = Role(chat.role).allows(Role.EDITOR)
     may_change = can_write and message.superseded_by_id is None
     if message.role == "assistant":  # a conversation that went on from it keeps it
