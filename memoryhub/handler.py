@@ -53,9 +53,8 @@ class OneThreadHandler(ASGIHandler):
         """The whole of the request. A response that is complete gives back here what it held."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=self.__class__, scope=scope)
-        request, response = self.create_request(scope, body)
-        if request is not None:
-            response = self.get_response(request)
+        request, refused = self.create_request(scope, body)
+        response: Any = refused if request is None else self.get_response(request)
         response._handler_class = self.__class__
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
