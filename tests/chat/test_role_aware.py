@@ -144,3 +144,16 @@ def mine(
     tasks.extract_turn(extraction_id=extraction.pk)
     extraction.refresh_from_db()
     assert extraction.status == "done", extraction.error
+
+
+def test_what_the_model_saved_itself_keeps_nothing_like_it_waiting(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    """Calls of one round run side by side: which of them ends first decides nothing."""
+    for number in (1, 2, 1, 3):
+        call = Call("x_save_memory", {"content": f"Person number {number} likes tea from Assam"})
+        scripted_model.script(Answer(calls=[call]))
+    scripted_model.script(Answer("Kept."))
+    ask(chat, "Go on")
+    assert waiting() == []
+    assert Memory.objects.live().count() == 3
