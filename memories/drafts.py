@@ -1,4 +1,4 @@
-"""What a caller wants remembered, and the rules its fields must keep (SPEC: the table of a memory)."""
+"""What a caller wants remembered, and the rules its fields must keep (docs/api.md)."""
 
 from __future__ import annotations
 

@@ -35,5 +35,4 @@ def memories_json(memories: Iterable[Memory]) -> list[Any]:
     """These memories in this order, in one query."""
     ids = [memory.pk for memory in memories]
     rows = described(Memory.objects.filter(pk__in=ids)).in_bulk()
-    shown: list[Any] = MemoryJson([rows[pk] for pk in ids if pk in rows], many=True).data
-    return shown
+    return list(MemoryJson([rows[pk] for pk in ids if pk in rows], many=True).data)

@@ -531,10 +531,11 @@ class TestWhichModes:
             require_mode(mode, SMALL)
         assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
 
-    def test_what_a_model_can_do_is_allowed(self) -> None:
-        require_mode("chat", SMALL)
-        require_mode("chat", LARGE)
-        require_mode("deep_think", LARGE)
+    def test_deep_thinking_is_refused_to_a_small_model_alone(self) -> None:
+        for mode, model in (("chat", SMALL), ("chat", LARGE), ("deep_think", LARGE)):
+            require_mode(mode, model)  # does not raise
+        with pytest.raises(Invalid):
+            require_mode("deep_think", SMALL)
 
 
 def test_personal_memories_are_compared_for_their_owner_alone(
