@@ -14,6 +14,7 @@ KINDS = {
     "tests/chat/test_injection.py": "injections",
     "tests/chat/test_role_aware.py": "injections",
     "tests/chat/test_xss.py": "XSS",
+    "tests/test_xss_everywhere.py": "XSS",
     "tests/test_attacks.py::test_forged": "CSRF",
     "tests/test_attacks_ids.py": "IDOR",
     "tests/test_attacks.py::test_form": "mass assignment",

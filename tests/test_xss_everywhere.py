@@ -1,0 +1,240 @@
+"""Hostile text in every column that holds text, and through every form: no page of ours or of the admin acts on it.
+
+Which columns, pages and forms there are is read from the models, the routes and the admin: a new one is tried without
+anybody thinking of it, and a new kind of row that is not in the world fails ``test_every_text_is_hostile``.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from chat.exchange.models import Import, ImportRow
+from chat.models import Compaction, Message, ShortTermMemory, Step, ToolCall
+from memories.models import (
+    EmbeddingModel,
+    Extraction,
+    Memory,
+    MemoryNode,
+    MemorySource,
+    NodeRelation,
+    ReceiptItem,
+    Refusal,
+)
+from memoryhub.ids import PublicIdField
+from tests.chat.test_xss import EVIL, Page
+from tests.routes import Row, World
+from tests.test_attacks import FORMS, READING_PAGES, client_of
+from workspaces.models import Agent, AuditEvent, DoneRequest, User, Workspace
+
+pytestmark = pytest.mark.django_db
+APPS = ("workspaces", "memories", "chat")
+# Columns that only the program writes and reads: hashes, keys, lexemes, references, structures with its own words.
+MACHINE = {
+    "workspaces.User": {"password"},
+    "workspaces.Connection": {"sealed_key"},
+    "workspaces.ApiKey": {"key_hash", "beginning"},
+    "workspaces.SignIn": {"session_key"},
+    "workspaces.Spent": {"limit"},
+    "workspaces.AuditEvent": {"verb", "by_id", "workspace_id", "target"},
+    "workspaces.DoneRequest": {"fingerprint", "note"},
+    "memories.Memory": {"content_hash"},
+    "memories.Asset": {"sha256", "file_name", "content_type"},
+    "memories.MemoryEmbedding": {"model"},
+    "memories.EmbeddingModel": {"label", "refused_ids"},
+    "memories.Extraction": {"message_id"},
+    "memories.CommonWord": {"lexeme"},
+    "memories.MemoryWord": {"lexeme"},
+    "memories.VectorIndex": {"name", "model"},
+    "memories.MemoryNode": {"folded"},
+    "memories.Receipt": {"message_id"},
+    "memories.Tombstone": {"digest"},
+    "chat.Import": {"kind", "foreseen", "outcomes", "places"},
+    "chat.Step": {"memory_ids"},
+    "chat.ToolCall": {"memory_ids"},
+}
+TEXTS = (models.CharField, models.TextField, models.JSONField, ArrayField)
+
+
+class AdminPage(Page):
+    """Django's own pages have icons by reference, data in script elements that no browser runs, and inline styles."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kept = [(name, value) for name, value in attrs if name != "style" and not _is_own_file(name, value)]
+        given = dict(attrs)
+        if tag == "script" and (
+            given.get("type") == "application/json" or given.get("src") == "/admin/jsi18n/"
+        ):
+            return
+        if tag == "img" and (given.get("src") or "").startswith("/static/"):
+            return
+        super().handle_starttag(tag, kept if tag != "script" else attrs)
+
+
+def _is_own_file(name: str, value: str | None) -> bool:
+    return name == "xlink:href" and (value or "").startswith(("#", "/static/"))
+
+
+def text_fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
+    fields = [field for field in model._meta.concrete_fields if isinstance(field, TEXTS)]
+    machine = MACHINE.get(model._meta.label, set())
+    return [
+        field
+        for field in fields
+        if not (isinstance(field, PublicIdField) or field.choices or field.name in machine)
+    ]
+
+
+OURS = [model for app in APPS for model in apps.get_app_config(app).get_models() if text_fields(model)]
+
+
+def hostile(value: Any, field: models.Field[Any, Any], pk: int) -> Any:
+    """As much of the hostile text as there is room for, another one for each row; a structure keeps its form."""
+    if isinstance(field, models.JSONField):
+        return _within(value)
+    if isinstance(field, ArrayField):
+        return [EVIL[:40]]
+    room = field.max_length or 2000
+    return f"{EVIL}{pk}"[:room] if room > len(EVIL) + 12 else f"{pk}{EVIL}"[:room]
+
+
+def _within(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _within(each) for name, each in value.items()} or {EVIL: EVIL}
+    if isinstance(value, list):
+        return [_within(each) for each in value]
+    return EVIL if isinstance(value, str) else value
+
+
+def add_the_rest(world: World) -> None:
+    """One row of each kind that the world of the routes has none of."""
+    owner, workspace, now = world.cast.owner, world.cast.workspace, timezone.now()
+    memory, answer = Memory.objects.get(public_id=world.ids["mem_id"]), world.ids["msg_id"]
+    message = Message.objects.get(public_id=answer)
+    first, second = MemoryNode.objects.order_by("pk")[:2]
+    Agent.objects.update(description="x", instructions="x")
+    MemorySource.objects.create(memory=memory, source_id="x")
+    NodeRelation.objects.create(source=first, target=second, relation="x")
+    EmbeddingModel.objects.create(label="x", name="x", base_url="x", error="x", dimension=3, started_at=now)
+    Extraction.objects.create(
+        workspace=workspace,
+        user=owner,
+        chat_id="x",
+        message_id=answer,
+        source_type="x",
+        error="x",
+        next_attempt_at=now,
+    )
+    Refusal.objects.create(workspace=workspace, day=now.date(), source_type="x", kind="x", number=1)
+    ImportRow.objects.create(
+        of=Import.objects.get(), number=1, offset=0, kind="x", outcome="refused", reason="x"
+    )
+    ToolCall.objects.create(
+        message=message, name="x", arguments={"query": "x"}, output="x", started_at=now, finished_at=now
+    )
+    Step.objects.create(
+        message=message, kind="plan", text="x", findings=[{"claim": "x"}], error="x", started_at=now
+    )
+    ShortTermMemory.objects.create(
+        chat=message.chat,
+        summary="x",
+        last_said=[{"role": "user", "text": "x"}],
+        touched_at=now,
+        expires_at=now + timedelta(days=1),
+    )
+    Compaction.objects.create(chat=message.chat, summary="x", model="x", upto=message)
+    DoneRequest.objects.create(user=owner, name="x", fingerprint="x", note={}, done_at=now)
+    ReceiptItem.objects.update(reason="x", score_parts={"meaning": 0.5})
+    User.objects.filter(pk=owner.pk).update(is_staff=True, is_superuser=True)
+
+
+def fill() -> dict[str, int]:
+    """Make every text hostile; how many rows of each model were."""
+    filled = {}
+    for model in OURS:
+        fields = text_fields(model)
+        if model is AuditEvent:  # append-only
+            values = {field.name: hostile({}, field, 0) for field in fields}
+            for workspace in Workspace.objects.all():
+                AuditEvent.objects.create(
+                    **values, verb="imported", workspace_id=workspace.public_id, at=timezone.now()
+                )
+            filled[model._meta.label] = 1
+            continue
+        rows = list(model._base_manager.all())
+        for row in rows:
+            changes = {field.name: hostile(getattr(row, field.name), field, row.pk) for field in fields}
+            model._base_manager.filter(pk=row.pk).update(**changes)
+        filled[model._meta.label] = len(rows)
+    return filled
+
+
+@pytest.fixture(scope="module")
+def filled(made_world: World) -> dict[str, int]:
+    add_the_rest(made_world)
+    return fill()
+
+
+def admin_pages() -> list[Any]:
+    """Lists, forms of one row and histories of everything in the admin, by name."""
+    return [
+        pytest.param(model, page, id=f"{model._meta.label} {page}")
+        for model in admin.site._registry
+        for page in ("changelist", "add", "change", "history", "delete")
+    ]
+
+
+def test_every_text_is_hostile(filled: dict[str, int]) -> None:
+    assert {name for name, number in filled.items() if not number} == set()
+    assert len(filled) >= 25
+    assert set(MACHINE) <= {model._meta.label for model in apps.get_models()}
+
+
+@pytest.mark.parametrize("row", READING_PAGES, ids=str)
+def test_no_page_acts_on_what_is_stored(filled: dict[str, int], world: World, row: Row) -> None:
+    answer = client_of(world.cast.owner, row).get(world.address(row), follow=True)
+    assert answer.status_code < 500
+    if answer.headers["Content-Type"].startswith("text/html"):
+        assert Page(answer.content.decode()).found == []
+
+
+@pytest.mark.parametrize("row", FORMS, ids=str)
+def test_no_form_acts_on_what_is_typed(filled: dict[str, int], world: World, row: Row) -> None:
+    client = client_of(world.cast.owner, row)
+    typed = {
+        name: EVIL if isinstance(value, str) and "{" not in value else value
+        for name, value in world.data(row).items()
+    }
+    for headers in ({}, {"HX-Request": "true"}):
+        answer: Any = client.post(world.address(row) + "?next=" + EVIL, typed, headers=headers, follow=True)
+        assert answer.status_code < 500
+        assert "alert" not in str(answer.headers)
+        if answer.headers["Content-Type"].startswith("text/html"):
+            assert Page(answer.content.decode()).found == []
+
+
+@pytest.mark.parametrize("model, page", admin_pages())
+def test_no_page_of_the_admin_acts_on_it(
+    filled: dict[str, int], world: World, model: type[models.Model], page: str
+) -> None:
+    row = model._base_manager.first()
+    one = page not in ("changelist", "add")
+    if one and row is None:
+        pytest.skip("the world has none, and the list of them is empty")
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
+    try:
+        address = reverse(name, args=[row.pk] if one and row is not None else [])
+    except NoReverseMatch:
+        pytest.skip("this page is not offered")
+    client = client_of(world.cast.owner, READING_PAGES[0])
+    answer = client.get(address, follow=True)
+    assert answer.status_code in {200, 403}
+    assert AdminPage(answer.content.decode()).found == []
