@@ -13,6 +13,7 @@ from chat.chosen import chosen_for_chat
 from chat.models import Message, MessageRole, MessageStatus
 from chat.modes import can_think
 from chat.modes.models import Mode
+from chat.short_term import retell
 from memories.consent import memory_on
 from memoryhub.errors import Conflict
 from workspaces.models import User
@@ -73,6 +74,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
         if anew.pk != locked.pk:
             whole = Message.objects.filter(pk=locked.pk)
             versions.set_aside(whole, first=locked, by=anew, now=now)
+            retell(answer.chat, now=now)
         announce(answer.chat)
         transaction.on_commit(lambda: runner.start(anew.pk, anew.attempt, by.pk))
     anew.chat = answer.chat

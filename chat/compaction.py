@@ -21,6 +21,7 @@ from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel
 from memoryhub.llm.base import Message as Prompt
 from memoryhub.llm.errors import ModelError
+from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # of the history's room: the newest messages, which stay as they are
@@ -29,9 +30,9 @@ LEAST_SUMMARY = 40  # characters: less is a refusal or nothing
 MOST_ROUNDS = 8  # of one job; a very long history goes on with the next turn
 
 
-def queue_compaction(answer: Message) -> None:
-    """Hurry a worker to it once this is committed; doing it twice does nothing more."""
-    job = {"answer_id": answer.pk, "task_name": "compact"}
+def queue_compaction(answer: Message, user: User) -> None:
+    """Hurry a worker to it once this is committed; doing it twice does nothing more. ``user`` had the turn."""
+    job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "compact"}
     transaction.on_commit(lambda: async_task("chat.tasks.compact_chat", **job))
 
 
@@ -45,9 +46,11 @@ def latest_compaction(chat: Chat) -> Compaction | None:
     return Compaction.objects.filter(chat=chat, upto__superseded_by=None).first()
 
 
-def compact(answer: Message, *, now: datetime) -> str:
-    """Summarise what is older than the newest messages of the answer's chat; says what it did. May wait for a model."""
-    chosen = chosen_for_chat(answer.chat, answer.reply_to.author if answer.reply_to else None)
+def compact(answer: Message, user: User, *, now: datetime) -> str:
+    """Summarise what is older than the newest messages of the answer's chat; says what it did. May wait for the model
+    of the person whose turn it was.
+    """
+    chosen = chosen_for_chat(answer.chat, user)
     model = chosen.model
     if chosen.trouble is not None:
         return f"not asked: {chosen.trouble.code}"
@@ -64,7 +67,7 @@ def compact(answer: Message, *, now: datetime) -> str:
         except ModelError as error:
             logger.warning("A summary failed: %s", error.code)
             return f"failed: {error.code}"
-        if made is None or not _store(made, previous, answer, now=now):
+        if made is None or not _store(made, previous, answer, user, now=now):
             break
         stored += 1
     return f"stored {stored}"
@@ -133,7 +136,9 @@ def _summarise(
     return Compaction(chat=chat, upto=older[-1], summary=summary, model=model.name[:200])
 
 
-def _store(made: Compaction, previous: Compaction | None, answer: Message, *, now: datetime) -> bool:
+def _store(
+    made: Compaction, previous: Compaction | None, answer: Message, user: User, *, now: datetime
+) -> bool:
     """False when another worker was first."""
     chat = made.chat
     with transaction.atomic():
@@ -143,10 +148,10 @@ def _store(made: Compaction, previous: Compaction | None, answer: Message, *, no
         made.created_at = now
         made.save(force_insert=True)
         events.publish(f"chat:{chat.public_id}", "compacted")
-        if answer.memory_enabled and answer.reply_to and answer.reply_to.author:
+        if answer.memory_enabled:
             queue_distillation(
                 workspace=chat.workspace,
-                user=answer.reply_to.author,
+                user=user,
                 chat_id=chat.public_id,
                 message_id=made.public_id,
                 source_type=SourceType.AUTO_COMPACTION,

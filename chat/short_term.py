@@ -14,7 +14,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils.timesince import timesince
 from django.utils.translation import override
 
-from chat.models import SUMMARY_LENGTH, Chat, Message, ShortTermMemory
+from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory
 from chat.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.drafts import UNSTORABLE, cut_at_word
 from memories.secret_filter import find_secret
@@ -168,6 +168,29 @@ def touch(answer: Message, *, now: datetime) -> None:
             row.save()
     except DatabaseError:
         logger.exception("A chat's short-term memory could not be touched")
+
+
+def retell(chat: Chat, *, now: datetime) -> None:
+    """The conversation goes another way: no other chat is told any more what was set aside. Never raises.
+
+    A summary that the model wrote there goes; one that a person wrote stays.
+    """
+    try:
+        with transaction.atomic():
+            row = ShortTermMemory.objects.select_for_update().filter(chat=chat).first()
+            if row is None:
+                return
+            answers = chat.messages.current().filter(role=MessageRole.ASSISTANT, status=MessageStatus.DONE)
+            writer = row.summarised_in.partition(":")[0]
+            if writer and not answers.filter(public_id=writer).exists():
+                row.summary, row.summarised_in, row.summarised_at = "", "", None
+            told = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
+            row.last_said = []
+            for answer in reversed(told.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
+                row.last_said = _with_turn(row.last_said, answer)
+            row.save()
+    except DatabaseError:
+        logger.exception("A chat's short-term memory could not be told anew")
 
 
 def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:

@@ -14,6 +14,7 @@ from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.short_term import drop_expired
 from memoryhub.jobs import job
+from workspaces.models import User
 
 TEMPORARY_KEPT = timedelta(hours=24)
 
@@ -25,11 +26,14 @@ def run_import(*, import_id: int) -> str:
 
 
 @job
-def compact_chat(*, answer_id: int) -> str:
-    """Summarise the older messages of the chat that this answer belongs to."""
-    chats = ("chat__workspace__connection", "chat__connection", "chat__agent", "reply_to__author")
+def compact_chat(*, answer_id: int, user_id: int) -> str:
+    """Summarise the older messages of the chat that this answer belongs to, for the person whose turn it was."""
+    chats = ("chat__workspace__connection", "chat__connection", "chat__agent")
     answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
-    return compact(answer, now=timezone.now()) if answer else "the answer is gone"
+    user = User.objects.filter(pk=user_id).first()
+    return (
+        compact(answer, user, now=timezone.now()) if answer and user else "the answer is gone, or its person"
+    )
 
 
 @job

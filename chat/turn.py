@@ -250,10 +250,12 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         announce(answer.chat)
         if answer.mode == Mode.DEEP_THINK:
             close_unfinished(answer)
+        user = User.objects.filter(pk=user_pk).first()
+        if user is None:  # their account was deleted while it was written
+            return
         if outcome.is_tight:
-            queue_compaction(answer)
-        user = User.objects.filter(pk=user_pk).first()  # their account may be gone by now
-        if outcome.status == MessageStatus.DONE and answer.memory_enabled and user is not None:
+            queue_compaction(answer, user)
+        if outcome.status == MessageStatus.DONE and answer.memory_enabled:
             touch(answer, now=now)
             _queue_mining(answer, user, now=now)
 

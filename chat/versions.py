@@ -14,7 +14,8 @@ from itertools import groupby
 from django.db import transaction
 from django.db.models import Count
 
-from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus, ShortTermMemory
+from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus
+from chat.short_term import retell
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.models import User
 
@@ -52,7 +53,7 @@ def take_the_place_of(question: Message, message: Message, *, by: User, now: dat
     require_editable(question, by)
     rest = question.chat.messages.filter(pk__gte=question.pk)
     set_aside(rest, first=question, by=message, now=now)
-    _forget_last_said(question.chat)
+    retell(question.chat, now=now)
 
 
 def versions_of(message: Message) -> list[Version]:
@@ -98,8 +99,8 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
         if first.role == MessageRole.ASSISTANT and len(following.values_list("pk")[:2]) > 1:
             raise Conflict("The conversation went on from the other answer. Edit the question instead.")
         set_aside(following, first=current, by=first, now=now)
-        _forget_last_said(message.chat)
         Message.objects.filter(pk__in=keys).update(superseded_by=None, superseded_at=None)
+        retell(message.chat, now=now)
     first.refresh_from_db()
     first.chat = message.chat
     return first
@@ -111,11 +112,6 @@ def lock_conversation(chat: Chat) -> None:
         raise NotFound("This chat was forgotten in the meantime.")
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
         raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy")
-
-
-def _forget_last_said(chat: Chat) -> None:
-    """Other chats are not told what was last said in a version that is no longer the conversation."""
-    ShortTermMemory.objects.filter(chat=chat).update(last_said=[])
 
 
 def _when(message: Message) -> datetime:

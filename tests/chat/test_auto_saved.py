@@ -246,7 +246,7 @@ class TestOtherSources:
             asked = make_message(chat, f"{said}Number {number}. " * 8)
             answer = make_message(chat, LONG, "assistant", reply_to=asked, memory_enabled=True)
         scripted_model.respond = lambda request: Answer(LONG * 3)
-        assert compact(answer, now=timezone.now()).startswith("stored")
+        assert compact(answer, chat.created_by, now=timezone.now()).startswith("stored")
         scripted_model.respond = lambda request: found("User takes the train to work")
         first = Extraction.objects.filter(source_type="auto_compaction").order_by("pk")[0]
         tasks.extract_turn(extraction_id=first.pk)

@@ -15,8 +15,9 @@ from chat.models import Chat, Compaction, Message
 from chat.tasks import compact_chat
 from memories.extraction.run import extract
 from memories.models import Extraction, Memory
-from tests.factories import make_chat, make_message, make_user
+from tests.factories import make_chat, make_connection, make_message, make_user
 from tests.fakes.openai_server import Answer, Failure, Received, Reply, ScriptedOpenAI
+from workspaces.models import Membership, Role
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SUMMARY = (
@@ -56,8 +57,8 @@ def summary_requests(server: ScriptedOpenAI) -> list[Received]:
 
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     jobs: list[int] = []
-    monkeypatch.setattr(compaction, "queue_compaction", lambda answer: jobs.append(answer.pk))
-    monkeypatch.setattr("chat.turn.queue_compaction", lambda answer: jobs.append(answer.pk))
+    monkeypatch.setattr(compaction, "queue_compaction", lambda answer, user: jobs.append(answer.pk))
+    monkeypatch.setattr("chat.turn.queue_compaction", lambda answer, user: jobs.append(answer.pk))
     return jobs
 
 
@@ -70,7 +71,7 @@ def test_a_full_history_is_summarised_behind_the_turn_and_the_next_one_reads_the
     answer = ask(chat)
     assert jobs == [answer.pk]
     assert answer.seen_from is not None
-    assert compact_chat(answer_id=answer.pk) == "stored 1"
+    assert compact_chat(answer_id=answer.pk, user_id=chat.created_by.pk) == "stored 1"
     made = Compaction.objects.get()
     assert (made.summary, made.model) == (SUMMARY.strip(), scripted_model.model)
     assert made.upto.role == "assistant", "what stays begins with a person"
@@ -82,7 +83,9 @@ def test_a_full_history_is_summarised_behind_the_turn_and_the_next_one_reads_the
     shown = [m["content"] for m in prompt if m["role"] == "user" and m["content"].startswith("Question")]
     assert f"Question {12 - len(shown)} " in shown[0]
     assert following.seen_from is None
-    assert compact_chat(answer_id=following.pk) == "stored 0", "nothing more to do"
+    assert compact_chat(answer_id=following.pk, user_id=chat.created_by.pk) == "stored 0", (
+        "nothing more to do"
+    )
 
 
 def test_a_short_chat_is_left_alone(
@@ -93,7 +96,7 @@ def test_a_short_chat_is_left_alone(
     talk(chat, 2)
     answer = ask(chat)
     assert (jobs, answer.seen_from) == ([], None)
-    assert compact(answer, now=timezone.now()) == "stored 0"
+    assert compact(answer, chat.created_by, now=timezone.now()) == "stored 0"
 
 
 def test_a_history_longer_than_the_model_can_read_is_summarised_in_portions_each_with_the_one_before(
@@ -102,7 +105,7 @@ def test_a_history_longer_than_the_model_can_read_is_summarised_in_portions_each
     scripted_model.respond = answering
     talk(chat, 30, length=5)
     answer = ask(chat)
-    compact(answer, now=timezone.now())
+    compact(answer, chat.created_by, now=timezone.now())
     requests = summary_requests(scripted_model)
     assert len(requests) >= 3
     assert Compaction.objects.count() == len(requests)
@@ -118,7 +121,7 @@ def test_one_message_longer_than_everything_is_cut(chat: Chat, scripted_model: S
     make_message(chat, "word " * 6000)
     make_message(chat, "What a text.", "assistant")
     talk(chat, 8)
-    compact(ask(chat), now=timezone.now())
+    compact(ask(chat), chat.created_by, now=timezone.now())
     assert all(len(str(request.messages)) < 8000 * 3.2 for request in summary_requests(scripted_model))
     assert Compaction.objects.exists()
 
@@ -127,7 +130,7 @@ def test_it_is_mined_for_memories_as_a_summary(chat: Chat, scripted_model: Scrip
     scripted_model.respond = answering
     talk(chat, 12)
     answer = ask(chat)
-    compact(answer, now=timezone.now())
+    compact(answer, chat.created_by, now=timezone.now())
     mined = Extraction.objects.get(source_type="auto_compaction")
     assert mined.message_id == Compaction.objects.get().public_id
     scripted_model.script(Answer('[{"text": "The launch of Apollo is on March 15", "kind": "event"}]'))
@@ -142,7 +145,7 @@ def test_without_memory_it_is_summarised_but_not_mined(chat: Chat, scripted_mode
     Chat.objects.update(memory_enabled=False)
     chat.refresh_from_db()
     talk(chat, 12)
-    compact(ask(chat), now=timezone.now())
+    compact(ask(chat), chat.created_by, now=timezone.now())
     assert Compaction.objects.exists()
     assert not Extraction.objects.exists()
 
@@ -155,7 +158,7 @@ def test_a_failing_or_empty_summary_stores_nothing(
     talk(chat, 12)
     answer = ask(chat)
     scripted_model.script(reply)
-    compact(answer, now=timezone.now())
+    compact(answer, chat.created_by, now=timezone.now())
     assert not Compaction.objects.exists()
 
 
@@ -174,7 +177,7 @@ def test_of_two_workers_one_stores(
         return made
 
     monkeypatch.setattr(compaction, "_summarise", while_another_stores)
-    compact(answer, now=timezone.now())
+    compact(answer, chat.created_by, now=timezone.now())
     assert [row.summary for row in Compaction.objects.all()] == ["The other one's"]
 
 
@@ -183,7 +186,30 @@ def test_a_deleted_chat_is_not_summarised(chat: Chat, scripted_model: ScriptedOp
     talk(chat, 12)
     answer = ask(chat)
     Chat.objects.update(deleted_at=timezone.now())
-    assert compact_chat(answer_id=answer.pk) == "the answer is gone"
+    assert (
+        compact_chat(answer_id=answer.pk, user_id=chat.created_by.pk) == "the answer is gone, or its person"
+    )
+
+
+def test_it_is_asked_of_the_model_of_the_person_whose_turn_it_was(
+    chat: Chat, scripted_model: ScriptedOpenAI, settings: Any
+) -> None:
+    settings.PEOPLE_MAY_CONNECT = settings.PEOPLE_MAY_CONNECT_INTERNAL = True
+    another = make_user("petra", memory_default=True)
+    Membership.objects.create(workspace=chat.workspace, user=another, role=Role.EDITOR)
+    chat.connection = make_connection(
+        chat.created_by, base_url=scripted_model.base_url, model="of-olive", context_tokens=8000
+    )
+    chat.save()
+    scripted_model.respond = answering
+    talk(chat, 12)
+    answer = ask(chat)
+    compact(answer, another, now=timezone.now())
+    assert [request.body["model"] for request in summary_requests(scripted_model)] == [scripted_model.model]
+    assert Extraction.objects.get(source_type="auto_compaction").user == another
+    Compaction.objects.all().delete()
+    compact(answer, chat.created_by, now=timezone.now())
+    assert summary_requests(scripted_model)[-1].body["model"] == "of-olive"
 
 
 class TestPage:
@@ -195,7 +221,7 @@ class TestPage:
     def test_the_page_shows_where_and_what(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
         scripted_model.respond = answering
         talk(chat, 12)
-        compact(ask(chat), now=timezone.now())
+        compact(ask(chat), chat.created_by, now=timezone.now())
         ask(chat)
         page = self.page(chat)
         assert page.count("Earlier messages were summarised") == 1
@@ -214,7 +240,7 @@ class TestPage:
         talk(chat, 12)
         answer = ask(chat)
         assert jobs == []
-        assert compact(answer, now=timezone.now()) == "the model is too small to summarise"
+        assert compact(answer, chat.created_by, now=timezone.now()) == "the model is too small to summarise"
         page = self.page(chat)
         assert page.count("The model no longer sees the messages above") == 1
         assert answer.seen_from is not None

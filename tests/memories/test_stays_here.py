@@ -172,7 +172,7 @@ def test_what_works_in_the_background_asks_no_model_elsewhere(
         answer = make_message(
             chat, "Noted. " * 40, role=MessageRole.ASSISTANT, reply_to=question, memory_enabled=True
         )
-    assert compact(answer, now=now) == "not asked: model_not_local"
+    assert compact(answer, cast.owner, now=now) == "not asked: model_not_local"
     for kind in (SourceType.AUTO_CHAT, SourceType.AUTO_DEEP_THINK):
         queued = run.queue_extraction(
             workspace=kept,
