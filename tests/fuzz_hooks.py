@@ -6,16 +6,16 @@ from typing import Any
 
 import schemathesis
 
-ASSISTANT = ("agent_id", "agentId")  # only one of the workspace is right, and only together with its scope
+CHOSEN = ("agent_id", "agentId", "connection_id")  # only one that is there, and may be chosen there, is right
 
 
 def make_right(case: Any) -> None:
     """A request that fits the schema becomes one that fits what is there."""
     case.query.pop("cursor", None)  # opaque: only one that was handed out is right
-    for name in ASSISTANT:
+    for name in CHOSEN:
         case.query.pop(name, None)
     if isinstance(case.body, dict):
-        for name in ASSISTANT:
+        for name in CHOSEN:
             case.body.pop(name, None)
         if case.body.get("scope") == "agent":
             del case.body["scope"]
