@@ -17,7 +17,9 @@ TOGETHER = {
     "local model": (
         "tests/functional/",
         "tests/chat/test_embedded_turn.py",
+        "tests/chat/test_provider_errors.py",
         "tests/memoryhub/llm/test_chat_model_contract.py",
+        "tests/memoryhub/llm/test_trial.py",
         "tests/memoryhub/local/test_model_server.py",
     ),
     "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),

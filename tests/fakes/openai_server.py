@@ -133,9 +133,10 @@ class ScriptedOpenAI:
     def __init__(self) -> None:
         self.requests: list[Received] = []
         self.connections = 0
-        self.respond: Callable[[Received], Reply] = lambda request: Answer("Hello", " from", " the script.")
-        self.embedder = FakeEmbedder(384)
+        self.respond: Callable[[Received], Reply]
         self._script: deque[Reply] = deque()
+        self.unscript()
+        self.embedder = FakeEmbedder(384)
         self._embedding_script: deque[Reply] = deque()
         self._loop = asyncio.new_event_loop()
         self._released = asyncio.Event()
@@ -153,6 +154,11 @@ class ScriptedOpenAI:
     def script(self, *replies: Reply) -> None:
         """The next chat requests get these, in order; later ones what `respond` says."""
         self._script.extend(replies)
+
+    def unscript(self) -> None:
+        """As at the beginning: every chat request gets a greeting."""
+        self._script.clear()
+        self.respond = lambda request: Answer("Hello", " from", " the script.")
 
     def script_embeddings(self, *replies: Reply) -> None:
         """The next embedding requests get these; later ones vectors of `embedder`."""

@@ -134,9 +134,10 @@ def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedH
 
 @pytest.fixture
 def open_scripted_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Callable[..., Page]]:
-    """``open_page`` on the scripted hub."""
+    """``open_page`` on the scripted hub; what a test scripted is not said to the next one."""
     with _pages(browser, scripted_hub.address) as open_at:
         yield open_at
+    scripted_hub.server.unscript()
 
 
 @contextmanager
