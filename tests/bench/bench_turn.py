@@ -1,14 +1,16 @@
 """What MemoryHub adds to a turn, and what fifty streams at once do to its pages.
 
-    python -m tests.bench.bench_turn
+    python -m tests.bench.bench_turn [--memories 1000] [--turns 40]
 
 Starts a whole stack in a temporary folder with a scripted model over real HTTP, one web process, and prints:
-time to the first token through the product and from the model directly (memory on, MEMORIES in the workspace),
-and the time pages take while STREAMS answers are written and read at once.
+time to the first token and tokens of the prompt, through the product and from the model directly (memory on, each
+turn in a new chat with a question never asked before), and the time pages take while STREAMS answers are written and
+read at once.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import statistics
@@ -18,14 +20,12 @@ from pathlib import Path
 
 import httpx2 as http
 
+from chat.text import tokens
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.stack import Web, running_stack, signed_up
 
-TURNS = 40
-MEMORIES = 200
 STREAMS = 50
 TOKENS, EVERY = 200, 0.05  # each of the fifty: twenty tokens a second for ten seconds
-QUESTION = "When is the deadline of project number 7?"
 
 
 def first_token(client: http.Client, url: str, body: object, marker: str) -> float:
@@ -39,30 +39,44 @@ def first_token(client: http.Client, url: str, body: object, marker: str) -> flo
     return taken
 
 
-def measure_first_token(web: Web, server: ScriptedOpenAI) -> None:
+def prompt_tokens(body: object) -> int:
+    """About how many the messages and tools of a request cost."""
+    return tokens(json.dumps(body))
+
+
+def measure_first_token(web: Web, server: ScriptedOpenAI, *, memories: int, turns: int) -> None:
     person = signed_up(web, "bench")
     workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
-    for number in range(MEMORIES):
+    for number in range(memories):
         text = (
             f"The deadline of project number {number} is on day {number % 28 + 1} of month {number % 12 + 1}"
         )
-        person.post(f"/chat/api/workspaces/{workspace}/memories", json={"content": text})
+        stored = person.post(f"/chat/api/workspaces/{workspace}/memories", json={"content": text})
+        assert stored.status_code == 201, stored.text
+        print(f"\rstored {number + 1} of {memories}", end="", flush=True)
     server.respond = lambda request: Answer("one ", "two ", "three")
     direct = http.Client(headers={"Authorization": f"Bearer {server.api_key}"})
-    body = {"model": server.model, "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
     alone, through = [], []
-    for turn in range(TURNS):
+    for turn in range(turns):
+        question = f"When is the deadline of project number {turn * 7 % memories}?"
+        body = {"model": server.model, "stream": True, "messages": [{"role": "user", "content": question}]}
         chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
         alone.append(first_token(direct, f"{server.base_url}/chat/completions", body, "one"))
-        send = {"content": QUESTION, "stream": True}
+        send = {"content": question, "stream": True}
         through.append(first_token(person, f"/chat/api/{chat}/messages", send, "event: token"))
-        print(f"\rturn {turn + 1} of {TURNS}", end="", flush=True)
+        print(f"\rturn {turn + 1} of {turns}", end="", flush=True)
     own = [(b - a) * 1000 for a, b in zip(alone, through, strict=True)][1:]
-    print(f"\rtime to first token, {MEMORIES} memories, memory on, {len(own)} turns")
+    print(f"\rtime to first token, {memories} memories, memory on, {len(own)} turns")
     print(f"  model alone       p50 {statistics.median(alone) * 1000:6.1f} ms")
     print(f"  through the hub   p50 {statistics.median(through) * 1000:6.1f} ms")
     print(
         f"  the hub's own     p50 {statistics.median(own):6.1f} ms   p95 {sorted(own)[int(len(own) * 0.95)]:6.1f} ms"
+    )
+    asked = server.chat_requests[-1].body
+    used = "project number" in json.dumps([m for m in asked["messages"] if m["content"] != question])
+    print(
+        f"about {prompt_tokens(body['messages'])} tokens of prompt alone, {prompt_tokens(asked['messages'])} through "
+        f"the hub and {prompt_tokens(asked.get('tools', []))} of tools; memories in it: {'yes' if used else 'no'}"
     )
 
 
@@ -112,12 +126,18 @@ async def measure_streams(web: Web, server: ScriptedOpenAI) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--memories", type=int, default=1000, help="in the workspace (1000)")
+    parser.add_argument("--turns", type=int, default=40)
+    asked = parser.parse_args()
     server = ScriptedOpenAI().start()
     model = {"BASE_URL": server.base_url, "API_KEY": server.api_key, "MODEL": server.model}
     folder = Path(tempfile.mkdtemp(prefix="memoryhub-bench-"))
     with running_stack(folder, **{f"MEMORYHUB_LLM_{name}": value for name, value in model.items()}) as stack:
         web = stack.web()
-        measure_first_token(web, server)
+        measure_first_token(web, server, memories=asked.memories, turns=asked.turns)
         asyncio.run(measure_streams(web, server))
     server.stop()
 
