@@ -28,7 +28,7 @@ SELECT a.label, a.name, a.base_url, a.dimension,
 FROM workspaces_membership LEFT JOIN memories_embeddingmodel a ON a.state = 'active'
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
-# One place's nearest, in the slim table alone; without an index, exactly (RECALL.md).
+# One place's nearest, in the slim table alone; without an index, exactly (docs/recall.md).
 _EXACT = """
 SELECT memory_id, embedding <=> %(vector)s::halfvec AS distance
 FROM memories_memoryembedding

@@ -45,7 +45,7 @@ MAX_LIMIT = 50
 QUERY_LENGTH = 4000  # what of a query is embedded and matched
 SEMANTIC_THRESHOLD = 0.30  # cosine below which the semantic ranking drops, unless the caller says another
 
-# Exact cosine over one workspace and the asker's personal rows, in the slim table alone (RECALL.md).
+# Exact cosine over one workspace and the asker's personal rows, in the slim table alone (docs/recall.md).
 _NEAREST = """
 SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
 FROM memories_memoryembedding e
