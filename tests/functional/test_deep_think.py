@@ -189,8 +189,10 @@ def test_all_choices_have_room_beside_the_composer_of_a_phone(
     page.get_by_label("Name").fill("A helper with quite a long name")
     page.locator("main form button[type=submit]").first.click()
     page.goto("/")
+    bottoms = []
     for chooser in (
         page.locator("#memory-chip"),
+        page.locator(".chip--temporary"),
         page.get_by_role("combobox", name="How to answer"),
         page.get_by_role("combobox", name="Assistant of this chat"),
         page.get_by_role("button", name="Send"),
@@ -201,6 +203,8 @@ def test_all_choices_have_room_beside_the_composer_of_a_phone(
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
         assert box["width"] >= 44
+        bottoms.append(box["y"] + box["height"])
+    assert bottoms[-1] == max(bottoms[:-1]), "Send is beside the last of them"
     shoot(page, "think-phone-8-crowded")
 
 
