@@ -101,8 +101,7 @@ def pieces_of(text: str, question: str) -> Pieces:
     somewhere = re.compile("|".join(words), re.IGNORECASE)
     pattern = begins if begins.search(text) else somewhere
     first = pattern.search(text)
-    start = max(0, first.start() - BEFORE) if first else 0
-    end = start + BEFORE + AFTER
+    start, end = _window(text, *(first.span() if first else (0, 0)))
     shown = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
     pieces: list[tuple[str, bool]] = []
     at = 0
@@ -110,6 +109,18 @@ def pieces_of(text: str, question: str) -> Pieces:
         pieces += [(shown[at : found.start()], False), (found[0], True)]
         at = found.end()
     return [piece for piece in [*pieces, (shown[at:], False)] if piece[0]]
+
+
+def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
+    """What to show around a place in a text: whole words, where there are blanks to cut at."""
+    start = max(0, begins - BEFORE)
+    end = start + BEFORE + AFTER
+    if start:
+        start = text.find(" ", start - 1, begins) + 1 or start
+    if end < len(text):
+        blank = text.rfind(" ", ends, end + 1)
+        end = blank if blank > 0 else end
+    return start, end
 
 
 def _said(what: str, question: str, places: Iterable[int]) -> list[int]:

@@ -122,6 +122,26 @@ def test_the_newest_place_is_shown_with_what_was_found_marked_and_nothing_execut
     assert f"?at={newest.public_id}#{newest.public_id}" in html
 
 
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("peanuts", "…along: - bread and cheese - roasted peanuts for Anna - mushrooms"),
+        ("ushroom", "…cheese - roasted peanuts for Anna - mushrooms and two"),
+    ],
+)
+def test_what_is_shown_begins_and_ends_with_whole_words(question: str, shown: str) -> None:
+    said = f"For Saturday take along: - bread and cheese - roasted peanuts for Anna - mushrooms {'and two ' * 40}"
+    text = "".join(piece for piece, _ in pieces_of(said, question))
+    assert text.startswith(shown)
+    assert text.removesuffix("…").rsplit(maxsplit=1)[-1] in {"and", "two"}
+
+
+@pytest.mark.parametrize("found", ["京都へ", "y" * 150])
+def test_what_is_shown_is_cut_anywhere_where_there_are_no_blanks(found: str) -> None:
+    text = "".join(piece for piece, _ in pieces_of(f"{'木' * 90}{found}{'曜' * 200}", found))
+    assert text.startswith("…木") and text.endswith("…") and len(text) == 152
+
+
 @pytest.mark.parametrize("question", ["", "   ", "!!!", "ß", "İ"])
 def test_pieces_are_the_text_again(question: str) -> None:
     text = "Straße İstanbul STRASSE, and more"
