@@ -56,13 +56,15 @@ function addToast(template) {
   return toast;
 }
 
+const phone = matchMedia("(max-width: 699.98px)");
 const timed = new WeakSet();
 
 function timeAll() {
   for (const element of document.querySelectorAll("[data-vanish]")) {
     if (timed.has(element)) continue;
     timed.add(element);
-    setTimeout(() => element.isConnected && vanish(element), Number(element.dataset.vanish));
+    const { vanish: time, vanishPhone: timeOnPhone = time } = element.dataset;
+    setTimeout(() => element.isConnected && vanish(element), Number(phone.matches ? timeOnPhone : time));
   }
 }
 
