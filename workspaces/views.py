@@ -241,8 +241,8 @@ def memory_default(request: PageRequest) -> HttpResponse:
     """The answer to the first-run question, from the card or the profile."""
     actions.set_memory_default(request.user, request.POST.get("memory") == "on")
     if request.htmx:
-        response = HttpResponse()
-        response["HX-Refresh"] = "true"  # chip, welcome and question all follow the answer
+        response = HttpResponse(status=204)
+        response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer
         return response
     notices.success(request, _("Saved."))
     return redirect("workspaces:profile")

@@ -103,5 +103,10 @@ document.addEventListener("click", (event) => {
   field().focus();
 });
 
+// The question about memory goes with its answer: on to the message, but not with a keyboard over half a phone.
+document.addEventListener("memory:answered", () => {
+  if (!matchMedia("(pointer: coarse)").matches) field()?.focus();
+});
+
 restoreDraft();
 grow();

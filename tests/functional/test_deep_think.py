@@ -78,6 +78,23 @@ def choose(page: Page, mode: str) -> Locator:
     return chooser
 
 
+def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "chooser")
+    chooser, memory = choose(page, "Think"), page.get_by_role("switch", name="Automatic memory in this chat")
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    field.fill("What do we take along?")
+    page.get_by_role("button", name="No, not by itself").click()
+    expect(page.locator("#consent")).to_have_count(0)
+    expect(page.locator("#welcome")).to_contain_text("Nothing is remembered by itself.")
+    expect(memory).not_to_be_checked()
+    expect(chooser).to_have_value("deep_think")
+    expect(field).to_have_value("What do we take along?")
+    expect(field).to_be_focused()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_a_question_is_thought_through(

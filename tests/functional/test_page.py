@@ -247,6 +247,7 @@ def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
     page = open_scripted_page(size)
     sign_up(page, f"temporary_{size}")
     page.get_by_role("button", name="Yes, remember").click()
+    expect(page.locator("#consent")).to_have_count(0)
     page.get_by_role("switch", name="Temporary chat").check(force=True)
     expect(page.locator("#temporary-note")).to_be_visible()
     shoot(page, f"page-temporary-{size}")
@@ -308,6 +309,7 @@ def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], mode
     page = open_scripted_page(size)
     sign_up(page, f"still_{size}")
     page.get_by_role("button", name="Yes, remember").click()
+    expect(page.locator("#consent")).to_have_count(0)
     model.answers = [Answer(LONG)]
     finished(send(page, "Tell me all of it"))
     page.reload()
@@ -350,6 +352,7 @@ def test_what_was_saved_stands_under_the_answer_with_an_undo(
     page = open_scripted_page(size)
     sign_up(page, f"saver_{size}")
     page.get_by_role("button", name="Yes, remember").click()
+    expect(page.locator("#consent")).to_have_count(0)
     noticed = '[{"text": "The user is vegetarian", "kind": "fact", "importance": 0.7}]'
 
     def respond(request: Received) -> Reply:
