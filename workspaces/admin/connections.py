@@ -32,6 +32,11 @@ class ConnectionAdminForm(forms.ModelForm):
         label="Without a key", required=False, help_text="Takes the stored one away."
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is None:
+            self.fields["api_key"].help_text = "Kept encrypted and never shown again."
+
     class Meta:
         model = Connection
         fields = FIELDS
@@ -63,9 +68,13 @@ class ConnectionAdmin(LeanAdmin):
     sortable_by = ()
     search_fields = ("name__icontains", "model__icontains", "=public_id")
     search_help_text = "A part of the name or of the model's, or the id (conn_)."
+    add_fieldsets: Any = (  # of one there is nothing to tell about yet, and no key to take away
+        (None, {"fields": ("name", "base_url", "model", "api_key")}),
+        ("What it can do", {"fields": ("has_tools", "can_extract", "context_tokens", "is_local")}),
+    )
     fieldsets = (
         (None, {"fields": ("name", "base_url", "model", "api_key", "forget_key")}),
-        ("What it can do", {"fields": ("has_tools", "can_extract", "context_tokens", "is_local")}),
+        add_fieldsets[1],
         ("About it", {"fields": ("public_id", "with_key", "created_at", "updated_at")}),
     )
     readonly_fields = ("public_id", "with_key", "created_at", "updated_at")
@@ -73,6 +82,9 @@ class ConnectionAdmin(LeanAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).filter(owner=None, deleted_at=None)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
+        return self.fieldsets if obj else self.add_fieldsets
 
     def for_list(self, rows: QuerySet[Connection]) -> QuerySet[Any]:
         return rows.annotate(number_of_workspaces=_number("workspaces"), number_of_chats=_number("chats"))

@@ -220,6 +220,9 @@ def test_a_new_chat_begins_with_the_model_that_was_chosen(
 def test_the_admin_makes_changes_and_deletes_the_shared_ones(cast: Cast) -> None:
     staff, mine = admin_client(), make_connection(cast.owner, name="Somebody's own")
     listed = "/admin/workspaces/connection/"
+    blank = text(staff.get(f"{listed}add/"))
+    assert 'name="api_key"' in blank and "What it can do" in blank
+    assert all(word not in blank for word in ("About it", "Without a key", "the stored one"))
     made = staff.post(
         f"{listed}add/", {**FORM, "name": "House", "base_url": "http://10.0.0.7/v1", "is_local": "on"}
     )
@@ -229,7 +232,8 @@ def test_the_admin_makes_changes_and_deletes_the_shared_ones(cast: Cast) -> None
     page = text(staff.get(listed))
     assert "House" in page and "Somebody&#x27;s own" not in page
     change = f"{listed}{shared.pk}/change/"
-    assert KEY not in text(staff.get(change))
+    form = text(staff.get(change))
+    assert KEY not in form and "About it" in form and "Without a key" in form
     assert staff.get(f"{listed}{mine.pk}/change/").status_code == 302, "not there for the admin"
     staff.post(change, {**FORM, "name": "Home", "api_key": "", "base_url": "http://10.0.0.7/v1"})
     shared.refresh_from_db()
