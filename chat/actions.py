@@ -14,8 +14,9 @@ from chat.live import live_answer
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from chat.modes import require_mode
 from chat.modes.models import Mode, StepKind, StepOutcome
+from chat.text import title_from
 from memories.consent import memory_on
-from memories.drafts import UNSTORABLE, cut_at_word
+from memories.drafts import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import role_in
@@ -24,8 +25,6 @@ from workspaces.connections.choice import choose_connection
 from workspaces.connections.models import Connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.throttles import spend
-
-TITLE_FROM_MESSAGE = 60
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def begin_turn(
                 beat_at=now,
             )
             if not chat.title:
-                chat.title = cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
+                chat.title = title_from(content)
                 Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
             chat.active_at = now
             if not Chat.objects.filter(pk=chat.pk).update(active_at=now):

@@ -1,19 +1,27 @@
-"""Small things about text for a model: our prompts, what a text costs, and stored text made harmless."""
+"""Small things about text: our prompts, what one costs a model, a chat's first title, stored text made harmless."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 
+from memories.drafts import cut_at_word
+
 PROMPTS = Path(__file__).parent / "prompts"
 BYTES_PER_TOKEN = (
     3.2  # of English, on the careful side; scripts of two and three bytes a letter cost more tokens
 )
+TITLE_FROM_MESSAGE = 60
 
 
 @cache
 def prompt_text(name: str) -> str:
     return (PROMPTS / f"{name}.md").read_text().strip()
+
+
+def title_from(content: str) -> str:
+    """What a chat is called after its first message, until somebody gives it a name."""
+    return cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
 
 
 def tokens(text: str) -> int:

@@ -68,5 +68,6 @@ def _conversation(request: PageRequest, chat: Chat) -> HttpResponse:
     shown = load_transcript(chat, request.user, now=timezone.now())
     response = render(request, "chat/messages.html", {"chat": chat, "transcript": shown, "can_write": True})
     response["HX-Retarget"], response["HX-Reswap"] = "#messages", "innerHTML"
+    response.write(render(request, "chat/title.html", {"chat": chat, "oob": True}).content.decode())
     response["HX-Trigger"] = "chats:changed"
     return response

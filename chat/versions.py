@@ -16,6 +16,7 @@ from django.db.models import Count
 
 from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.short_term import retell
+from chat.text import title_from
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.models import User
 
@@ -53,6 +54,7 @@ def take_the_place_of(question: Message, message: Message, *, by: User, now: dat
     require_editable(question, by)
     rest = question.chat.messages.filter(pk__gte=question.pk)
     set_aside(rest, first=question, by=message, now=now)
+    _follow_in_title(question.chat, question, message)
     retell(question.chat, now=now)
 
 
@@ -84,25 +86,27 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
 
     What stands there now becomes an earlier version in turn. Conflict where that cannot be done.
     """
+    chat = message.chat  # that of the caller, who sees its title follow
     with transaction.atomic():
-        lock_conversation(message.chat)
+        lock_conversation(chat)
         message.refresh_from_db()
         current = message.superseded_by
         if current is None:
             raise Conflict("This is the version in use.")
         if current.superseded_by_id is not None:
             raise Conflict("This belongs to an earlier version itself. Bring that one back first.")
-        version = message.chat.messages.filter(superseded_by=current, superseded_at=message.superseded_at)
+        version = chat.messages.filter(superseded_by=current, superseded_at=message.superseded_at)
         keys = list(version.order_by("pk").values_list("pk", flat=True))
         first = Message.objects.get(pk=keys[0])
-        following = message.chat.messages.current().filter(pk__gte=current.pk)
+        following = chat.messages.current().filter(pk__gte=current.pk)
         if first.role == MessageRole.ASSISTANT and len(following.values_list("pk")[:2]) > 1:
             raise Conflict("The conversation went on from the other answer. Edit the question instead.")
         set_aside(following, first=current, by=first, now=now)
+        _follow_in_title(chat, current, first)
         Message.objects.filter(pk__in=keys).update(superseded_by=None, superseded_at=None)
-        retell(message.chat, now=now)
+        retell(chat, now=now)
     first.refresh_from_db()
-    first.chat = message.chat
+    first.chat = chat
     return first
 
 
@@ -112,6 +116,15 @@ def lock_conversation(chat: Chat) -> None:
         raise NotFound("This chat was forgotten in the meantime.")
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
         raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy")
+
+
+def _follow_in_title(chat: Chat, before: Message, now: Message) -> None:
+    """A title that was taken from the first message is taken from the one in its place; a given one stays."""
+    if chat.messages.current().filter(pk__lt=before.pk).exists():
+        return
+    title = title_from(now.content)
+    if Chat.objects.filter(pk=chat.pk, title=title_from(before.content)).update(title=title):
+        chat.title = title
 
 
 def _when(message: Message) -> datetime:

@@ -222,6 +222,33 @@ def test_other_chats_are_not_told_what_was_said_otherwise_since(
     assert "May" in told and "June" not in told
 
 
+def test_a_title_taken_from_the_first_message_follows_it(chat: Chat, monkeypatch: Any) -> None:
+    monkeypatch.setattr("chat.runner.start", lambda *args: Message.objects.update(status=MessageStatus.DONE))
+    Chat.objects.update(title="")
+    chat.refresh_from_db()
+    long = "Plan  a party\nfor "
+    first, _ = ask(chat, long + "my sister, who shall not know anything of it")
+    second, _ = ask(chat, first.content)
+    edit(second, "Never mind")  # the same words, and not the first
+    chat.refresh_from_db()
+    assert chat.title == "Plan a party for my sister, who shall not know anything of…"
+    edited, _ = edit(first, long + "a friend")
+    chat.refresh_from_db()
+    assert (chat.title, edited.chat.title) == ("Plan a party for a friend",) * 2
+    assert back(first).chat.title.startswith("Plan a party for my sister")
+    chat.refresh_from_db()
+    assert chat.title.startswith("Plan a party for my sister")
+
+
+def test_a_title_that_was_given_stays(chat: Chat, monkeypatch: Any) -> None:
+    monkeypatch.setattr("chat.runner.start", lambda *args: Message.objects.update(status=MessageStatus.DONE))
+    first, _ = ask(chat, "When is it?")
+    edit(first, "When was it?")
+    back(first)
+    chat.refresh_from_db()
+    assert chat.title == "Deadlines"
+
+
 def test_a_summary_of_what_was_set_aside_is_not_used(chat: Chat) -> None:
     question = make_message(chat, "Once upon a time")
     answer = make_message(chat, "there was", role="assistant", reply_to=question)
@@ -238,6 +265,8 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
     chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
     scripted_model.script(Answer("**Three** days."), Answer("Four days."))
+    Chat.objects.update(title="")
+    chat.refresh_from_db()
     question, _ = ask(chat, "How long is it?")
     client = Client(headers=HTMX)
     client.force_login(chat.created_by)
@@ -251,6 +280,7 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
     assert runner.wait_until_idle(10)
     new = chat.messages.current().earliest("pk")
     assert "How &lt;long&gt; is that?" in html and "1 earlier version" in html
+    assert "How &lt;long&gt; is that?</h1>" in html  # the title above, taken from these words
     assert "Three" not in html
     versions = client.get(url("versions", new)).content.decode()
     assert "How long is it?" in versions and "<strong>Three</strong>" in versions
