@@ -17,6 +17,7 @@ from chat.modes.models import Mode, StepKind, StepOutcome
 from chat.text import title_from
 from memories.consent import memory_on
 from memories.drafts import UNSTORABLE
+from memories.recall import expect
 from memoryhub import events
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import role_in
@@ -156,6 +157,9 @@ def begin_turn(
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
+    enabled = enabled and not chat.is_temporary
+    if enabled:
+        expect(content, now=now)
     try:
         with transaction.atomic():
             message = Message.objects.create(
@@ -168,7 +172,7 @@ def begin_turn(
                 role=MessageRole.ASSISTANT,
                 status=MessageStatus.STREAMING,
                 reply_to=message,
-                memory_enabled=enabled and not chat.is_temporary,
+                memory_enabled=enabled,
                 mode=mode,
                 created_at=now,
                 beat_at=now,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,9 @@ from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderE
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
 
 logger = logging.getLogger(__name__)
+_ahead = ThreadPoolExecutor(
+    max_workers=1, thread_name_prefix="embed-ahead"
+)  # its thread is begun with the first text
 BATCH = 64
 EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; measured in docs/recall.md
 
@@ -114,6 +118,15 @@ def embed_query(
         return embedder.name, embedder.embed(texts)
     with asking(active.label):
         return active.label, vectors_of(active, texts)
+
+
+def embed_ahead(texts: Sequence[str]) -> None:
+    """Begin with these beside whatever is done until they are asked for, where the embedder is in this process and
+    keeps what it embedded last. A failure is met again, and said, by who asks.
+    """
+    embedder = get_embedder()
+    if embedder is not None and getattr(embedder, "keeps_recent", False):
+        _ahead.submit(embedder.embed, texts)
 
 
 def why_words(error: EmbedderError) -> str:

@@ -153,7 +153,7 @@ def recall(
         where = where.without_what_stays()
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
-    query = query.replace("\x00", " ").strip()[:QUERY_LENGTH]
+    query = _clean_query(query)
     if not query or limit < 1:
         return Recall(ranking=ranking)
     began = time.perf_counter()
@@ -178,6 +178,23 @@ def recall(
     )
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded)
+
+
+def expect(query: str, *, now: datetime) -> None:
+    """This will be asked by the default ranking in a moment: its vectors are begun with meanwhile."""
+    query = _clean_query(query)
+    if query:
+        embedding.embed_ahead(_embedded_for(query, read_question(query, now), WEIGHTS.gist))
+
+
+def _clean_query(query: str) -> str:
+    return query.replace("\x00", " ").strip()[:QUERY_LENGTH]
+
+
+def _embedded_for(query: str, question: Question | None, share: float) -> list[str]:
+    """What is embedded for a query: itself, and beside a question its gist, which has a ``share`` of the vector."""
+    alone = question is None or question.gist == question.text or not share
+    return [query] if question is None or alone else [question.text, question.gist]
 
 
 class _Search:
@@ -247,8 +264,8 @@ class _Search:
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
         share = self.weights.gist
-        alone = question is None or question.gist == question.text or not share
-        texts = [self.query] if question is None or alone else [question.text, question.gist]
+        texts = _embedded_for(self.query, question, share)
+        alone = len(texts) == 1
         embedded = embedding.embed_query(texts, self.where.active, stays=self.where.local_only)
         if embedded is None:
             return None

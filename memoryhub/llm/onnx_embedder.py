@@ -32,22 +32,27 @@ CACHED_TEXTS = 256
 
 class OnnxEmbedder:
     name = "all-MiniLM-L6-v2-int8"
+    keeps_recent = True  # so that embedding a text ahead of its use pays
 
     def __init__(self, *, threads: int = 1) -> None:
         """A second thread takes a quarter more of the cores for a sentence, and other requests need those."""
         self._threads = threads
         self._lock = threading.Lock()
+        self._inferring = threading.Lock()  # who wants what another is embedding waits for that instead
         self._loaded: tuple[InferenceSession, Tokenizer] | None = None
         self._recent: OrderedDict[str, Vectors] = OrderedDict()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See Embedder. The last texts' vectors are kept: a query is often embedded again a moment later."""
         known = self._recall_recent(texts)
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
-        if missing:
-            vectors = self._infer(missing)
-            known |= dict(zip(missing, vectors, strict=True))
-            self._keep_recent(missing, vectors)
+        if len(known) < len(set(texts)):
+            with self._inferring:
+                known |= self._recall_recent(texts)
+                missing = [text for text in dict.fromkeys(texts) if text not in known]
+                if missing:
+                    vectors = self._infer(missing)
+                    known |= dict(zip(missing, vectors, strict=True))
+                    self._keep_recent(missing, vectors)
         if not texts:
             return np.empty((0, DIMENSION), dtype=np.float32)
         return np.stack([known[text] for text in texts])

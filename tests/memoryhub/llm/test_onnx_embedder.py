@@ -3,6 +3,7 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -169,3 +170,20 @@ def _embed_in_worker(of_the_parent: Embedder) -> Vectors:
     assert found is not None
     assert found is not of_the_parent, "it has no threads here and its lock may be held for ever"
     return found.embed(FOR_THE_WORKER)
+
+
+def test_a_text_wanted_by_many_at_once_is_embedded_once(
+    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inferred: list[str] = []
+    infer = embedder._infer
+
+    def counted(texts: Sequence[str]) -> Vectors:
+        inferred.extend(texts)
+        return infer(texts)
+
+    monkeypatch.setattr(embedder, "_infer", counted)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(embedder.embed, [["When is the launch?"]] * 8))
+    assert inferred == ["When is the launch?"]
+    assert all((each == found[0]).all() for each in found)
