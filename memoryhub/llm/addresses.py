@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import Enum
 
 import httpx2
@@ -56,10 +57,8 @@ def may_reach(address: Address, reach: Reach) -> bool:
 
 def literal(host: str) -> Address | None:
     """The address that the text is, or None: a name. Also as 127.1 or 2130706433, which resolvers understand."""
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host)
-    except ValueError:
-        pass
     try:
         return ipaddress.IPv4Address(socket.inet_aton(host))
     except (OSError, UnicodeError, ValueError):

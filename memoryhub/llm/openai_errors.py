@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -94,11 +95,9 @@ def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
 def _retry_after(headers: httpx2.Headers) -> float | None:
     """Seconds; the header holds seconds or a date."""
     value = headers.get("retry-after", "")
-    try:
+    with suppress(ValueError):
         seconds = float(value)
         return max(0.0, seconds) if math.isfinite(seconds) else None
-    except ValueError:
-        pass
     try:
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError, OverflowError):
