@@ -163,19 +163,11 @@ def recall(
     limit = min(limit, MAX_LIMIT)
     search = _Search(query, workspace, user, agent, where, now, offset + limit, weights, exact)
     scored, degraded = search.ranked(ranking)
-    if threshold is not None and (
-        ranking == "hybrid" or not degraded
-    ):  # a cosine's threshold says nothing of words
+    says_something = ranking == "hybrid" or not degraded  # a cosine's threshold says nothing of words
+    if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     items = search.load(scored[offset : offset + limit])
-    _bump(
-        [
-            item.memory.pk
-            for item in items
-            if item.memory.last_accessed_at is None or item.memory.last_accessed_at < now - BUMPED_EVERY
-        ],
-        now,
-    )
+    _bump([item.memory for item in items], now)
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded)
 
@@ -428,7 +420,10 @@ def _clean(memories: list[Memory], now: datetime) -> list[Memory]:
     return keep_clean(memories, now=now)
 
 
-def _bump(ids: list[int], now: datetime) -> None:
+def _bump(memories: list[Memory], now: datetime) -> None:
+    """They were accessed now; most were within the minute, and cost nothing."""
+    before = now - BUMPED_EVERY
+    ids = [each.pk for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
     if ids:
         quick = "1" if connection.in_atomic_block else _QUICK
         prepared.rows(_BUMP.format(quick=quick), {"now": now, "ids": prepared.bigints(ids)})
