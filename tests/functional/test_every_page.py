@@ -57,13 +57,16 @@ TWO_FACTOR = [
     "/accounts/two-factor/recovery-codes/",
     "/accounts/two-factor/recovery-codes/generate/",
 ]
-# A change of colours is over when what it set in motion is.
+# A change of colours is over when what it set in motion is: a colour that arrives may set off that of what inherits it.
 SETTLED = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
   await document.fonts.ready;
-  await frame();
-  for (const each of document.getAnimations()) each.finish();
-  await frame();
+  for (let still = 0; still < 3; ) {
+    await frame();
+    const moving = document.getAnimations();
+    for (const each of moving) each.finish();
+    still = moving.length ? 0 : still + 1;
+  }
 }"""
 
 

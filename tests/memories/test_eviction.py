@@ -210,8 +210,8 @@ def test_noting_the_use_of_what_somebody_is_deleting_neither_waits_nor_brings_it
     first = Memory.objects.get(content="Thing 0")
     with transaction.atomic():
         delete_memory(first, by=person, now=NOW)
-        elsewhere(lambda: recall_module._bump([first.pk], NOW)).join(10)
-    recall_module._bump([first.pk], NOW)
+        elsewhere(lambda: recall_module._bump([first], NOW)).join(10)
+    recall_module._bump([first], NOW)
     first.refresh_from_db()
     assert first.deleted_at == NOW
     assert first.last_accessed_at is None
