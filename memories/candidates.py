@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from django.db import connection
 from psycopg import sql
 
-from memories import prepared, words
+from memories import words
 from memories.models import EmbeddingModel
 from memories.models.memory import AGENT_PLACES
+from memoryhub import prepared
 from memoryhub.llm.base import Vectors
 
 # Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.

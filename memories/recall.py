@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from memories import embedding, prepared, words
+from memories import embedding, words
 from memories.candidates import Candidate, Where, find_candidates, look
 from memories.models import Memory
 from memories.models.memory import PLACE
@@ -31,7 +31,7 @@ from memories.ranking import (
 )
 from memories.secret_filter import RULES
 from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
-from memoryhub import metrics
+from memoryhub import metrics, prepared
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError

@@ -13,8 +13,8 @@ from typing import Any
 
 from django.db import connection
 
-from memories import prepared
 from memories.models.memory import PLACE
+from memoryhub import prepared
 
 CONFIG = "english"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.

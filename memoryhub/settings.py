@@ -155,7 +155,7 @@ def _database() -> dict[str, Any]:
             "OPTIONS": {},
         }
     database["ENGINE"] = "django.db.backends.postgresql"
-    # For the cursors that let the server bind (memories.prepared): prepared at once. Django's own never are.
+    # For the cursors that let the server bind (memoryhub.prepared): prepared at once. Django's own never are.
     database["OPTIONS"].setdefault("prepare_threshold", 0)
     # By which /readyz sees in pg_stat_activity that a worker is at work.
     database["OPTIONS"]["application_name"] = f"memoryhub {PROCESS_ROLE}"

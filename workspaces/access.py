@@ -8,12 +8,20 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Forbidden, NotFound
+from memoryhub.ready import Ready
 from workspaces.models import Membership, Role, User, Workspace
+
+_WORKSPACE = Ready(
+    lambda user, public_id: Workspace.objects.visible_to(User(pk=user)).filter(public_id=public_id),
+    user=int,
+    public_id=str,
+)
+_DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter(default_of=user), user=int)
 
 
 def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
     """The workspace with its ``role`` for this person. NotFound for strangers, Forbidden below ``need``."""
-    workspace = Workspace.objects.visible_to(user).filter(public_id=public_id).first()
+    workspace = _WORKSPACE.first(user=user.pk, public_id=public_id)
     if workspace is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
     require(workspace.role, need)
@@ -35,7 +43,7 @@ def role_in(user: User, workspace: Workspace) -> Role | None:
 
 def default_workspace(user: User) -> Workspace:
     """The person's own workspace, made on first sight. Two requests at once make one."""
-    workspace = Workspace.objects.visible_to(user).filter(default_of=user).first()
+    workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
         with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
             made = Workspace.objects.create(name="Personal", default_of=user)
