@@ -39,7 +39,12 @@ def _asset(memory: Memory, asset_id: str) -> Asset:
 
 
 def _show(request: PageRequest, memory: Memory) -> HttpResponse:
-    context = {"memory": memory, "workspace": memory.workspace, "can_write": True}
+    context = {
+        "memory": memory,
+        "files": memory.assets.all(),
+        "workspace": memory.workspace,
+        "can_write": True,
+    }
     return render(request, "memories/assets.html", context)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models import Case, Exists, OuterRef, Prefetch, Q, Value, When
 from django.db.models.functions import Lower
 
 from memories.embedding import searchable
@@ -17,6 +17,23 @@ from workspaces.models import Agent, User, Workspace
 PAGE_SIZE = 25
 MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
 MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
+# All that a card shows: each column more is work for every row, and four tables have ninety of them.
+ON_CARD = (
+    "public_id",
+    "workspace",
+    "content",
+    "scope",
+    "category",
+    "pinned",
+    "source_type",
+    "source_chat_id",
+    "source_message_id",
+    "created_at",
+    "author__username",
+    "agent__name",
+    "may_replace__content",
+    "may_replace__deleted_at",
+)
 
 
 @dataclass(frozen=True)
@@ -64,8 +81,11 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
 
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Newest first, with all that a card shows."""
-    return with_searchable(memories.listed()).prefetch_related("assets", "sources")
+    """Newest first, with what a card shows and no more."""
+    shown = memories.select_related("author", "agent", "may_replace").only(*ON_CARD)
+    return with_searchable(shown.order_by("-created_at", "-id")).prefetch_related(
+        Prefetch("assets", to_attr="files"), Prefetch("sources", to_attr="origins")
+    )
 
 
 def with_searchable(memories: MemoryQuerySet) -> MemoryQuerySet:

@@ -21,20 +21,18 @@ register = template.Library()
 
 
 @register.simple_tag
+@cache
 def icon(name: str, classes: str = "") -> SafeString:
-    """A picture from the sprite. It is decoration: the words beside it say the same."""
+    """A picture from the sprite. It is decoration: the words beside it say the same.
+
+    Each is made once: a page has hundreds, of a few dozen kinds.
+    """
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         classes,
-        _sprite(),
+        static("vendor/icons.svg"),
         name,
     )
-
-
-@cache
-def _sprite() -> str:
-    """Its address, asked for once: a page has hundreds of icons, and working it out took a tenth of the page's time."""
-    return static("vendor/icons.svg")
 
 
 @register.filter
