@@ -81,7 +81,7 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
 
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Newest first, with what a card shows and no more."""
+    """Newest first, with what a card shows and no more; its assets are ``files``, its sources ``origins``."""
     shown = memories.select_related("author", "agent", "may_replace").only(*ON_CARD)
     return with_searchable(shown.order_by("-created_at", "-id")).prefetch_related(
         Prefetch("assets", to_attr="files"), Prefetch("sources", to_attr="origins")

@@ -60,9 +60,11 @@ def said_otherwise(memories: Iterable[Memory]) -> set[str]:
 
 
 @register.simple_tag(takes_context=True)
-def given_sources(context: Context, memories: Iterable[Memory]) -> dict[str, Chat]:
-    """The chats of the sources that callers gave, by the source's id, as far as the person may open them. The memories
-    are those of ``memories.panel_page.for_cards``."""
+def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
+    """The chats of the sources that callers gave, by the source's id, as far as the person may open them.
+
+    The memories are those of ``memories.panel_page.for_cards``.
+    """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:
         return {}

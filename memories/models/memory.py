@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -15,10 +15,6 @@ from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, User, Workspace
-
-if TYPE_CHECKING:
-    from memories.models.asset import Asset
-    from memories.models.source import MemorySource
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
@@ -91,8 +87,6 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
 
 class Memory(models.Model):
-    files: list[Asset]  # its assets and sources, where memories.panel_page.for_cards has loaded them
-    origins: list[MemorySource]
     public_id = PublicIdField(prefix="mem")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memories")
     scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.WORKSPACE)
