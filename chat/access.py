@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from chat.models import Chat, Message
+from chat.models import Chat, ChatQuerySet, Message
 from memoryhub.errors import NotFound
+from memoryhub.ready import Ready
 from workspaces.access import require
 from workspaces.models import Role, User
 
 
+def _chats(*, user: int, public_id: str) -> ChatQuerySet:
+    chats = Chat.objects.visible_to(User(pk=user)).filter(public_id=public_id)
+    return chats.with_roles().select_related("workspace__connection", "created_by", "agent", "connection")
+
+
+_CHAT = Ready(_chats, user=int, public_id=str)
+_LIVE_CHAT = Ready(lambda **asked: _chats(**asked).live(), user=int, public_id=str)
+
+
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
     """The chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below ``need``."""
-    chats = Chat.objects.visible_to(user).select_related(
-        "workspace__connection", "created_by", "agent", "connection"
-    )
-    if not include_deleted:
-        chats = chats.live()
-    chat = chats.with_roles().filter(public_id=public_id).first()
+    chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
         raise NotFound("There is no such chat, or it is not yours to see.")
     require(chat.role, need)

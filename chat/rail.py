@@ -10,8 +10,9 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from chat.models import Chat
+from chat.models import Chat, ChatQuerySet
 from chat.search import Match, matches_in, matching
+from memoryhub.ready import Ready
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 40
@@ -40,26 +41,41 @@ class RailPage:
         return sum(len(day.chats) for day in self.days)
 
 
+def _chats(*, user: int, workspace: int) -> ChatQuerySet:
+    return Chat.objects.visible_to(User(pk=user)).live().listed().filter(workspace=workspace)
+
+
+_LATEST = Ready(_chats, user=int, workspace=int)
+
+
 def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime) -> RailPage:
     """Chats after the chat ``before``, of a search for ``q`` those found. Five queries at most."""
-    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
-    if q := q.strip():
-        chats = matching(chats, q, within=[workspace.pk])
-    if before:
-        last = (
-            Chat.objects.visible_to(user)
-            .filter(public_id=before, workspace=workspace)
-            .values_list("active_at", "pk")
-            .first()
-        )
-        if last is None:
-            return RailPage([])
-        chats = chats.filter(Q(active_at__lt=last[0]) | Q(active_at=last[0], pk__lt=last[1]))
-    found = list(chats[: PAGE_SIZE + 1])
+    q = q.strip()
+    if q or before:
+        chats = _chats(user=user.pk, workspace=workspace.pk)
+        found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
+    else:
+        found = _LATEST.all(user=user.pk, workspace=workspace.pk, limit=PAGE_SIZE + 1)
     matches = matches_in(found[:PAGE_SIZE], q) if q else {}
     more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
     days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
     return RailPage(days, more, f"-{before}" if before else "", matches)
+
+
+def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:
+    if q:
+        chats = matching(chats, q, within=[workspace.pk])
+    if not before:
+        return chats
+    last = (
+        Chat.objects.visible_to(user)
+        .filter(public_id=before, workspace=workspace)
+        .values_list("active_at", "pk")
+        .first()
+    )
+    if last is None:
+        return chats.none()
+    return chats.filter(Q(active_at__lt=last[0]) | Q(active_at=last[0], pk__lt=last[1]))
 
 
 def _by_day(chats: list[Chat], today: date) -> list[Day]:

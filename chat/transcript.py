@@ -113,7 +113,7 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """The latest messages, those before one, or everything from a little before ``around``. Eleven queries at most.
+    """The latest messages, those before one, or everything from a little before ``around``. Ten queries at most.
 
     ``around`` may name a message of an earlier version: it is shown under what took its place.
     """
@@ -142,10 +142,15 @@ def load_transcript(
 
 
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat) -> None:
-    """Where the messages end that the model reads as a summary, and those that it is not shown. Two queries."""
+    """Where the messages end that the model reads as a summary, and those that it is not shown. One query.
+
+    The chat's latest answer is among the entries.
+    """
+    if not entries:
+        return
     compaction = latest_compaction(chat)
-    answers = chat.messages.current().filter(role=MessageRole.ASSISTANT).order_by("-pk")
-    seen_from = answers.values_list("seen_from", flat=True).first()
+    answers = [entry.message for entry in entries if entry.message.role == MessageRole.ASSISTANT]
+    seen_from = answers[-1].seen_from if answers else None
     upto = compaction.upto_id if compaction else 0
     for earlier, entry in zip([None, *entries], entries, strict=False):
         before = earlier.message.pk if earlier else 0
@@ -158,6 +163,8 @@ def entries_for(
     messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
 ) -> list[Entry]:
     """``ends``: the last of these is the last of the chat, the one that may be answered again."""
+    if not messages:
+        return []
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}

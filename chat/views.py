@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import messages as notices
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
-from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -25,7 +24,7 @@ from chat.transcript import entries_for, load_transcript
 from memories.consent import memory_on, must_ask, vetoed
 from memories.panel import count_live
 from workspaces.access import default_workspace, get_workspace
-from workspaces.agents import choose_agent
+from workspaces.agents import agents_in_use, choose_agent
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Role, Workspace
 from workspaces.page_request import PageRequest
@@ -37,7 +36,7 @@ def _can_write(workspace: Workspace) -> bool:
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
     """The assistants to choose from, and the one of this chat; of a new one that which is wanted. One query."""
-    agents = list(workspace.agents.in_use().order_by(Lower("name")).defer("instructions"))
+    agents = agents_in_use(workspace)
     if chat is not None:
         return {"agents": agents, "agent": chat.agent}
     return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}

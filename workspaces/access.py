@@ -16,6 +16,7 @@ _WORKSPACE = Ready(
     user=int,
     public_id=str,
 )
+_WORKSPACES = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)), user=int)
 _DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter(default_of=user), user=int)
 
 
@@ -26,6 +27,11 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
         raise NotFound("There is no such workspace, or it is not yours to see.")
     require(workspace.role, need)
     return workspace
+
+
+def workspaces_of(user: User) -> list[Workspace]:
+    """All that they are a member of, each with their ``role``, by name."""
+    return _WORKSPACES.all(user=user.pk)
 
 
 def require(role: str, need: Role) -> None:

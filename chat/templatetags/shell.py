@@ -14,7 +14,7 @@ from chat.models import Chat, Message
 from chat.rail import rail_page
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
-from workspaces.access import default_workspace
+from workspaces.access import default_workspace, workspaces_of
 from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, Workspace
 
@@ -26,7 +26,7 @@ def rail(context: Context) -> dict[str, Any]:
     """Chats of the page's workspace; on pages without one, of the one visited last. Two queries beside the page's."""
     request = context["request"]
     user = request.user
-    workspaces = list(Workspace.objects.visible_to(user))
+    workspaces = workspaces_of(user)
     workspace = context.get("workspace") or _last_visited(request, workspaces) or default_workspace(user)
     chat = context.get("chat")
     return {
