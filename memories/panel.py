@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Q
@@ -26,9 +27,9 @@ class Usage:
         return min(100, round(100 * self.automatic / self.cap)) if self.cap else 0
 
 
-def live_in(workspace: Workspace, user: User) -> MemoryQuerySet:
+def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> MemoryQuerySet:
     """The live memories of one workspace that this person may see: what badge, panel and lists are made of."""
-    return Memory.objects.visible_to(user).live().filter(workspace=workspace)
+    return Memory.objects.visible_to(user).live(now).filter(workspace=workspace)
 
 
 def count_live(workspace: Workspace, user: User) -> int:

@@ -81,11 +81,15 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND {PLACE} = ANY(%(places)s::bigint[])
 """  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
-# A memory without what is large and nobody asks of a recalled one; who wrote it as a page shows them.
+# A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it as a page
+# shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
-_AUTHOR = ["id", "public_id", "username", "first_name", "last_name"]
+# Both in the order of the model's fields: from_db goes by that.
+_AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
 _LOAD = f"""
-SELECT {", ".join(f"m.{name}" for name in _NAMES)}, {", ".join(f"u.{name}" for name in _AUTHOR)}
+SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
+           SELECT 1 FROM memories_memoryembedding e WHERE e.memory_id = m.id AND e.model = %(active)s::text
+       ), {", ".join(f"u.{name}" for name in _AUTHOR)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
@@ -237,7 +241,8 @@ class _Search:
 
     def load(self, scored: list[Scored]) -> list[Recalled]:
         """The memories themselves, in this order; once more only rows the asker may see."""
-        given = {**self.params, "ids": prepared.bigints(pk for pk, _ in scored)}
+        active = self.where.active.label if self.where.active else ""
+        given = {**self.params, "ids": prepared.bigints(pk for pk, _ in scored), "active": active}
         people: dict[int, User] = {}
         rows = prepared.rows(_LOAD, given) if scored else []
         loaded = {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows], self.now)}
@@ -400,11 +405,12 @@ def _best_first(scored: list[Scored]) -> list[Scored]:
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
     """One row of ``_LOAD``; ``people`` are the authors met so far."""
     memory = Memory.from_db(connection.alias, _NAMES, row[: len(_NAMES)])
+    memory.searchable = row[len(_NAMES)]  # type: ignore[attr-defined]  # as in memories.embedding.searchable
     if isinstance(memory.source_details, str):  # not by a prepared statement
         memory.source_details = json.loads(memory.source_details)
     author = memory.author_id
     if author is not None and author not in people:
-        people[author] = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) :])
+        people[author] = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) + 1 :])
     memory.author = people[author] if author is not None else None
     return memory
 
@@ -423,7 +429,9 @@ def _clean(memories: list[Memory], now: datetime) -> list[Memory]:
 def _bump(memories: list[Memory], now: datetime) -> None:
     """They were accessed now; most were within the minute, and cost nothing."""
     before = now - BUMPED_EVERY
-    ids = [each.pk for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
-    if ids:
+    bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
+    for memory in bumped:
+        memory.last_accessed_at = now
+    if ids := [each.pk for each in bumped]:
         quick = "1" if connection.in_atomic_block else _QUICK
         prepared.rows(_BUMP.format(quick=quick), {"now": now, "ids": prepared.bigints(ids)})

@@ -14,7 +14,7 @@ from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJso
 from chat.remembering import remember_message, remember_text
 from memories.access import get_memory
 from memories.api import examples
-from memories.api.queries import described, memory_response
+from memories.api.queries import described, memory_json, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import MemoryChanges, MemoryJson
 from memories.extraction.run import rerun
@@ -74,7 +74,7 @@ class ChatMemoryList(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         chat = get_chat(self.person, chat_id)
         memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
-        return Response({"memories": MemoryJson(described(memories), many=True).data})
+        return Response({"memories": [memory_json(memory) for memory in described(memories)]})
 
 
 class ChatMemoryView(ApiView):

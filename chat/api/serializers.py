@@ -14,8 +14,8 @@ from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
-from workspaces.api.serializers import PersonJson, shown_id
+from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, iso
+from workspaces.api.serializers import PersonJson, person_json, shown_id
 
 MODES = [mode.value for mode in Mode]
 NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."
@@ -65,6 +65,23 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         return False if vetoed() else chat.memory_enabled
 
 
+def chat_json(chat: Chat) -> dict[str, Any]:
+    """What ``ChatJson`` describes, in a tenth of its time."""
+    return {
+        "id": chat.public_id,
+        "workspace_id": chat.workspace.public_id,
+        "title": chat.title,
+        "agent_id": chat.agent.public_id if chat.agent else None,
+        "connection_id": shown_id(chat.connection),
+        "memory_enabled": False if vetoed() else chat.memory_enabled,
+        "is_private": chat.is_private,
+        "is_temporary": chat.is_temporary,
+        "created_by": person_json(chat.created_by),
+        "created_at": iso(chat.created_at),
+        "updated_at": iso(chat.active_at),
+    }
+
+
 class MatchJson(serializers.Serializer[Any]):
     message_id = serializers.CharField()
     text = serializers.CharField(help_text="The part of the message around what was found.")
@@ -75,19 +92,14 @@ class MatchJson(serializers.Serializer[Any]):
 
 
 class FoundChatJson(ChatJson):
-    """Wants ``matches``, by the chat's key, in its context."""
-
-    match = serializers.SerializerMethodField(
-        help_text="Of a search: where it was said. null where only the title has it."
+    match = MatchJson(
+        allow_null=True,
+        read_only=True,
+        help_text="Of a search: where it was said. null where only the title has it.",
     )
 
     class Meta(ChatJson.Meta):
         fields = [*ChatJson.Meta.fields, "match"]
-
-    @extend_schema_field(MatchJson(allow_null=True))
-    def get_match(self, chat: Chat) -> Any:
-        match = self.context["matches"].get(chat.pk)
-        return MatchJson(match).data if match else None
 
 
 class MessageErrorJson(serializers.Serializer[Any]):

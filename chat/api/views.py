@@ -22,20 +22,22 @@ from chat.api.serializers import (
     ChatJson,
     EventJson,
     FoundChatJson,
+    MatchJson,
     MessageBody,
     MessageJson,
     RetryBody,
     TurnJson,
+    chat_json,
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
-from chat.models import Chat, Message
+from chat.models import Chat, ChatQuerySet, Message
 from chat.search import LONGEST, matches_in, matching
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
 from memories.receipts import receipt_for
 from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, paged
+from memoryhub.api.paging import PageQuery, ReadyList, paged
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
@@ -53,6 +55,13 @@ EVENTS = OpenApiResponse(
     "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",
     examples=[OpenApiExample("Events", value=examples.EVENTS, media_type="text/event-stream")],
 )
+# fmt: off
+_SHOWN = (
+    "public_id", "title", "memory_enabled", "is_private", "is_temporary",
+    "created_at", "active_at", "workspace__public_id", "agent__public_id", "created_by__public_id",
+    "created_by__username", "connection__public_id", "connection__deleted_at",
+)
+# fmt: on
 MESSAGE_PAGE = page_of(MessageJson, "Message")
 TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJson}
 
@@ -65,6 +74,18 @@ class ChatQuery(PageQuery):
         max_length=LONGEST,
         help_text="Only those with words that begin so, all in the title or all in one message.",
     )
+
+
+def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
+    """What a list has of a person's chats, those of one workspace or all: with what ``chat_json`` asks for."""
+    chats = Chat.objects.visible_to(User(pk=user)).live().listed()
+    if workspace is not None:
+        chats = chats.filter(workspace=workspace)
+    return chats.select_related("workspace", "created_by", "agent", "connection").only(*_SHOWN)
+
+
+LISTED = ReadyList(Chat, _listed, user=int)
+LISTED_HERE = ReadyList(Chat, _listed, user=int, workspace=int)
 
 
 def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:
@@ -88,23 +109,27 @@ class ChatList(ApiView):
         examples=[page_example({**examples.CHAT, "match": None}), page_example(examples.FOUND_CHAT)],
     )
     def get(self, request: Request) -> Response:
-        query = self.query(ChatQuery)
-        chats = Chat.objects.visible_to(self.person).live().listed()
-        chats = chats.select_related("workspace", "created_by", "agent", "connection")
+        query, asked = self.query(ChatQuery), {"user": self.person.pk}
         places = Workspace.objects.visible_to(self.person)
         if "workspace_id" in query:
             workspace = workspace_or_404(self.person, query["workspace_id"])
-            chats, places = chats.filter(workspace=workspace), places.filter(pk=workspace.pk)
+            places, asked = places.filter(pk=workspace.pk), {**asked, "workspace": workspace.pk}
         q = query.get("q", "")
+        found = matching(_listed(**asked), q, within=places.values_list("pk", flat=True)) if q else None
+        ready = LISTED_HERE if "workspace" in asked else LISTED
+
+        def shape(rows: list[Chat]) -> list[dict[str, Any]]:
+            matches = matches_in(rows, q) if q else {}
+            said = {pk: MatchJson(match).data for pk, match in matches.items()}
+            return [{**chat_json(chat), "match": said.get(chat.pk)} for chat in rows]
+
         page = paged(
             request,
-            matching(chats, q, within=places.values_list("pk", flat=True)) if q else chats,
+            ready.of(**asked) if found is None else found,
             keys=["active_at", "id"],
             descending=True,
             list_name=f"chats {query.get('workspace_id', '')} {q} of {self.person.public_id}",
-            shape=lambda rows: (
-                FoundChatJson(rows, many=True, context={"matches": matches_in(rows, q) if q else {}}).data
-            ),
+            shape=shape,
         )
         return Response(page)
 
@@ -140,7 +165,7 @@ class ChatList(ApiView):
             keep=lambda made: {"chat": made.public_id},
             again=lambda note: get_chat(self.person, note["chat"]),
         )
-        return Response(ChatJson(chat).data, status=status.HTTP_201_CREATED)
+        return Response(chat_json(chat), status=status.HTTP_201_CREATED)
 
 
 class ChatDetail(ApiView):
@@ -153,7 +178,7 @@ class ChatDetail(ApiView):
         examples=[answer_example("A chat", examples.CHAT)],
     )
     def get(self, request: Request, chat_id: str) -> Response:
-        return Response(ChatJson(get_chat(self.person, chat_id)).data)
+        return Response(chat_json(get_chat(self.person, chat_id)))
 
     @documented(
         "Change a chat",
@@ -185,7 +210,7 @@ class ChatDetail(ApiView):
                 actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
             if "is_private" in changes:
                 actions.set_private(chat, is_private=changes["is_private"], by=self.person)
-        return Response(ChatJson(get_chat(self.person, chat_id)).data)
+        return Response(chat_json(get_chat(self.person, chat_id)))
 
     @documented(
         "Delete a chat",
@@ -217,7 +242,7 @@ class ChatRestore(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         actions.restore_chat(chat, by=self.person, now=timezone.now())
-        return Response(ChatJson(get_chat(self.person, chat_id)).data)
+        return Response(chat_json(get_chat(self.person, chat_id)))
 
 
 class MessageList(ApiView):

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from memories import review
 from memories.api import examples
-from memories.api.queries import described, memory_response
+from memories.api.queries import described, memory_json, memory_response
 from memories.api.saving import save_once, saved_response
 from memories.api.serializers import MemoryJson, SavedMemoryJson
 from memories.drafts import TAG_LENGTH, TAGS
@@ -48,7 +48,7 @@ class ProposalList(KeyedView):
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
             described(review.proposals(workspace, self.person)),
-            MemoryJson,
+            memory_json,
             list_name=f"proposals of {workspace.public_id}",
         )
 

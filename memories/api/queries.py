@@ -2,37 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Value
 from rest_framework.response import Response
 
-from memories.api.serializers import MemoryJson
 from memories.embedding import searchable
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
+from memories.panel import live_in
 from memories.versions import etag
+from memoryhub.api.fields import iso
+from memoryhub.api.paging import ReadyList
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
+from memoryhub.ready import Ready
+from workspaces.api.serializers import person_json
+from workspaces.models import User, Workspace
+
+# fmt: off
+_SHOWN = (
+    "public_id", "content", "summary", "category", "key",
+    "tags", "importance", "pinned", "expires_at", "scope",
+    "source_type", "source_chat_id", "source_message_id", "created_at", "updated_at",
+    "last_accessed_at", "agent__public_id", "workspace__public_id", "author__public_id", "author__username",
+    "may_replace__public_id", "may_replace__deleted_at", "may_replace__expires_at",
+)
+# fmt: on
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Each with author, workspace, the memory it may replace, and whether it is ``searchable`` by meaning."""
-    by_meaning = searchable() if get_embedder() is not None else Value(False)
-    return memories.listed().annotate(searchable=by_meaning).defer("search", "source_excerpt")
+    """With what ``memory_json`` asks for and no more, and whether its vector is there (``searchable``)."""
+    return memories.listed().annotate(searchable=searchable()).only(*_SHOWN)
+
+
+_ONE = Ready(lambda pk: described(Memory.objects.filter(pk=pk)), pk=int)
+LIVE_IN = ReadyList(
+    Memory,
+    lambda workspace, user, now: described(live_in(Workspace(pk=workspace), User(pk=user), now)),
+    workspace=int,
+    user=int,
+    now=datetime,
+)
+
+
+def memory_json(memory: Memory) -> dict[str, Any]:
+    """What ``serializers.MemoryJson`` describes, in a tenth of its time. The memory is ``described``, or recalled."""
+    older = memory.may_replace
+    by_meaning: bool = memory.searchable  # type: ignore[attr-defined]  # annotated
+    return {
+        "id": memory.public_id,
+        "content": memory.content,
+        "summary": memory.summary,
+        "category": memory.category,
+        "key": memory.key,
+        "tags": memory.tags,
+        "importance": memory.importance,
+        "pinned": memory.pinned,
+        "expires_at": iso(memory.expires_at) if memory.expires_at else None,
+        "scope": memory.scope,
+        "agent_id": memory.agent.public_id if memory.agent else None,
+        "source_type": memory.source_type,
+        "source_chat_id": memory.source_chat_id or None,
+        "source_message_id": memory.source_message_id or None,
+        "workspace_id": memory.workspace.public_id,
+        "author": person_json(memory.author) if memory.author else None,
+        "may_replace": older.public_id if older is not None and older.is_live else None,
+        "searchable": by_meaning and get_embedder() is not None,
+        "created_at": iso(memory.created_at),
+        "updated_at": iso(memory.updated_at),
+        "last_accessed_at": iso(memory.last_accessed_at) if memory.last_accessed_at else None,
+    }
 
 
 def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:
     """One memory as it is now, with its ETag. ``more`` stands beside its fields."""
-    row = described(Memory.objects.filter(pk=memory.pk)).first()
+    row = _ONE.first(pk=memory.pk)
     if row is None:
         raise NotFound("This memory was forgotten in the meantime.")
-    return Response({**MemoryJson(row).data, **more}, status=status, headers={"ETag": etag(row)})
-
-
-def memories_json(memories: Iterable[Memory]) -> list[Any]:
-    """These memories in this order, in one query."""
-    ids = [memory.pk for memory in memories]
-    rows = described(Memory.objects.filter(pk__in=ids)).in_bulk()
-    return list(MemoryJson([rows[pk] for pk in ids if pk in rows], many=True).data)
+    return Response({**memory_json(row), **more}, status=status, headers={"ETag": etag(row)})

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from memories import gate
 from memories.access import get_memory
 from memories.api import examples
-from memories.api.queries import described, memories_json, memory_response
+from memories.api.queries import LIVE_IN, memory_json, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import (
     FoundJson,
@@ -24,7 +24,6 @@ from memories.api.serializers import (
     SearchJson,
 )
 from memories.models import Memory
-from memories.panel import live_in
 from memories.recall import recall
 from memories.search import search_workspace
 from memoryhub.api.docs import answer_example, documented, page_of, request_example
@@ -52,8 +51,8 @@ class MemoryList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
         answer = self.page(
-            described(live_in(workspace, self.person)),
-            MemoryJson,
+            LIVE_IN.of(workspace=workspace.pk, user=self.person.pk, now=timezone.now()),
+            memory_json,
             descending=True,
             list_name=f"memories of {workspace.public_id}",
         )
@@ -215,13 +214,11 @@ class Recall(KeyedView):
         agent_id = body.pop("agent_id")
         agent = choose_agent(workspace, agent_id, or_archived=True) if agent_id is not None else None
         found = recall(workspace=workspace, user=self.person, agent=agent, now=timezone.now(), **body)
-        scores = {item.memory.public_id: item for item in found.items}
-        memories = [
-            {**memory, "score": scores[memory["id"]].score, "score_parts": scores[memory["id"]].parts}
-            for memory in memories_json(item.memory for item in found.items)
-        ]
         answer = {
-            "memories": memories,
+            "memories": [
+                {**memory_json(item.memory), "score": item.score, "score_parts": item.parts}
+                for item in found.items
+            ],
             "ranking": found.ranking,
             "degraded": bool(found.degraded),
             "degraded_reason": found.degraded or None,

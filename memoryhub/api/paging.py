@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.core import signing
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import DateTimeField, Model, Q, QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
 
 from memoryhub.errors import Malformed
+from memoryhub.ready import Ready
 
 LIMIT = 20
 MAX_LIMIT = 100
@@ -49,9 +52,52 @@ class PageQuery(serializers.Serializer[Any]):
     )
 
 
+class ReadyList:
+    """The queryset of a list whose statements are made once: that of its first page, and that of those after.
+
+    ``make`` and ``kinds`` as in ``Ready``; the order is that of the list.
+    """
+
+    def __init__(self, model: type[Model], make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
+        self.model, self._make, self._kinds = model, make, kinds
+        self._ready: dict[tuple[tuple[str, ...], bool, bool], Ready[Any]] = {}
+
+    def of(self, **values: Any) -> ReadyRows:
+        return ReadyRows(self, values)
+
+    def ready(self, keys: tuple[str, ...], descending: bool, *, goes_on: bool) -> Ready[Any]:
+        """With the parameters ``last0``, ``last1``… where it ``goes_on`` after a row."""
+        if (keys, descending, goes_on) not in self._ready:
+            kinds = [datetime if self._is_moment(key) else int for key in keys] if goes_on else []
+            names = [f"last{number}" for number in range(len(kinds))]
+
+            def make(**values: Any) -> QuerySet[Any]:
+                last = [values.pop(name) for name in names]
+                return _in_order(self._make(**values), keys, last or None, descending)
+
+            kinds_by_name = dict(zip(names, kinds, strict=True))
+            self._ready[keys, descending, goes_on] = Ready(make, **self._kinds, **kinds_by_name)
+        return self._ready[keys, descending, goes_on]
+
+    def _is_moment(self, key: str) -> bool:
+        return isinstance(self.model._meta.get_field(key), DateTimeField)
+
+
+@dataclass(frozen=True)
+class ReadyRows:
+    """The rows of such a list for these values."""
+
+    list: ReadyList
+    values: Mapping[str, Any]
+
+    @property
+    def model(self) -> type[Model]:
+        return self.list.model
+
+
 def paged(
     request: Request,
-    rows: QuerySet[Any],
+    rows: QuerySet[Any] | ReadyRows,
     *,
     keys: Sequence[str],
     descending: bool,
@@ -67,10 +113,15 @@ def paged(
     query.is_valid(raise_exception=True)
     limit = query.validated_data["limit"]
     salt = f"cursor {list_name}"
+    last = None
     if "cursor" in query.validated_data:
         last = _read(query.validated_data["cursor"], salt, rows.model, keys)
-        rows = rows.filter(_beyond(keys, last, descending))
-    found = list(rows.order_by(*(f"-{key}" if descending else key for key in keys))[: limit + 1])
+    if isinstance(rows, ReadyRows):
+        ready = rows.list.ready(tuple(keys), descending, goes_on=last is not None)
+        after = {f"last{number}": value for number, value in enumerate(last or ())}
+        found = ready.all(limit=limit + 1, **rows.values, **after)
+    else:
+        found = list(_in_order(rows, keys, last, descending)[: limit + 1])
     has_more = len(found) > limit
     found = found[:limit]
     return {
@@ -78,6 +129,14 @@ def paged(
         "next_cursor": _write(found[-1], salt, keys) if has_more else None,
         "has_more": has_more,
     }
+
+
+def _in_order(
+    rows: QuerySet[Any], keys: Sequence[str], last: Sequence[Any] | None, descending: bool
+) -> QuerySet[Any]:
+    if last is not None:
+        rows = rows.filter(_beyond(keys, last, descending))
+    return rows.order_by(*(f"-{key}" if descending else key for key in keys))
 
 
 def _beyond(keys: Sequence[str], last: Sequence[Any], descending: bool) -> Q:

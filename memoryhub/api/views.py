@@ -16,7 +16,7 @@ from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
 from memoryhub.api.idempotency import asked_under_key
-from memoryhub.api.paging import paged
+from memoryhub.api.paging import ReadyRows, paged
 from memoryhub.errors import NotFound
 from workspaces.models import User
 from workspaces.once import Note, do_once
@@ -62,17 +62,19 @@ class ApiView(APIView):
 
     def page(
         self,
-        rows: QuerySet[Any],
-        serializer: type[BaseSerializer[Any]],
+        rows: QuerySet[Any] | ReadyRows,
+        serializer: type[BaseSerializer[Any]] | Callable[[Any], dict[str, Any]],
         *,
         list_name: str,
         keys: Sequence[str] = ("created_at", "id"),
         descending: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """The page of ``rows`` that is asked for, as JSON; the serializer gets ``context``; else as in ``paged``."""
+        """The page of ``rows`` that is asked for, as JSON; a serializer gets ``context``; else as in ``paged``."""
 
         def shape(found: list[Any]) -> Any:
+            if not isinstance(serializer, type):
+                return [serializer(row) for row in found]
             return serializer(found, many=True, context=dict(context or {})).data
 
         order: dict[str, Any] = {"keys": keys, "descending": descending}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rest_framework import serializers
 
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Text
+from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, iso
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.connections.models import Connection
 from workspaces.models import Membership, Role, User, Workspace
@@ -52,6 +54,26 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
         return shown_id(workspace.connection)
 
 
+def workspace_json(workspace: Workspace) -> dict[str, Any]:
+    """What ``WorkspaceJson`` describes, of a workspace with its ``role`` and counts."""
+    counted: Any = workspace
+    return {
+        "id": workspace.public_id,
+        "name": workspace.name,
+        "description": workspace.description,
+        "role": workspace.role,
+        "is_default": workspace.is_default,
+        "private_short_term": workspace.private_short_term,
+        "reviews_proposals": workspace.reviews_proposals,
+        "local_only": workspace.local_only,
+        "connection_id": shown_id(workspace.connection),
+        "member_count": counted.member_count,
+        "memory_count": counted.memory_count,
+        "created_at": iso(workspace.created_at),
+        "updated_at": iso(workspace.updated_at),
+    }
+
+
 def shown_id(connection: Connection | None) -> str | None:
     """The id of a chosen connection, unless it is gone. Who may not use it finds nothing there."""
     return connection.public_id if connection is not None and connection.deleted_at is None else None
@@ -91,6 +113,11 @@ class PersonJson(serializers.ModelSerializer[User]):
     class Meta:
         model = User
         fields = ["id", "username"]
+
+
+def person_json(person: User) -> dict[str, str]:
+    """What ``PersonJson`` describes."""
+    return {"id": person.public_id, "username": person.username}
 
 
 class MemberJson(serializers.ModelSerializer[Membership]):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.apps import apps
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
 from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery
+from memoryhub.api.paging import PageQuery, ReadyList
 from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
 from workspaces import access, actions
@@ -25,6 +27,7 @@ from workspaces.api.serializers import (
     WorkspaceBody,
     WorkspaceChanges,
     WorkspaceJson,
+    workspace_json,
 )
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
 
@@ -51,11 +54,14 @@ MEMBER = {
 }
 
 
-def with_counts(workspaces: WorkspaceQuerySet, user: User) -> WorkspaceQuerySet:
+def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> WorkspaceQuerySet:
     """Each with its ``member_count`` and ``memory_count`` in the same query."""
     # By name: who may see a memory is a rule of the room above this one, which must not be imported here.
     memories = (
-        apps.get_model("memories", "Memory").objects.visible_to(user).live().filter(workspace=OuterRef("pk"))
+        apps.get_model("memories", "Memory")
+        .objects.visible_to(user)
+        .live(now)
+        .filter(workspace=OuterRef("pk"))
     )
     members = Membership.objects.filter(workspace=OuterRef("pk"))
     counts = {"memory_count": _count(memories), "member_count": _count(members)}
@@ -67,9 +73,17 @@ def _count(rows: Any) -> Any:
     return Coalesce(Subquery(counted), 0)
 
 
-def workspace_json(workspace: Workspace, user: User) -> Any:
+def _visible(user: int, now: datetime) -> WorkspaceQuerySet:
+    person = User(pk=user)
+    return with_counts(Workspace.objects.visible_to(person), person, now)
+
+
+_LIST = ReadyList(Workspace, _visible, user=int, now=datetime)
+
+
+def counted_json(workspace: Workspace, user: User) -> dict[str, Any]:
     """One workspace with its counts."""
-    return WorkspaceJson(with_counts(Workspace.objects.visible_to(user), user).get(pk=workspace.pk)).data
+    return workspace_json(_visible(user.pk, timezone.now()).get(pk=workspace.pk))
 
 
 class WorkspaceList(ApiView):
@@ -86,8 +100,8 @@ class WorkspaceList(ApiView):
     def get(self, request: Request) -> Response:
         access.default_workspace(self.person)
         return self.page(
-            with_counts(Workspace.objects.visible_to(self.person), self.person),
-            WorkspaceJson,
+            _LIST.of(user=self.person.pk, now=timezone.now()),
+            workspace_json,
             list_name=f"workspaces of {self.person.public_id}",
         )
 
@@ -112,7 +126,7 @@ class WorkspaceList(ApiView):
             keep=lambda made: {"workspace": made.public_id},
             again=lambda note: access.get_workspace(self.person, note["workspace"]),
         )
-        return Response(workspace_json(workspace, self.person), status=status.HTTP_201_CREATED)
+        return Response(counted_json(workspace, self.person), status=status.HTTP_201_CREATED)
 
 
 class WorkspaceDetail(ApiView):
@@ -125,7 +139,7 @@ class WorkspaceDetail(ApiView):
         examples=[answer_example("A workspace", WORKSPACE)],
     )
     def get(self, request: Request, workspace_id: str) -> Response:
-        return Response(workspace_json(access.get_workspace(self.person, workspace_id), self.person))
+        return Response(counted_json(access.get_workspace(self.person, workspace_id), self.person))
 
     @documented(
         "Change a workspace",
@@ -147,7 +161,7 @@ class WorkspaceDetail(ApiView):
         if "connection_id" in changes:
             changes["connection_id"] = changes["connection_id"] or ""
         actions.update_workspace(workspace, **changes, by=self.person)
-        return Response(workspace_json(workspace, self.person))
+        return Response(counted_json(workspace, self.person))
 
     @documented(
         "Delete a workspace",
