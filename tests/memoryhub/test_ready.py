@@ -73,3 +73,33 @@ def test_a_value_that_the_query_does_not_ask_for_is_a_mistake(cast: Cast) -> Non
     ready = Ready(lambda user: Membership.objects.all(), user=int)
     with pytest.raises(TypeError, match="does not ask for"):
         ready.all(user=cast.owner.pk)
+
+
+def test_what_the_query_says_itself_stands_in_its_text_so_that_partial_indexes_serve_it(cast: Cast) -> None:
+    odd = "100% 'sure' %s"
+    memory = make_memory(odd, cast.owner, cast.workspace)
+    make_memory("Something else", cast.owner, cast.workspace)
+    ready = Ready(
+        lambda workspace: Memory.objects.filter(
+            workspace=workspace, content__contains="% 'sure' %", source_type="user"
+        ).order_by(),
+        workspace=int,
+    )
+    with CaptureQueriesContext(connection) as captured:
+        assert ready.all(workspace=cast.workspace.pk) == [memory]
+    assert "'user'" in captured.captured_queries[0]["sql"]
+    assert ready.all(workspace=cast.workspace.pk) == [memory]
+    assert ready._compiled is not None
+    assert ready._compiled.statement.count("%s") == 1
+    assert "'user'" in ready._compiled.statement
+
+
+def test_it_counts(cast: Cast) -> None:
+    for number in range(3):
+        make_memory(f"Fact {number}", cast.owner, cast.workspace)
+    since = timezone.now() - timedelta(days=1)
+    assert MEMORIES.count(workspace=cast.workspace.pk, since=since) == 3
+    assert MEMORIES.count(workspace=cast.workspace.pk, since=timezone.now()) == 0
+    with CaptureQueriesContext(connection) as captured:
+        assert MEMORIES.count(workspace=cast.workspace.pk, since=since) == 3
+    assert len(captured) == 1
