@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Case, Exists, OuterRef, Prefetch, Q, Value, When
+from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.db.models.functions import Lower
+from django.utils import timezone
 
+from memories import review
 from memories.embedding import searchable
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
 from memories.panel import live_in
 from memoryhub.llm.registry import embedder_is_local, get_embedder
-from workspaces.models import Agent, User, Workspace
+from memoryhub.ready import Ready
+from workspaces.models import Agent, AgentQuerySet, Membership, User, Workspace
 
 PAGE_SIZE = 25
+PROPOSALS_SHOWN = 20
 MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
 MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
 # All that a card shows: each column more is work for every row, and four tables have ninety of them.
@@ -59,61 +64,91 @@ class PanelPage:
     next: str = ""
 
 
-def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
-    """Live memories of the workspace that hold every word of the search somewhere. Two queries at most.
-
-    Each memory carries ``is_searchable``: whether the current embedder's vector is there (always true without one).
-    """
-    found = filtered(live_in(workspace, user), filters)
-    if before:
-        last = (
-            Memory.objects.visible_to(user)
-            .filter(public_id=before, workspace=workspace)
-            .values_list("created_at", "pk")
-            .first()
-        )
-        if last is None:
-            return PanelPage([])
-        found = found.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
-    memories = list(for_cards(found)[: PAGE_SIZE + 1])
-    more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
-    return PanelPage(memories[:PAGE_SIZE], more)
-
-
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Newest first, with what a card shows and no more; its assets are ``files``, its sources ``origins``."""
+    """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
     shown = memories.select_related("author", "agent", "may_replace").only(*ON_CARD)
-    return with_searchable(shown.order_by("-created_at", "-id")).prefetch_related(
-        Prefetch("assets", to_attr="files"), Prefetch("sources", to_attr="origins")
-    )
+    return shown.annotate(has_vector=searchable()).order_by("-created_at", "-id")
 
 
-def with_searchable(memories: MemoryQuerySet) -> MemoryQuerySet:
-    if get_embedder() is None:
-        return memories.annotate(is_searchable=Value(True))
-    if embedder_is_local():
-        return memories.annotate(is_searchable=searchable())
-    by_words = When(workspace__local_only=True, then=Value(True))  # found by its words, for good
-    return memories.annotate(is_searchable=Case(by_words, default=searchable()))
+def on_cards(memories: list[Memory], workspace: Workspace) -> list[Memory]:
+    """These of the workspace with their ``files`` and ``origins``, and ``is_searchable``: whether the current
+    embedder's vector is there, or none is wanted. Two queries.
+    """
+    by_words_for_good = get_embedder() is None or (workspace.local_only and not embedder_is_local())
+    for memory in memories:
+        memory.is_searchable = by_words_for_good or memory.has_vector  # type: ignore[attr-defined]
+    files, origins = Prefetch("assets", to_attr="files"), Prefetch("sources", to_attr="origins")
+    prefetch_related_objects(memories, files, origins)
+    return memories
+
+
+_NEWEST = Ready(
+    lambda workspace, user, now: for_cards(live_in(Workspace(pk=workspace), User(pk=user), now)),
+    workspace=int,
+    user=int,
+    now=datetime,
+)
+
+
+def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
+    """Live memories of the workspace that hold every word of the search somewhere, as ``on_cards`` gives them. Four
+    queries at most.
+    """
+    if filters or before:
+        found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
+        memories = list(for_cards(found)[: PAGE_SIZE + 1])
+    else:
+        asked = {"workspace": workspace.pk, "user": user.pk, "now": timezone.now()}
+        memories = _NEWEST.all(limit=PAGE_SIZE + 1, **asked)
+    more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
+    return PanelPage(on_cards(memories[:PAGE_SIZE], workspace), more)
+
+
+def _after(before: str, memories: MemoryQuerySet, workspace: Workspace, user: User) -> MemoryQuerySet:
+    """Those of them that follow the one with this id, none where there is no such; all where it is empty."""
+    if not before:
+        return memories
+    named = Memory.objects.visible_to(user).filter(public_id=before, workspace=workspace)
+    last = named.values_list("created_at", "pk").first()
+    if last is None:
+        return memories.none()
+    return memories.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
 
 
 def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
-    """The categories and source types in use, for the filters."""
-    live = live_in(workspace, user).order_by()
-    categories = live.exclude(category=None).values_list("category", flat=True).distinct()
-    return sorted(filter(None, categories)), sorted(live.values_list("source_type", flat=True).distinct())
+    """The categories and source types in use, for the filters. One query."""
+    pairs = set(live_in(workspace, user).order_by().values_list("category", "source_type").distinct())
+    return sorted({category for category, _ in pairs if category}), sorted({source for _, source in pairs})
+
+
+def _assistants(*, workspace: int) -> AgentQuerySet:
+    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
+    found = Agent.objects.filter(Q(archived_at=None) | kept, workspace=workspace)
+    return found.order_by(Lower("name"), "pk").defer("instructions")
+
+
+_ASSISTANTS = Ready(_assistants, workspace=int)
+_PROPOSALS = Ready(
+    lambda workspace, user: review.proposals(Workspace(pk=workspace), User(pk=user)),
+    workspace=int,
+    user=int,
+)
+_MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace=workspace).order_by(), workspace=int)
 
 
 def assistants(workspace: Workspace) -> list[Agent]:
     """Those for which something may be remembered or is, by name."""
-    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
-    found = workspace.agents.filter(Q(archived_at=None) | kept).order_by(Lower("name"), "pk")
-    return list(found.defer("instructions")[:MOST_ASSISTANTS])
+    return _ASSISTANTS.all(workspace=workspace.pk, limit=MOST_ASSISTANTS)
+
+
+def proposals(workspace: Workspace, user: User) -> list[Memory]:
+    """The oldest of those that wait for review."""
+    return _PROPOSALS.all(workspace=workspace.pk, user=user.pk, limit=PROPOSALS_SHOWN)
 
 
 def is_shared(workspace: Workspace) -> bool:
     """Whether an author is worth naming: more than one person is in."""
-    return workspace.memberships.count() > 1
+    return _MEMBERS.count(workspace=workspace.pk) > 1
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:

@@ -24,6 +24,8 @@ from memories.panel_page import (
     choices,
     for_cards,
     is_shared,
+    on_cards,
+    proposals,
     search_panel,
 )
 from memories.receipts import mark_not_relevant, receipt_for
@@ -33,7 +35,6 @@ from workspaces.access import get_workspace
 from workspaces.models import Agent, Role, Workspace
 from workspaces.page_request import PageRequest
 
-PROPOSALS_SHOWN = 20
 # Where a memory is shown decides what it looks like after an edit, a delete or an undo.
 PLACES = {
     "panel": "memories/cards.html",
@@ -74,7 +75,7 @@ def _show(
 ) -> HttpResponse:
     """The memory as it stands in its place; ``changed`` has badge and panel look again."""
     workspace = context["workspace"]
-    shown = for_cards(Memory.objects.all()).get(pk=memory.pk)
+    [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)], workspace)
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
     response = render(request, PLACES[_place(request)], context)
     return _changed(request, response, workspace) if changed else response
@@ -111,7 +112,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
         return render(request, "memories/cards.html", context)
     context["usage"] = usage(found, request.user)
     if not filters:
-        context["proposals"] = list(review.proposals(found, request.user)[:PROPOSALS_SHOWN])
+        context["proposals"] = proposals(found, request.user)
     if asked.get("part") == "list":
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)
