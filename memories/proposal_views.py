@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from memories import review
+from memories.access import get_memory
 from memories.models import Memory
 from workspaces.access import get_workspace
 from workspaces.models import Role
@@ -27,6 +28,15 @@ def approve(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def reject(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory = review.reject(_proposal(request, ws_id, mem_id), by=request.user, now=timezone.now())
     return _decided(request, memory, "rejected")
+
+
+@login_required
+@require_POST
+def reconsider(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """The Undo of either decision."""
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
+    return _decided(request, review.reconsider(memory, by=request.user, now=timezone.now()), "waiting")
 
 
 def _proposal(request: PageRequest, ws_id: str, mem_id: str) -> Memory:

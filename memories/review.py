@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memories import cap, gate, tombstones
 from memories.announcing import announce
@@ -20,7 +21,7 @@ from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.places import beside, one_writer_at_a_time
 from memories.similar import find_similar
 from memories.versions import next_update
-from memories.words import index_words
+from memories.words import index_words, unindex_words
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
@@ -108,6 +109,30 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
     return locked
 
 
+def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
+    """Undo of either decision: it waits again, out of use. Twice does nothing more.
+
+    Raises NotFound if it was forgotten meanwhile, Conflict if nobody ever decided about it.
+    """
+    with transaction.atomic():
+        locked = _locked(memory, proposals_only=False)
+        if locked.review == Review.PENDING:
+            return locked
+        if not decided(Memory.objects.filter(pk=locked.pk)).exists():
+            raise Conflict("Nobody ever decided about this one.", code="no_proposal")
+        if locked.review == Review.NONE:
+            locked.embeddings.all().delete()
+            unindex_words([locked.pk])
+        _decide(locked, RevisionAction.PROPOSE, Review.PENDING, by, now)
+    return locked
+
+
+def decided(rows: QuerySet[Memory]) -> QuerySet[Memory]:
+    """Those of these that somebody rejected, or approved and that are in use."""
+    approved = Revision.objects.filter(memory=OuterRef("pk"), action=RevisionAction.APPROVE)
+    return rows.filter(Q(review=Review.REJECTED) | Q(Exists(approved), review=Review.NONE, deleted_at=None))
+
+
 def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) -> None:
     memory.review, memory.updated_at = outcome, next_update(memory, now)
     memory.deleted_at = (
@@ -115,15 +140,16 @@ def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) 
     )  # kept from here on like what is deleted
     memory.save(update_fields=["review", "deleted_at", "updated_at", "may_replace"])
     Revision.objects.create(memory=memory, action=action, by=by, at=now)
-    record(
-        Verb.MODERATED, by=by, workspace=memory.workspace, target=memory.public_id, details={"action": action}
-    )
+    place = memory.workspace if memory.owner_id is None else None  # a personal one concerns nobody else
+    record(Verb.MODERATED, by=by, workspace=place, target=memory.public_id, details={"action": action})
     announce(memory, action)
 
 
-def _locked(memory: Memory) -> Memory:
+def _locked(memory: Memory, *, proposals_only: bool = True) -> Memory:
     rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "owner", "may_replace")
-    locked = rows.exclude(review=Review.NONE).filter(pk=memory.pk).first()
+    if proposals_only:
+        rows = rows.exclude(review=Review.NONE)
+    locked = rows.filter(pk=memory.pk).first()
     if locked is None:
         raise NotFound("Somebody has decided about this proposal in the meantime.")
     return locked

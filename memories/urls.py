@@ -28,6 +28,11 @@ urlpatterns = [
     ),
     path("workspaces/<str:ws_id>/proposals/<str:mem_id>/approve/", proposal_views.approve, name="approve"),
     path("workspaces/<str:ws_id>/proposals/<str:mem_id>/reject/", proposal_views.reject, name="reject"),
+    path(
+        "workspaces/<str:ws_id>/proposals/<str:mem_id>/reconsider/",
+        proposal_views.reconsider,
+        name="reconsider",
+    ),
     path("workspaces/<str:ws_id>/nodes/", node_views.node_list, name="nodes"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/", node_views.node, name="node"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/find/", node_views.find_memories, name="node_find"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -22,9 +22,11 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from memoryhub.errors import DomainError
+from workspaces import audit
 
 if TYPE_CHECKING:
     from memoryhub.admin import LeanAdmin
+    from workspaces.models import User
 
 AT_ONCE = 1000  # the most rows one click of an action may touch: each goes through the domain on its own
 NAMED = 10  # rows that the page which asks shows
@@ -89,10 +91,13 @@ def _run(
     touched = list(rows)
     said: list[tuple[str, int]] = []
     try:
-        said += function(model_admin, request, rows)
-        model_admin.note(request, touched, CHANGE, f"Action: {label}")
+        with audit.really_by(
+            cast("User", request.user)
+        ):  # the domain may be told a chat's maker, or an owner
+            said += function(model_admin, request, rows)
     except DomainError as error:
         said.append((error.message, messages.ERROR))
+    model_admin.note(request, touched, CHANGE, f"Action: {label}")  # of one that was refused half-way, too
     for number, (sentence, level) in enumerate(said):
         undo = number == 0 and getattr(request, "undo_offered", False)
         model_admin.message_user(request, sentence, level, extra_tags="undo" if undo else "")

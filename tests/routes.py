@@ -425,6 +425,7 @@ PAGE_ROWS = [
     Row("POST", f"{IMPORT_PAGE}delete/", answering(302, PAGE_THEIRS)),
     Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/approve/", PAGE_EDITORS, proposed=True),
     Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/reject/", PAGE_EDITORS, proposed=True),
+    Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/reconsider/", PAGE_EDITORS, proposed=True),
     Row("POST", "workspaces/<str:ws_id>/reviews/", answering(302, PAGE_OWNERS), {"reviews": "on"}),
     Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
     # Theirs to say about their own turns: the cast's owner asked.

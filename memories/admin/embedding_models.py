@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from memories import reembedding
 from memories.models import EmbeddingModel
-from memoryhub.admin import ReadOnlyAdmin, action
+from memoryhub.admin import ReadOnlyAdmin, action, offer_undo
 from memoryhub.llm.errors import EmbedderError
 
 Sentences = Iterator[tuple[str, int]]
@@ -58,6 +58,7 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         if model is None:
             yield "The configured model is the one that recall compares: nothing to build.", messages.WARNING
         else:
+            offer_undo(self, request, "stop", [model.pk])
             yield f"{model.label} is being built in the background.", messages.SUCCESS
 
     @action(
@@ -70,4 +71,5 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         if model is None:
             yield "Nothing is being built.", messages.WARNING
         else:
+            offer_undo(self, request, "start", [model.pk])
             yield f"{model.label} is stopped. Recall stays with the model it compares.", messages.SUCCESS

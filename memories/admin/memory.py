@@ -81,6 +81,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "keep_both",
         "approve",
         "reject",
+        "reconsider",
         "forget_for_good",
     )
     inlines = (RevisionInline,)

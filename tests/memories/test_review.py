@@ -76,6 +76,39 @@ def test_rejecting_keeps_it_out_and_from_being_proposed_again(cast: Cast) -> Non
     assert review.approve(memory, by=cast.owner, now=timezone.now()).created, "a rejection can be taken back"
 
 
+@pytest.mark.parametrize("decide", [review.approve, review.reject])
+def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, decide: Any) -> None:
+    memory = propose(cast)
+    decide(memory, by=cast.owner, now=timezone.now())
+    for _ in range(2):  # twice does nothing more
+        review.reconsider(memory, by=cast.owner, now=timezone.now())
+    assert list(review.proposals(cast.workspace, cast.owner)) == [memory]
+    assert not Memory.objects.live().exists()
+    assert not MemoryEmbedding.objects.exists()
+    assert not MemoryWord.objects.exists()
+    assert recall(TEXT, cast.workspace, cast.owner).items == []
+    assert [
+        event.details["action"] for event in AuditEvent.objects.filter(verb="moderated").order_by("pk")
+    ] == [
+        decide.__name__,
+        "propose",
+    ]
+    assert review.approve(memory, by=cast.owner, now=timezone.now()).created
+    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer).items] == [memory]
+
+
+def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:
+    """Nor what was deleted since: a memory that was hidden for a credential would stand in the panel again."""
+    plain, approved = make_memory("Cats purr", cast.owner, cast.workspace), propose(cast)
+    review.approve(approved, by=cast.owner, now=timezone.now())
+    gate.delete_memory(approved, by=None, now=timezone.now())
+    for memory in (plain, approved):
+        with pytest.raises(Conflict):
+            review.reconsider(memory, by=cast.owner, now=timezone.now())
+    assert not review.proposals(cast.workspace, cast.owner).exists()
+    assert list(Memory.objects.live()) == [plain]
+
+
 def test_approving_what_is_known_meanwhile_stores_nothing_twice(cast: Cast) -> None:
     memory = propose(cast)
     known = make_memory(TEXT, cast.owner, cast.workspace)
@@ -144,6 +177,8 @@ def test_personal_proposals_are_their_owners(cast: Cast) -> None:
     home = get_workspace(cast.editor, memory.workspace.public_id)
     assert list(review.proposals(home, cast.editor)) == [memory]
     assert not review.proposals(home, cast.owner).exists()
+    review.approve(memory, by=cast.editor, now=timezone.now())
+    assert AuditEvent.objects.get(verb="moderated").workspace_id == "", "nor to be seen in a workspace's log"
 
 
 def test_proposals_wait_as_long_as_it_takes_and_rejected_ones_go(cast: Cast) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -89,7 +91,22 @@ def test_editors_decide_with_one_click_and_viewers_watch(cast: Cast) -> None:
     assert client.post(approve).status_code == 404
     assert "1 waits" not in panel(cast.editor, cast.workspace)
     assert list(Memory.objects.live()) == [memory]
-    assert client.post(reject.replace("reject", "approve")).status_code == 200, "taken back"
+    assert client.post(reject.replace("reject", "approve")).status_code == 200, "decided otherwise"
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_undo_of_a_decision_puts_it_back_to_review_and_never_into_use(cast: Cast, decision: str) -> None:
+    memory = propose(cast)
+    client = signed_in(cast.editor)
+    decided = client.post(f"/workspaces/{cast.workspace.public_id}/proposals/{memory.public_id}/{decision}/")
+    undo = re.search(r'hx-post="([^"]+)"', decided.content.decode())
+    assert undo is not None
+    assert signed_in(cast.viewer).post(undo[1]).status_code == 403
+    answer = client.post(undo[1])
+    assert "It waits for review again." in answer.content.decode()
+    assert "Undo" not in answer.content.decode()
+    assert "1 waits for review" in panel(cast.editor, cast.workspace)
+    assert not Memory.objects.live().exists()
 
 
 def test_the_panel_costs_no_more_with_many_proposals(cast: Cast) -> None:
@@ -153,3 +170,22 @@ def test_the_admin_decides_about_several(admin_client: Client, cast: Cast) -> No
     assert "1 proposal rejected." in run(admin_client, "reject", second)
     assert set(Memory.objects.live()) == {first, live}
     assert "Cats purr" in admin_client.get(LIST, {"state": "rejected"}).content.decode()
+    put_back = run(admin_client, "reconsider", first, second, live)
+    assert "2 proposals put back to review, 1 was no proposal." in put_back
+    assert set(Memory.objects.filter(review=Review.PENDING)) == {first, second}
+    assert list(Memory.objects.live()) == [live]
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_what_the_admin_decided_is_undone_by_its_button(
+    admin_client: Client, cast: Cast, action: str
+) -> None:
+    memory = propose(cast)
+    assert (
+        ">Undo</button>" in run_action(admin_client, f"{LIST}?state=every", action, memory).content.decode()
+    )
+    undo = admin_client.session["admin_undo"]
+    assert undo["action"] == "reconsider"
+    form = {"action": undo["action"], "_selected_action": undo["key"], "confirmed": undo["confirmed"]}
+    admin_client.post(undo["url"], form)
+    assert list(Memory.objects.filter(review=Review.PENDING)) == [memory]

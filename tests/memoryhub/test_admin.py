@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -32,6 +33,7 @@ NOT_ADDED_HERE = {
     Asset,
     AuditEvent,
     Authenticator,
+    EmailAddress,
     Chat,
     EmbeddingModel,
     MemoryNode,

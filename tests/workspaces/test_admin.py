@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from allauth.account.models import EmailAddress
+from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,7 +15,7 @@ from tests.admin_pages import run_action, said
 from tests.conftest import Cast
 from tests.factories import make_user, make_workspace
 from workspaces.access import default_workspace, role_in
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.models import AuditEvent, Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
 WORKSPACES = "/admin/workspaces/workspace/"
@@ -186,6 +187,47 @@ def test_staff_cannot_raise_themselves_nor_touch_a_superuser(cast: Cast) -> None
     run_action(client, PEOPLE, "close", root)
     root.refresh_from_db()
     assert (root.username, root.is_active) == ("root", True)
+
+
+def staff_with(*codenames: str) -> tuple[User, Client]:
+    person, client = make_user("mod", is_staff=True), Client()
+    person.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client.force_login(person)
+    return person, client
+
+
+def test_staff_give_their_group_no_rights(admin_client: Client) -> None:
+    group = Group.objects.create(name="Moderators")
+    moderator, client = staff_with("view_group", "change_group", "add_group")
+    moderator.groups.add(group)
+    every = list(Permission.objects.values_list("pk", flat=True))
+    url = f"/admin/auth/group/{group.pk}/change/"
+    assert client.post(url, {"name": "Keepers", "permissions": every}).status_code == 302
+    client.post("/admin/auth/group/add/", {"name": "Owners", "permissions": every})
+    assert set(Group.objects.values_list("name", flat=True)) == {"Keepers", "Owners"}
+    assert not Permission.objects.filter(group__isnull=False).exists()
+    admin_client.post(url, {"name": "Keepers", "permissions": every[:2]})
+    assert group.permissions.count() == 2
+    noted = AuditEvent.objects.filter(details__kind="group").order_by("id")
+    assert [(event.by_name, event.verb) for event in noted] == [
+        ("mod", "admin_changed"), ("mod", "admin_added"), ("root", "admin_changed"),
+    ]  # fmt: skip
+
+
+def test_addresses_are_looked_at_and_not_touched(cast: Cast) -> None:
+    """Who could add or confirm one could have anybody's password sent to it."""
+    address = EmailAddress.objects.create(user=cast.owner, email="olive@example.com")
+    _, client = staff_with(*(f"{right}_emailaddress" for right in ("view", "add", "change", "delete")))
+    url = "/admin/account/emailaddress/"
+    shown = client.get(url, {"q": cast.owner.public_id}).content.decode()
+    assert "olive@example.com" in shown
+    assert 'name="action"' not in shown
+    mine = {"user": cast.owner.pk, "email": "thief@example.com", "verified": "on", "primary": "on"}
+    for page in (f"{url}add/", f"{url}{address.pk}/change/", f"{url}{address.pk}/delete/"):
+        assert client.post(page, mine).status_code == 403
+    client.post(url, {"action": "make_verified", "_selected_action": [address.pk]})
+    address.refresh_from_db()
+    assert (address.email, address.verified, EmailAddress.objects.count()) == ("olive@example.com", False, 1)
 
 
 def test_a_person_is_made_with_a_password(admin_client: Client) -> None:

@@ -1,5 +1,5 @@
 """People and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions``."""
 
-from workspaces.admin import agents, audit, connections, keys, people, two_factor, workspaces
+from workspaces.admin import agents, audit, connections, groups, keys, people, two_factor, workspaces
 
-__all__ = ["agents", "audit", "connections", "keys", "people", "two_factor", "workspaces"]
+__all__ = ["agents", "audit", "connections", "groups", "keys", "people", "two_factor", "workspaces"]

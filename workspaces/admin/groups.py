@@ -1,0 +1,44 @@
+"""Groups of staff and what they may do, and the addresses that people sign in and reset their passwords with.
+
+Both have pages of their own in Django and allauth that note nothing in the audit log and act without asking.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import allauth.account.admin  # noqa: F401  registers the page that is replaced here
+from allauth.account.models import EmailAddress
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+
+from memoryhub.admin import LeanAdmin, ReadOnlyAdmin
+from workspaces.models import User
+
+admin.site.unregister([Group, EmailAddress])
+
+
+@admin.register(Group)
+class StaffGroupAdmin(LeanAdmin, GroupAdmin):
+    many = "groups"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
+        """Who is no superuser gives nobody rights, themselves least of all."""
+        return () if cast(User, request.user).is_superuser else ("permissions",)
+
+
+@admin.register(EmailAddress)
+class AddressAdmin(ReadOnlyAdmin):
+    """To look at: who could add or confirm an address here could have any password sent to it."""
+
+    many = "addresses"
+    list_display = ("email", "user", "verified", "primary")
+    list_select_related = ("user",)
+    list_filter = ("verified",)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("email__icontains", "=user__public_id")
+    search_help_text = "A part of the address, or the id of a person (usr_)."
+    fields = ("user", "email", "verified", "primary")
