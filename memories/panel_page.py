@@ -18,7 +18,7 @@ from memoryhub.llm.registry import embedder_is_local, get_embedder
 from memoryhub.ready import Ready
 from workspaces.models import Agent, AgentQuerySet, Membership, User, Workspace
 
-PAGE_SIZE = 25
+PAGE_SIZE = 20
 PROPOSALS_SHOWN = 20
 MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
 MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones

@@ -15,7 +15,7 @@ from memories import gate, review
 from memories.access import get_memory
 from memories.forms import AddForm, EditForm
 from memories.models import Memory
-from memories.models.memory import CATEGORIES, SourceType
+from memories.models.memory import CATEGORIES, SOURCE_LABELS
 from memories.panel import count_live, usage
 from memories.panel_page import (
     PanelFilters,
@@ -116,12 +116,11 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     if asked.get("part") == "list":
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)
-    labels = dict(SourceType.choices)
     agents = assistants(found)
     context |= {
         "agents": agents,
         "categories": categories,
-        "sources": [(source, labels.get(source, source)) for source in sources],
+        "sources": [(source, SOURCE_LABELS.get(source, source)) for source in sources],
         "usual_categories": CATEGORIES,
         "form": AddForm(agents=_in_use(agents)),
     }

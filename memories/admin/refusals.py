@@ -10,7 +10,8 @@ from django.http import HttpRequest
 
 from memories.admin.activity import kind_label
 from memories.admin.filters import WorkspaceFilter
-from memories.models import Refusal, SourceType
+from memories.models import Refusal
+from memories.models.memory import SOURCE_LABELS
 from memoryhub.admin import ReadOnlyAdmin
 from memoryhub.admin_filters import ChoiceFilter
 
@@ -55,4 +56,4 @@ class RefusalAdmin(ReadOnlyAdmin):
 
     @admin.display(description="where it came from")
     def source(self, refusal: Refusal) -> str:
-        return dict(SourceType.choices).get(refusal.source_type, "Another program")
+        return SOURCE_LABELS.get(refusal.source_type, "Another program")
