@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from django.db.models import F
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
 
 from memories.models import Memory
 from memoryhub.errors import NotFound
+from memoryhub.ready import Ready
 from workspaces.access import require
 from workspaces.models import Role, User, Workspace
 
@@ -19,14 +25,31 @@ def get_memory(
     include_deleted: bool = False,
 ) -> Memory:
     """NotFound outside what this person may see (or outside ``workspace``), Forbidden below ``need``."""
-    memories = Memory.objects.visible_to(user).listed()
+    asked: dict[str, Any] = {"user": user.pk, "public_id": public_id}
     if not include_deleted:
-        memories = memories.live()
+        asked["now"] = timezone.now()
     if workspace is not None:
-        memories = memories.filter(workspace=workspace)
-    found = memories.annotate(role=F("workspace__memberships__role")).filter(public_id=public_id)
-    memory = found.first()
+        asked["workspace"] = workspace.pk
+    memory = _ready(tuple((name, type(value)) for name, value in asked.items())).first(**asked)
     if memory is None:
         raise NotFound("There is no such memory, or it is not yours to see.")
-    require(memory.role, need)
+    role: str = memory.role  # type: ignore[attr-defined]  # annotated
+    require(role, need)
     return memory
+
+
+@cache
+def _ready(kinds: tuple[tuple[str, type], ...]) -> Ready[Memory]:
+    return Ready(_found, **dict(kinds))
+
+
+def _found(
+    user: int, public_id: str, now: datetime | None = None, workspace: int | None = None
+) -> QuerySet[Memory]:
+    """With ``now`` only if it is live then."""
+    memories = Memory.objects.visible_to(User(pk=user)).listed().filter(public_id=public_id)
+    if now is not None:
+        memories = memories.live(now)
+    if workspace is not None:
+        memories = memories.filter(workspace=workspace)
+    return memories.annotate(role=F("workspace__memberships__role"))

@@ -20,9 +20,11 @@ from django_q.tasks import async_task
 
 from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
 from memories.resting import asking
+from memoryhub import prepared
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
+from memoryhub.ready import Ready
 
 logger = logging.getLogger(__name__)
 _ahead = ThreadPoolExecutor(
@@ -35,6 +37,21 @@ EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; 
 _STILL_USED = """
 SELECT 1 FROM memories_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
 """
+
+# One row of ``put_vectors``, which does the same for many.
+_PUT = f"""
+WITH used AS MATERIALIZED ({_STILL_USED.replace("%s", "%(model)s::text")})
+INSERT INTO memories_memoryembedding (memory_id, place, model, dimension, live, embedding, statement)
+SELECT %(memory)s::bigint, %(place)s::bigint, %(model)s::text, %(dimension)s::int, %(live)s::boolean,
+       %(embedding)s::halfvec, %(statement)s::halfvec
+FROM used
+ON CONFLICT (memory_id, model) DO UPDATE SET place = excluded.place, dimension = excluded.dimension,
+    live = excluded.live, embedding = excluded.embedding, statement = excluded.statement
+RETURNING id
+"""  # noqa: S608  constants only
+_DROP_OTHERS = (
+    "DELETE FROM memories_memoryembedding WHERE memory_id = %(memory)s::bigint AND model <> %(model)s::text"
+)
 
 Text = tuple[str, str]  # a memory's content and its excerpt
 
@@ -73,12 +90,15 @@ class Embedded:
     search: Vectors  # averaged with the excerpt's where there is one: what recall compares
 
 
+_ACTIVE = Ready(lambda: EmbeddingModel.objects.filter(state=ModelState.ACTIVE))
+
+
 def active_model() -> str | None:
     """The label whose vectors recall compares now; None where no embedder is configured. One query."""
     embedder = get_embedder()
     if embedder is None:
         return None
-    active = EmbeddingModel.objects.active()
+    active = _ACTIVE.first()
     return active.label if active else embedder.name
 
 
@@ -199,7 +219,7 @@ def active_or_first() -> EmbeddingModel | None:
     embedder = get_embedder()
     if embedder is None:
         return None
-    active = EmbeddingModel.objects.active()
+    active = _ACTIVE.first()
     if active is None:
         now = timezone.now()
         EmbeddingModel.objects.bulk_create(
@@ -216,7 +236,7 @@ def active_or_first() -> EmbeddingModel | None:
             ],
             ignore_conflicts=True,  # of two processes the first wins
         )
-        active = EmbeddingModel.objects.active()
+        active = _ACTIVE.first()
     return active
 
 
@@ -263,14 +283,25 @@ def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
     return (mixed / length).astype(np.float32) if length > 1e-6 else own
 
 
-def store_vector(memory: Memory, embedded: Embedded) -> None:
-    """Set the vector of a new text; those of the text before are gone, whatever model they are of.
+def store_vector(memory: Memory, embedded: Embedded, *, is_new: bool = False) -> None:
+    """Set the vector of a new text; those of a text before are gone, whatever model they are of.
 
     If recall went over to another model since it was made, the memory is queued for that one instead. A model that
     is being built gets its own from the rebuild, which looks for what is missing until the switch.
     """
-    memory.embeddings.all().delete()
-    if not put_vectors(embedded.model, [(memory, embedded)]):
+    given = {
+        "memory": memory.pk,
+        "place": memory.place,
+        "model": embedded.model,
+        "dimension": len(embedded.search),
+        "live": memory.deleted_at is None,
+        "embedding": prepared.halfvec(embedded.search),
+        "statement": None if embedded.search is embedded.statement else prepared.halfvec(embedded.statement),
+    }
+    if not is_new:
+        prepared.rows(_DROP_OTHERS, given)
+    if not prepared.rows(_PUT, given):
+        prepared.rows(_DROP_OTHERS, {**given, "model": ""})
         queue_embedding([memory.pk])
 
 

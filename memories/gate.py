@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from memories import cap, refusals, tombstones
 from memories.announcing import announce
@@ -28,9 +29,11 @@ from memories.secret_filter import RULES
 from memories.similar import find_similar
 from memories.sources import add_sources, set_sources
 from memories.versions import next_update, require_version
-from memories.words import index_words, unindex_words
+from memories.words import SEARCH, index_lexemes, index_words, unindex_words
 from memoryhub import metrics
 from memoryhub.errors import Conflict, NotFound
+from memoryhub.ready import Ready
+from memoryhub.single_rows import insert_row, update_row
 from workspaces.access import default_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import User
@@ -45,6 +48,16 @@ __all__ = [
     "restore_memory",
     "save_memory",
 ]
+
+
+def _rows_to_lock(pk: int, *, deleted: bool | None) -> QuerySet[Memory]:
+    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
+    if deleted is not None:
+        rows = rows.filter(deleted_at__isnull=not deleted)
+    return rows.filter(pk=pk)
+
+
+_LOCKED = {deleted: Ready(partial(_rows_to_lock, deleted=deleted), pk=int) for deleted in (None, False, True)}
 
 
 @dataclass(frozen=True)
@@ -103,7 +116,7 @@ def save_embedded(
         if draft.waits_for_review:
             return _propose(draft, may_replace, by=by, now=now)
         memory = _insert(draft, may_replace, by=by, now=now)
-        _store_vector_or_queue(memory, embedded)
+        _store_vector_or_queue(memory, embedded, is_new=True)
         announce(memory, "create")
         if memory.is_automatic:
             cap.look_after(memory.workspace_id, memory.owner_id, memory.agent_id)
@@ -244,10 +257,10 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
 
 def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
     memory = new_row(draft, may_replace, now)
-    memory.save(force_insert=True)
+    insert_row(memory, {"search": SEARCH})
     add_sources(memory, draft.sources)
-    index_words([memory.pk])
-    Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
+    index_lexemes([memory.pk])
+    insert_row(Revision(memory=memory, action=RevisionAction.CREATE, by=by, at=now))
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     return memory
 
@@ -302,17 +315,18 @@ def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: da
         setattr(memory, name, value)
     memory.content_hash = content_hash(memory.content)
     memory.updated_at = next_update(memory, now)
-    memory.save(update_fields=[*changes, "content_hash", "updated_at"])
+    update_row(memory, [*changes, "content_hash", "updated_at"])
     index_words([memory.pk])
-    Revision.objects.create(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before)
+    insert_row(Revision(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before))
     _audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
 
 
-def _store_vector_or_queue(memory: Memory, embedded: Embedded | None) -> None:
+def _store_vector_or_queue(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
     if embedded is not None:
-        store_vector(memory, embedded)
+        store_vector(memory, embedded, is_new=is_new)
     else:
-        memory.embeddings.all().delete()
+        if not is_new:
+            memory.embeddings.all().delete()
         queue_embedding([memory.pk])
 
 
@@ -332,10 +346,7 @@ def _unlink(memory: Memory) -> Memory:
 
 def _locked(memory: Memory, *, deleted: bool | None = None) -> Memory:
     """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
-    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
-    if deleted is not None:
-        rows = rows.filter(deleted_at__isnull=not deleted)
-    locked = rows.filter(pk=memory.pk).first()
+    locked = _LOCKED[deleted].first(pk=memory.pk)
     if locked is None:
         raise NotFound("This memory was forgotten in the meantime.")
     return locked

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from memories.drafts import Draft
 from memories.models import Memory
+from memoryhub import prepared
 from workspaces.models import Workspace
+
+_LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s::int)"
 
 
 def one_writer_at_a_time(workspace: Workspace) -> None:
     """Two equal saves at the same instant store one row: writers of one workspace queue up until commit."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('memories'), %s)", [workspace.pk % 2**31])
+    prepared.rows(_LOCK, {"workspace": workspace.pk % 2**31})
 
 
 def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:

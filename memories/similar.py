@@ -6,17 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
-from django.db.models.functions import Coalesce
-from pgvector import HalfVector
-from pgvector.django import CosineDistance
 
 from memories.duplicates import may_merge
 from memories.embedding import Embedded
-from memories.models import Memory, MemoryEmbedding
+from memories.models import Memory
+from memoryhub import prepared
 
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
 POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
+_NEAREST = f"""
+WITH near AS MATERIALIZED (
+    SELECT id FROM memories_memoryembedding
+    WHERE live AND place = %(place)s::bigint AND model = %(model)s::text AND dimension = %(dimension)s::int
+    ORDER BY embedding <=> %(vector)s::halfvec LIMIT {CANDIDATES}
+), nearest AS MATERIALIZED (
+    SELECT memory_id, 1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec) AS cosine
+    FROM near JOIN memories_memoryembedding USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
+)
+SELECT memory_id, cosine FROM nearest WHERE cosine >= %(least)s::float8 ORDER BY cosine DESC
+"""  # noqa: S608  constants only
 
 
 @dataclass(frozen=True)
@@ -33,21 +42,17 @@ def find_similar(
     At or above ``threshold`` and merged by the guard: a duplicate. Near, but with another number, date, name or
     negation: a possible update, however close the vectors are.
     """
-    vector = HalfVector(embedded.statement)
-    vectors = MemoryEmbedding.objects.filter(
-        place=place, live=True, model=embedded.model, dimension=vector.dimensions()
-    )
-    near = vectors.order_by(CosineDistance("embedding", vector)).values("pk")[:CANDIDATES]
-    distance = CosineDistance(Coalesce("statement", "embedding"), vector)
-    nearest = list(
-        MemoryEmbedding.objects.filter(pk__in=list(near.values_list("pk", flat=True)))
-        .annotate(distance=distance)
-        .order_by("distance")
-        .values_list("memory_id", "distance")[:NEAREST]
-    )
-    memories = rows.in_bulk([pk for pk, _ in nearest])
+    given = {
+        "place": place,
+        "model": embedded.model,
+        "dimension": len(embedded.statement),
+        "vector": prepared.halfvec(embedded.statement),
+        "least": min(threshold, POSSIBLE_UPDATE),
+    }
+    nearest = prepared.rows(_NEAREST, given)
+    memories = rows.in_bulk([pk for pk, _ in nearest]) if nearest else {}
     return judge(
-        content, [(memories[pk], 1 - apart) for pk, apart in nearest if pk in memories], threshold=threshold
+        content, [(memories[pk], cosine) for pk, cosine in nearest if pk in memories], threshold=threshold
     )
 
 

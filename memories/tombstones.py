@@ -19,9 +19,11 @@ from django.conf import settings
 from memories.drafts import Draft
 from memories.duplicates import normalise
 from memories.models import Memory, SourceType, Tombstone
+from memoryhub import prepared
 from memoryhub.errors import Conflict
 from workspaces.models import User
 
+_LIFT = "DELETE FROM memories_tombstone WHERE digest = %(digest)s AND place = ANY(%(places)s::bigint[])"
 MEANT = frozenset("%#")  # signs that punctuation counts among its own and that change what is said: 5 %, C#
 
 
@@ -82,24 +84,27 @@ def check(draft: Draft, *, by: User | None) -> None:
     if is_said_by_a_person(draft, by):
         if draft.waits_for_review:  # whoever approves it lifts the tombstone
             return
-        Tombstone.objects.filter(place__in=_places(draft), digest=digest(draft.content)).delete()
+        _lift(_places(draft), draft.content)
     elif forgotten([draft])[0]:
         raise WasForgotten
 
 
 def lift(memory: Memory) -> None:
     """A person decided that this is to be remembered."""
-    Tombstone.objects.filter(place=memory.place, digest=digest(memory.content)).delete()
+    _lift([memory.place], memory.content)
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
     """``check`` for new text of a memory that is there."""
     for text in filter(None, (changes.get("content"), changes.get("summary"))):
-        stones = Tombstone.objects.filter(place=memory.place, digest=digest(text))
         if by is not None:
-            stones.delete()
-        elif stones.exists():
+            _lift([memory.place], text)
+        elif _there({(memory.place, digest(text))}):
             raise WasForgotten
+
+
+def _lift(places: Iterable[int], text: str) -> None:
+    prepared.rows(_LIFT, {"places": prepared.bigints(places), "digest": digest(text)})
 
 
 def _places(draft: Draft) -> set[int]:

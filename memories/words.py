@@ -28,20 +28,21 @@ SEARCH = f"""
     to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
     || array_to_tsvector(ARRAY['at:' || {PLACE}])
 """
-_INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%s)"  # noqa: S608  constants only
+_INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%(ids)s::bigint[])"  # noqa: S608  constants only
 _INDEX_WORDS = f"""
 INSERT INTO memories_memoryword (place, lexeme, memory_id, weight)
 SELECT {PLACE}, w.lexeme, m.id,
        w.count * {1 + K1} / (w.count + {K1} * ({1 - B} + {B} * w.length / {TYPICAL_LENGTH}))
 FROM memories_memory m,
      LATERAL (SELECT lexeme, count, sum(count) OVER () AS length FROM memories_counted_words(m)) w
-WHERE m.id = ANY(%s) AND m.deleted_at IS NULL
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
 ON CONFLICT (place, lexeme, memory_id) DO UPDATE SET weight = excluded.weight
 """  # noqa: S608
 _UNINDEX_WORDS = f"""
 DELETE FROM memories_memoryword w USING memories_memory m
-WHERE m.id = ANY(%s) AND w.place = {PLACE} AND w.memory_id = m.id
+WHERE m.id = ANY(%(ids)s::bigint[]) AND w.place = {PLACE} AND w.memory_id = m.id
   AND w.lexeme IN (SELECT lexeme FROM memories_counted_words(m))
+RETURNING 1
 """  # noqa: S608
 
 # The query's lexemes that stand in at most half of the memories, with their idf. Common words of large places are
@@ -136,22 +137,18 @@ LIMIT %(limit)s
 
 def index_words(memory_ids: Sequence[int]) -> None:
     """Index the words of these memories; part of every write that changes their text or brings them back."""
-    with connection.cursor() as cursor:
-        cursor.execute(_INDEX, [list(memory_ids)])
+    prepared.rows(_INDEX, {"ids": prepared.bigints(memory_ids)})
     index_lexemes(memory_ids)
 
 
 def index_lexemes(memory_ids: Sequence[int]) -> None:
     """The rows of BM25 alone: for new memories whose ``search`` was stored with them."""
-    with connection.cursor() as cursor:
-        cursor.execute(_INDEX_WORDS, [list(memory_ids)])
+    prepared.rows(_INDEX_WORDS, {"ids": prepared.bigints(memory_ids)})
 
 
 def unindex_words(memory_ids: Sequence[int]) -> int:
     """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(_UNINDEX_WORDS, [list(memory_ids)])
-        return cursor.rowcount
+    return len(prepared.rows(_UNINDEX_WORDS, {"ids": prepared.bigints(memory_ids)}))
 
 
 def bm25(query: str, params: dict[str, Any], limit: int) -> dict[int, float]:

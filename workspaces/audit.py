@@ -21,6 +21,7 @@ from django.utils import timezone
 from memoryhub import origin
 from memoryhub.errors import Malformed
 from memoryhub.ids import PATTERN
+from memoryhub.single_rows import insert_row
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None
@@ -103,16 +104,18 @@ def record(
     if target and not PATTERN.fullmatch(target):
         raise ValueError("the target of an audit event is a public id")
     source = origin.current()
-    AuditEvent.objects.create(
-        at=timezone.now(),
-        verb=verb,
-        by_id=by.public_id if by else "",
-        by_name=by.get_username()[:NAME_LENGTH] if by else "",
-        workspace_id=workspace.public_id if workspace else "",
-        target=target,
-        details=_words(details or {}),
-        network=source.network,
-        request_id=source.request_id,
+    insert_row(
+        AuditEvent(
+            at=timezone.now(),
+            verb=verb,
+            by_id=by.public_id if by else "",
+            by_name=by.get_username()[:NAME_LENGTH] if by else "",
+            workspace_id=workspace.public_id if workspace else "",
+            target=target,
+            details=_words(details or {}),
+            network=source.network,
+            request_id=source.request_id,
+        )
     )
 
 
