@@ -108,7 +108,6 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memoryhub.middleware.StorableCookiesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -333,6 +332,10 @@ STORAGES = {
     },
 }
 LANGUAGE_CODE = "en"
+# Every word is marked for translation, but none is translated yet: looking each of them up would be a tenth of what a
+# page costs, and a browser that asks for another language would get a page half in it, in Django's own sentences.
+# Who adds translations sets this and puts Django's LocaleMiddleware after the sessions' above.
+USE_I18N = False
 TIME_ZONE = "UTC"
 USE_TZ = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from django.test import Client
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,3 +132,11 @@ def test_forms_and_notices_are_translated(module: Path) -> None:
             and WORD.search(re.sub(r"https?://\S+", "", value.value))
         ]
     assert bare == []
+
+
+@pytest.mark.django_db
+def test_no_page_is_half_in_another_language() -> None:
+    """Django's own sentences come in a hundred languages, ours in one."""
+    html = Client().post("/accounts/login/", {}, headers={"Accept-Language": "de"}).content.decode()
+    assert '<html lang="en">' in html
+    assert "This field is required." in html
