@@ -93,11 +93,13 @@ fuzz: install-dev
 docs: install-dev
 	@$(PY) -m tests.access_docs
 
-# In an environment of its own: what pip-audit pulls in is nothing that MemoryHub runs on.
+# In an environment of its own: what pip-audit pulls in is nothing that MemoryHub runs on. AUDIT: more of its arguments, such
+# as an OSV service of your own: make audit AUDIT="-s osv --osv-url https://osv.example.org/v1/query".
+AUDIT ?=
 audit: $(VENV)/.made
 	@test -x $(VENV)-audit/bin/pip-audit || { $(PY) -m venv $(VENV)-audit && \
 		$(VENV)-audit/bin/python -m pip --disable-pip-version-check -qq install pip-audit==2.10.1; }
-	@$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements/constraints.txt
+	@$(VENV)-audit/bin/pip-audit $(AUDIT) --strict --no-deps --disable-pip -r requirements/constraints.txt -r requirements/models.txt
 
 clean:
 	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
