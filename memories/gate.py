@@ -24,7 +24,7 @@ from memories.embedding import (
 )
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
-from memories.places import beside, one_writer_at_a_time, rows_beside
+from memories.places import beside, find_equal, one_writer_at_a_time, rows_beside
 from memories.secret_filter import RULES
 from memories.similar import find_similar
 from memories.sources import add_sources, set_sources
@@ -105,11 +105,11 @@ def save_embedded(
             changes_one = draft.key and not draft.waits_for_review
             if changes_one and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
                 return Saved(_update_by_key(same_key, draft, embedded, by=by, now=now), created=False)
-            if equal := rows.filter(content_hash=content_hash(draft.content)).first():
+            if equal := find_equal(draft, now):
                 return Saved(equal, created=False, duplicate=True)
             if embedded is not None:
                 threshold, place = settings.DEDUPE_THRESHOLD, draft.place
-                found = find_similar(draft.content, embedded, place, rows, threshold=threshold)
+                found = find_similar(draft.content, embedded, place, now=now, threshold=threshold)
                 if found.duplicate:
                     return Saved(found.duplicate, created=False, duplicate=True)
                 may_replace = found.possible_update

@@ -13,7 +13,7 @@ from memories.embedding import Embedded, put_vectors, queue_embedding
 from memories.gate import delete_memory
 from memories.models import Memory
 from memories.models.memory import RevisionAction
-from memories.places import beside, one_writer_at_a_time
+from memories.places import one_writer_at_a_time
 from memories.similar import find_similar
 from workspaces.models import User
 
@@ -48,9 +48,14 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    older = beside(memory, now).filter(pk__lt=memory.pk)
-    threshold = settings.DEDUPE_THRESHOLD
-    found = find_similar(memory.content, embedded, memory.place, older, threshold=threshold)
+    found = find_similar(
+        memory.content,
+        embedded,
+        memory.place,
+        now=now,
+        threshold=settings.DEDUPE_THRESHOLD,
+        before=memory.pk,
+    )
     if found.duplicate and not memory.pinned and not memory.key:
         delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
     elif found.possible_update:

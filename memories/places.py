@@ -6,11 +6,19 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from memories.drafts import Draft
+from memories.drafts import Draft, content_hash
 from memories.models import Memory
+from memories.models.memory import PLACE
 from memoryhub import prepared
 from workspaces.models import Workspace
 
+# A place says workspace, scope, owner and assistant; the workspace is there for the index.
+_EQUAL = f"""
+SELECT id FROM memories_memory
+WHERE workspace_id = %(workspace)s::bigint AND content_hash = %(hash)s::text AND {PLACE} = %(place)s::bigint
+  AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s::timestamptz)
+ORDER BY created_at DESC, id DESC LIMIT 1
+"""  # noqa: S608  constants only
 _LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s::int)"
 
 
@@ -24,6 +32,18 @@ def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
     return Memory.objects.live(now).filter(
         workspace=draft.workspace, scope=draft.scope, owner=draft.owner, agent=draft.agent
     )
+
+
+def find_equal(draft: Draft, now: datetime) -> Memory | None:
+    """The newest of ``rows_beside`` that says the same, word for word but for case and spacing. One query."""
+    given = {
+        "workspace": draft.workspace.pk,
+        "place": draft.place,
+        "hash": content_hash(draft.content),
+        "now": now,
+    }
+    found = prepared.rows(_EQUAL, given)
+    return Memory.objects.get(pk=found[0][0]) if found else None
 
 
 def beside(memory: Memory, now: datetime) -> QuerySet[Memory]:

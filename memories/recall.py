@@ -81,16 +81,18 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND {PLACE} = ANY(%(places)s::bigint[])
 """  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
-# A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it as a page
-# shows them.
+# A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it and the
+# older one that it may replace, as a page shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
-# Both in the order of the model's fields: from_db goes by that.
+# All in the order of the model's fields: from_db goes by that.
 _AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
+_OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
 _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM memories_memoryembedding e WHERE e.memory_id = m.id AND e.model = %(active)s::text
-       ), {", ".join(f"u.{name}" for name in _AUTHOR)}
+       ), {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
+LEFT JOIN (SELECT {", ".join(_OLDER)} FROM memories_memory) o ON o.id = m.may_replace_id
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[])
@@ -255,7 +257,6 @@ class _Search:
         prefetch_related_objects(
             [memory for memory, _ in items if memory.workspace_id != self.workspace.pk], "workspace"
         )
-        prefetch_related_objects([memory for memory, _ in items if memory.may_replace_id], "may_replace")
         return [Recalled(memory, sum(parts.values()), parts) for memory, parts in items]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
@@ -404,14 +405,17 @@ def _best_first(scored: list[Scored]) -> list[Scored]:
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
     """One row of ``_LOAD``; ``people`` are the authors met so far."""
-    memory = Memory.from_db(connection.alias, _NAMES, row[: len(_NAMES)])
-    memory.searchable = row[len(_NAMES)]  # type: ignore[attr-defined]  # as in memories.embedding.searchable
+    at, after = len(_NAMES), len(_NAMES) + 1 + len(_AUTHOR)
+    memory = Memory.from_db(connection.alias, _NAMES, row[:at])
+    memory.searchable = row[at]  # type: ignore[attr-defined]  # as in memories.embedding.searchable
     if isinstance(memory.source_details, str):  # not by a prepared statement
         memory.source_details = json.loads(memory.source_details)
     author = memory.author_id
     if author is not None and author not in people:
-        people[author] = User.from_db(connection.alias, _AUTHOR, row[len(_NAMES) + 1 :])
+        people[author] = User.from_db(connection.alias, _AUTHOR, row[at + 1 : after])
     memory.author = people[author] if author is not None else None
+    older = memory.may_replace_id is not None
+    memory.may_replace = Memory.from_db(connection.alias, _OLDER, row[after:]) if older else None
     return memory
 
 

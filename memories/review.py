@@ -80,7 +80,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
         known = others.filter(content_hash=locked.content_hash).first()
         if known is None and embedded is not None:
             threshold = settings.DEDUPE_THRESHOLD
-            found = find_similar(locked.content, embedded, locked.place, others, threshold=threshold)
+            found = find_similar(locked.content, embedded, locked.place, now=now, threshold=threshold)
             known, locked.may_replace = found.duplicate, found.possible_update
         if known is not None:
             _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
