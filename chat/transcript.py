@@ -13,13 +13,14 @@ from django.utils.translation import gettext as _
 
 from chat.compaction import latest_compaction
 from chat.markdown import render_markdown
-from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.modes.shown import ShownStep, steps_of
 from chat.problems import advice_for
 from chat.tools.shown import ShownCall, calls_of
 from chat.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
 from memories.receipts import receipts_for
+from memoryhub.ready import Ready
 from workspaces.models import User
 
 WINDOW = 60
@@ -110,6 +111,13 @@ class Transcript:
         return self.entries[-1].message.mode if self.entries else ""
 
 
+def _messages(*, chat: int) -> MessageQuerySet:
+    return Message.objects.filter(chat=chat).current().select_related("author").order_by("-id")
+
+
+_LATEST = Ready(_messages, chat=int)
+
+
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
@@ -117,7 +125,7 @@ def load_transcript(
 
     ``around`` may name a message of an earlier version: it is shown under what took its place.
     """
-    messages = chat.messages.current().select_related("author").order_by("-id")
+    messages = _messages(chat=chat.pk)
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
     named = chat.messages.filter(public_id=around).first() if around else None
@@ -127,7 +135,8 @@ def load_transcript(
         found = [*messages.filter(pk__gte=shown.pk), *older]
         more = len(older) > window // 2
     else:
-        found = list(messages[: window + 1])
+        most = window + 1
+        found = list(messages[:most]) if before else _LATEST.all(chat=chat.pk, limit=most)
         more = len(found) > window
     if more:
         found.pop()
