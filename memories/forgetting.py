@@ -189,10 +189,16 @@ def _forget(rows: QuerySet[Memory], *, now: datetime) -> Gone:
 
 
 def _note(gone: Gone, by: User | None) -> None:
-    """In the audit log: one event a workspace, by ids."""
-    for workspace in {memory.workspace for memory in gone.memories}:
-        ids = sorted(memory.public_id for memory in gone.memories if memory.workspace == workspace)
-        details: dict[str, Word | list[Word]] = {"count": len(ids), "ids": list(ids[:MOST_WORDS])}
+    """In the audit log: one event a workspace, by ids; of personal ones one that no workspace's owners see."""
+    by_place: dict[Workspace | None, list[str]] = {}
+    for memory in gone.memories:
+        by_place.setdefault(memory.workspace if memory.owner_id is None else None, []).append(
+            memory.public_id
+        )
+    for workspace, ids in by_place.items():
+        details: dict[str, Word | list[Word]] = {"count": len(ids)}
+        if len(ids) > 1:
+            details["ids"] = [*sorted(ids)[:MOST_WORDS]]
         record(
             Verb.MEMORY_FORGOTTEN,
             by=by,

@@ -21,7 +21,7 @@ from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest
 from django.utils.functional import cached_property
-from django.utils.text import slugify
+from django.utils.text import capfirst, slugify
 
 from memoryhub.admin_actions import AT_ONCE, action, counted, offer_undo
 from memoryhub.admin_filters import AutocompleteFilter
@@ -84,6 +84,10 @@ def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
 
 
 class LeanChangeList(ChangeList):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = capfirst(self.opts.verbose_name_plural)  # what stands here: most lists are to look at
+
     def get_results(self, request: HttpRequest) -> None:
         # Only what is shown: actions build their own queryset and still get whole rows.
         self.queryset = cast("LeanAdmin", self.model_admin).for_list(self.queryset)

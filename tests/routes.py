@@ -105,7 +105,7 @@ API_ROWS = [
     Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
     Row("GET", WS, MEMBERS),
     Row("PATCH", WS, OWNERS, {"name": "Launch"}),
-    Row("DELETE", WS, answering(204, OWNERS), fresh=True),
+    Row("DELETE", WS, OWNERS, fresh=True),
     Row("GET", f"{WS}/members", MEMBERS),
     Row("POST", f"{WS}/members", answering(201, OWNERS), {"username": "sam", "role": "editor"}),
     Row("PATCH", f"{WS}/members/<usr_id:user_id>", OWNERS, {"role": "viewer"}),

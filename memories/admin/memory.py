@@ -145,7 +145,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         words += ["may replace an older one"] if memory.may_replace_id else []
         words += ["personal"] if memory.owner_id else []
         words += ["an assistant's"] if memory.agent_id else []
-        meaning = self.meaning(memory)
+        meaning = self.meaning(memory) if memory.is_live else "yes"  # of what is in use alone
         words += [] if meaning == "yes" else [f"found by meaning: {meaning}"]
         return ", ".join(words)
 

@@ -21,7 +21,7 @@ from tests.conftest import Cast
 from tests.factories import make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.raw_search import places_with
-from workspaces.models import Role
+from workspaces.models import AuditEvent, Role
 
 TEXT = 'Olive keeps the spare "key" under the blue flowerpot'
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
@@ -194,6 +194,19 @@ def test_who_may_forget_for_good(cast: Cast) -> None:
     assert not may_forget(of_editor, cast.stranger, None)
     assert may_forget(personal, cast.editor, Role.OWNER)
     assert not may_forget(personal, cast.owner, Role.OWNER)
+
+
+def test_that_a_personal_one_was_forgotten_stands_in_no_workspaces_log(cast: Cast) -> None:
+    personal = make_memory(TEXT, cast.editor, scope="user")
+    shared = [make_memory(f"Number {each}", cast.editor, cast.workspace) for each in "12"]
+    forget_memories([personal, *shared], by=cast.editor, now=timezone.now())
+    events = AuditEvent.objects.filter(verb="memory_forgotten")
+    assert {(event.workspace_id, event.target, event.details["count"]) for event in events} == {
+        ("", personal.public_id, 1),
+        (cast.workspace.public_id, "", 2),
+    }
+    of_shared = events.get(workspace_id=cast.workspace.public_id)
+    assert of_shared.details["ids"] == sorted(memory.public_id for memory in shared)
 
 
 def test_what_others_said_with_the_same_words_stays(cast: Cast) -> None:

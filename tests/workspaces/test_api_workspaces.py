@@ -10,7 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.api import API, Api, error_of, type_password_again
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user, make_workspace
+from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.raw_search import places_with
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, Workspace
 
@@ -75,14 +76,27 @@ def test_patch_changes_what_is_sent(cast: Cast) -> None:
     assert (changed["name"], changed["description"]) == ("Shared", "New")
 
 
-def test_delete_answers_204_and_the_workspace_is_gone(cast: Cast) -> None:
+def test_delete_answers_with_what_went_and_the_workspace_is_gone(cast: Cast) -> None:
+    said = "The hull is made of larch"
+    make_message(make_chat(cast.editor, cast.workspace, title=said), said)
+    make_memory(said, cast.editor, cast.workspace)
     api = Api(cast.owner)
     refused = api.delete(f"workspaces/{cast.workspace.public_id}")
     assert (refused.status_code, error_of(refused)["code"]) == (403, "reauthenticate")
     type_password_again(api.client)
     deleted = api.delete(f"workspaces/{cast.workspace.public_id}")
-    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert deleted.status_code == 200
+    removed = deleted.json()["removed"]
+    assert (removed["memories"], removed["chats"], removed["messages"], removed["workspaces"]) == (1, 1, 1, 1)
+    assert removed["memberships"] == 3
+    assert removed["memory_words"] > 0
+    assert places_with(said) == []
     assert api.get(f"workspaces/{cast.workspace.public_id}").status_code == 404
+    asked = api.post(f"workspaces/{cast.workspace.public_id}/recall", {"query": said})
+    assert asked.status_code == 404
+    mine = Api(cast.editor)
+    home = default_workspace(cast.editor).public_id
+    assert mine.post(f"workspaces/{home}/recall", {"query": said}).json()["memories"] == []
 
 
 def test_delete_of_the_own_workspace_is_a_conflict(cast: Cast) -> None:

@@ -12,6 +12,7 @@ from memoryhub.api.docs import answer_example, documented
 from memoryhub.api.fields import Moment
 from memoryhub.api.keys import KeyedView
 from workspaces.accounts import require_fresh_password
+from workspaces.api.serializers import RemovedJson, removed_json
 from workspaces.leaving import delete_account, foresee_leaving
 from workspaces.models import Workspace
 
@@ -42,10 +43,6 @@ class AccountJson(serializers.Serializer[Any]):
     if_deleted = LeavingJson(
         source="plan", help_text="What deleting the account would do to your workspaces."
     )
-
-
-class AccountDeletedJson(serializers.Serializer[Any]):
-    removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
 
 
 class Account(KeyedView):
@@ -82,7 +79,7 @@ class Account(KeyedView):
         "Delete your account for good",
         tag="account",
         operation="account_delete",
-        answers={200: AccountDeletedJson},
+        answers={200: RemovedJson},
         errors=[409],
         writes=True,
         session_only=True,
@@ -97,6 +94,4 @@ class Account(KeyedView):
         require_fresh_password(request._request)
         removed = delete_account(self.person)
         request._request.session.flush()
-        return Response(
-            {"removed": {name.replace(" ", "_"): number for name, number in removed.most_common()}}
-        )
+        return Response(removed_json(removed))

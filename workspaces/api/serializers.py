@@ -10,6 +10,7 @@ from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, iso
 from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.connections.models import Connection
 from workspaces.models import Membership, Role, User, Workspace
+from workspaces.removal import Counts
 
 
 class WorkspaceJson(serializers.ModelSerializer[Workspace]):
@@ -145,3 +146,12 @@ class MemberBody(Body):
 
 class RoleBody(Body):
     role = Choice(Role.values)
+
+
+class RemovedJson(serializers.Serializer[Any]):
+    removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
+
+
+def removed_json(removed: Counts) -> dict[str, dict[str, int]]:
+    """The report of what went for good, the most first."""
+    return {"removed": {name.replace(" ", "_"): number for name, number in removed.most_common()}}

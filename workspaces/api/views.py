@@ -23,10 +23,12 @@ from workspaces.accounts import require_fresh_password
 from workspaces.api.serializers import (
     MemberBody,
     MemberJson,
+    RemovedJson,
     RoleBody,
     WorkspaceBody,
     WorkspaceChanges,
     WorkspaceJson,
+    removed_json,
     workspace_json,
 )
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
@@ -46,6 +48,7 @@ WORKSPACE = {
     "created_at": "2026-03-07T10:30:00.000000Z",
     "updated_at": "2026-03-07T10:30:00.000000Z",
 }
+REMOVED = {"memory_words": 214, "memories": 12, "messages": 40, "chats": 3, "memberships": 3, "workspaces": 1}
 MEMBER = {
     "id": "usr_8pRw5TzB2mYw1KsX9vLcHn3Q",
     "username": "maria",
@@ -167,18 +170,18 @@ class WorkspaceDetail(ApiView):
         "Delete a workspace",
         tag="workspaces",
         operation="workspaces_delete",
-        answers={204: None},
+        answers={200: RemovedJson},
         errors=[404, 409],
         writes=True,
-        description="Owners only. Deletes its chats and memories for good. 409 for a person's own workspace. Needs a "
-        "session whose person typed their password again in the last five minutes (`/accounts/reauthenticate/`): else "
-        "403 with code `reauthenticate`.",
+        description="Owners only. Deletes its chats and memories for good, from every table, and answers with what "
+        "went. 409 for a person's own workspace. Needs a session whose person typed their password again in the last "
+        "five minutes (`/accounts/reauthenticate/`): else 403 with code `reauthenticate`.",
+        examples=[answer_example("Gone", {"removed": REMOVED})],
     )
     def delete(self, request: Request, workspace_id: str) -> Response:
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         require_fresh_password(request._request)
-        actions.delete_workspace(workspace, by=self.person)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response(removed_json(actions.delete_workspace(workspace, by=self.person)))
 
 
 class MemberList(ApiView):
