@@ -86,7 +86,8 @@ def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
 class LeanChangeList(ChangeList):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = capfirst(self.opts.verbose_name_plural)  # what stands here: most lists are to look at
+        # What stands here. Django's "Select … to change" is not so: most lists are to look at.
+        self.title = str(capfirst(self.opts.verbose_name_plural or ""))
 
     def get_results(self, request: HttpRequest) -> None:
         # Only what is shown: actions build their own queryset and still get whole rows.
