@@ -24,7 +24,7 @@ from memories.embedding import (
 )
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
-from memories.places import beside, find_equal, one_writer_at_a_time, rows_beside
+from memories.places import beside, find_by_key, find_equal, one_writer_at_a_time
 from memories.secret_filter import RULES
 from memories.similar import find_similar
 from memories.sources import add_sources, set_sources
@@ -99,11 +99,10 @@ def save_embedded(
     with transaction.atomic():
         one_writer_at_a_time(draft.workspace)
         tombstones.check(draft, by=by)
-        rows = rows_beside(draft, now)
         may_replace = None
         if dedupe != "create" or draft.waits_for_review:
             changes_one = draft.key and not draft.waits_for_review
-            if changes_one and (same_key := rows.filter(key=draft.key).order_by("-updated_at").first()):
+            if changes_one and (same_key := find_by_key(draft, now)):
                 return Saved(_update_by_key(same_key, draft, embedded, by=by, now=now), created=False)
             if equal := find_equal(draft, now):
                 return Saved(equal, created=False, duplicate=True)

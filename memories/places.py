@@ -34,6 +34,11 @@ def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
     )
 
 
+def find_by_key(draft: Draft, now: datetime) -> Memory | None:
+    """What its key names already: of several, the one that was changed last."""
+    return rows_beside(draft, now).filter(key=draft.key).order_by("-updated_at").first()
+
+
 def find_equal(draft: Draft, now: datetime) -> Memory | None:
     """The newest of ``rows_beside`` that says the same, word for word but for case and spacing. One query."""
     given = {
