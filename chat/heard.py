@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chat.models import Message, MessageRole, ToolCall, ToolOutcome
+from chat.models import Chat, Message, MessageRole, ToolCall, ToolOutcome
 from chat.modes.models import Step
+from chat.short_term import recent
 from memories.extraction.provenance import is_taken_from
 from memories.models import Memory, ReceiptItem
 
@@ -15,14 +17,16 @@ MESSAGES, ANSWERS = 20, 10  # looked back at
 @dataclass(frozen=True)
 class Heard:
     said: tuple[str, ...]
-    shown: tuple[str, ...]  # recalled memories and what tools found
+    shown: tuple[
+        str, ...
+    ]  # recalled memories, what tools found, an assistant's instructions, other chats in short
 
     def is_taken(self, statement: str) -> bool:
         return is_taken_from(statement, said=self.said, shown=self.shown)
 
 
 def heard_until(last: Message) -> Heard:
-    """Up to this message. Six queries at most."""
+    """Up to this message. Eight queries at most."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
     said = before.filter(role=MessageRole.USER).values_list("content", flat=True)[:MESSAGES]
     answers = dict(before.filter(role=MessageRole.ASSISTANT).values_list("pk", "public_id")[:ANSWERS])
@@ -39,4 +43,15 @@ def heard_until(last: Message) -> Heard:
         shown += [output] if output else []
     if found:
         shown += Memory.objects.filter(public_id__in=found).values_list("content", flat=True)
-    return Heard(tuple(said), tuple(shown))
+    return Heard(tuple(said), (*shown, *_set_before_it(last)))
+
+
+def _set_before_it(last: Message) -> Iterator[str]:
+    """What stands in the prompt of every turn: the assistant's instructions, and what other chats are about."""
+    chat = Chat.objects.select_related("agent", "workspace").get(pk=last.chat_id)
+    if chat.agent is not None:
+        yield chat.agent.instructions
+    question = last.reply_to or last
+    if question.author is not None:
+        for other in recent(chat, question.author, now=last.created_at)[1]:
+            yield from (other.chat.title, other.summary, *(text for _role, text in other.last_said))

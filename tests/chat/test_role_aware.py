@@ -9,11 +9,15 @@ import pytest
 from django.utils import timezone
 
 from chat import runner
+from chat.access import get_chat
 from chat.actions import begin_turn
-from chat.models import Chat, Message, ToolCall
+from chat.models import Chat, Compaction, Message, ToolCall
+from chat.modes.models import Step
+from chat.short_term import set_summary
 from memories import review, tasks
+from memories.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_agent, make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,6 +68,80 @@ def test_extraction_is_shown_what_people_and_the_answer_said_and_nothing_else(
     for foreign in (recalled.content, recalled.public_id, "recalled-memories", "x_recall_memory", "F sharp"):
         assert foreign not in mined
     assert Memory.objects.get(source_type="auto_chat").review == Review.NONE
+
+
+# Each would be taken for its person's own words if it were read at all.
+FOREIGN = {
+    "instructions": "I prefer quartz refunds after thirty days",
+    "other chat": "I prefer Zanzibar invoices on green paper",
+    "own summary": "I prefer walrus budgets with two signatures",
+    "tool": "I prefer pelican tariffs doubled every spring",
+    "recalled": "I prefer marzipan sold by weight",
+    "plan": "I prefer ostrich meetings before noon",
+    "error": "I prefer tapioca pipelines without valves",
+}
+
+
+def chat_full_of_foreign_words(chat: Chat) -> Message:
+    """A finished turn with all that a model is shown beside what the two of them say."""
+    now, person = timezone.now(), chat.created_by
+    chat.agent = make_agent(person, chat.workspace, instructions=FOREIGN["instructions"])
+    chat.title = FOREIGN["own summary"]
+    chat.save()
+    for place, about in ((chat, "own summary"), (make_chat(person, chat.workspace), "other chat")):
+        set_summary(get_chat(person, place.public_id), FOREIGN[about], by=person, now=now)
+    first = make_message(chat, "Hello")
+    Compaction.objects.create(chat=chat, upto=first, summary=FOREIGN["own summary"])
+    question = make_message(chat, "I am vegetarian and I live in Bergen")
+    answer = make_message(chat, "Understood.", "assistant", reply_to=question, error=FOREIGN["error"])
+    ToolCall.objects.create(message=answer, name="fetch", outcome="found", output=FOREIGN["tool"])
+    Step.objects.create(message=answer, kind="plan", outcome="planned", text=FOREIGN["plan"])
+    receipt = Receipt.objects.create(
+        message_id=answer.public_id,
+        workspace=chat.workspace,
+        user=person,
+        ranking="hybrid",
+        threshold=0.3,
+    )
+    memory = make_memory(FOREIGN["recalled"], person, chat.workspace)
+    receipt.items.create(memory=memory, position=1, score=0.5, content=memory.content, used=True)
+    return answer
+
+
+def test_a_model_that_extracts_is_sent_no_foreign_word(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    answer = chat_full_of_foreign_words(chat)
+    mine(chat, answer, scripted_model, "Is vegetarian")
+    sent = json.dumps(scripted_model.chat_requests[-1].messages)
+    assert "I am vegetarian and I live in Bergen" in sent
+    assert "Understood." in sent
+    assert [about for about, text in FOREIGN.items() if text.split()[2] in sent] == []
+
+
+def test_the_rules_that_extract_read_no_foreign_word(chat: Chat, settings: Any) -> None:
+    settings.LLM_CAN_EXTRACT = False
+    taken = extract_with_rules([("user", text) for text in FOREIGN.values()])
+    assert len(taken) == len(FOREIGN), "they would be taken"
+    answer = chat_full_of_foreign_words(chat)
+    extraction = noted(chat, answer, "auto_chat")
+    tasks.extract_turn(extraction_id=extraction.pk)
+    extraction.refresh_from_db()
+    assert (extraction.status, extraction.extractor) == ("done", "rules")
+    stored = Memory.objects.filter(source_type="auto_chat").values_list("content", flat=True)
+    assert stored
+    assert not any(text.split()[2] in content for content in stored for text in FOREIGN.values())
+
+
+@pytest.mark.parametrize("about", ["instructions", "other chat", "tool", "recalled"])
+def test_whatever_the_prompt_brought_waits_although_the_answer_repeats_it(
+    chat: Chat, scripted_model: ScriptedOpenAI, about: str
+) -> None:
+    answer = chat_full_of_foreign_words(chat)
+    Message.objects.filter(pk=answer.pk).update(content=FOREIGN[about])
+    mine(chat, answer, scripted_model, FOREIGN[about], "Is vegetarian")
+    known = about == "recalled"  # stored already: nothing is proposed
+    assert waiting() == ([] if known else [FOREIGN[about]])
+    live = Memory.objects.live().filter(source_type="auto_chat")
+    assert list(live.values_list("content", flat=True)) == ["Is vegetarian"]
 
 
 def test_what_only_a_memory_or_a_tool_said_waits_although_the_answer_repeats_it(
@@ -129,18 +207,22 @@ def test_a_model_that_saves_what_a_tool_said_only_proposes_it(
     assert saved.memory.source_type == "model"
 
 
+def noted(chat: Chat, under: Any, source_type: str) -> Extraction:
+    return Extraction.objects.create(
+        workspace=chat.workspace,
+        user=chat.created_by,
+        chat_id=chat.public_id,
+        message_id=under.public_id,
+        source_type=source_type,
+        next_attempt_at=timezone.now(),
+    )
+
+
 def mine(
     chat: Chat, noted_under: Any, server: ScriptedOpenAI, *found: str, source_type: str = "auto_chat"
 ) -> None:
     server.script(reply_with(*found))
-    extraction = Extraction.objects.create(
-        workspace=chat.workspace,
-        user=chat.created_by,
-        chat_id=chat.public_id,
-        message_id=noted_under.public_id,
-        source_type=source_type,
-        next_attempt_at=timezone.now(),
-    )
+    extraction = noted(chat, noted_under, source_type)
     tasks.extract_turn(extraction_id=extraction.pk)
     extraction.refresh_from_db()
     assert extraction.status == "done", extraction.error
