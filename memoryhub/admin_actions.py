@@ -90,10 +90,9 @@ def _run(
 ) -> None:
     touched = list(rows)
     said: list[tuple[str, int]] = []
+    staff = cast("User", request.user)
     try:
-        with audit.really_by(
-            cast("User", request.user)
-        ):  # the domain may be told a chat's maker, or an owner
+        with audit.really_by(staff):  # the domain may be told a chat's maker, or an owner
             said += function(model_admin, request, rows)
     except DomainError as error:
         said.append((error.message, messages.ERROR))
