@@ -1,9 +1,9 @@
 """Find credentials in text, so that none is ever stored.
 
-Pure and linear: every quantifier is bounded or can only start where the previous attempt ended, so a megabyte
-of hostile text costs about as much per byte as a megabyte of prose (tests/bench/bench_secret_filter.py
-measures it). The finding says what kind of credential it is and where it stands; the credential itself is
-never kept or returned.
+Pure and linear: every quantifier is bounded or can only start where the previous attempt ended, and judging what they
+find may read no more than the text is long, so a megabyte of hostile text costs no more per byte than a megabyte of
+prose (tests/bench/bench_secret_filter.py measures it). The finding says what kind of credential it is and where it
+stands; the credential itself is never kept or returned.
 """
 
 from memories.secret_filter.assignments import find_assignment

@@ -15,28 +15,34 @@ from memories.secret_filter.commands import find_command_secret
 from memories.secret_filter.finding import Finding
 
 _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
-_ABOUT = r"(?: (?:for|to|of|on|at|from|in)(?: [\w'./@-]{1,24}){1,4}?)?"
+_ABOUT = r"(?: (?:for|to|of|on|at|from|in)(?: [\w'./@-]{1,24}+){1,4}?)?"
 _TYPE = r":\s?[a-z][a-z\[\]|.]{0,16}\s?="  # password: str = …
 _ADVERB = r"(?: (?:set to|changed to|now|still|currently|called|simply|just|literally)){0,2}"
 _SIGN = (
-    rf"(?P<equals>\s{{0,3}}(?:={{1,3}}>?|:=|\?=|%3d|{_TYPE})(?!=)\s{{0,10}})"
+    rf"(?P<equals>\s{{0,3}}+(?:={{1,3}}>?|:=|\?=|%3d|{_TYPE})(?!=)\s{{0,10}}+)"
     r"|(?P<tag>(?<![\"'=-])>(?![=<])|\"\s{1,3}(?:value|content)\s?=\s?)"
-    r"|(?P<colon>\s{0,3}(?::{1,2}|\||%3a)\s{0,20}(?:[|>]-?\s{1,20})?)"
+    r"|(?P<colon>\s{0,3}+(?::{1,2}|\||%3a)\s{0,20}+(?:[|>]-?\s{1,20})?)"
     r"|(?P<call>(?<=[\"']), ?|\()(?=[\"'])"
-    r"|(?P<verb>,?\s{1,3}(?:is|was|are|will be|equals?|(?:set |changed |reset |updated )?to|as|has been)"
-    rf"{_ADVERB}:?\s{{1,10}})"
+    r"|(?P<verb>,?\s{1,3}+(?:is|was|are|will be|equals?|(?:set |changed |reset |updated )?to|as|has been)"
+    rf"{_ADVERB}:?\s{{1,10}}+)"
 )
 _ASSIGNMENT = re.compile(
     r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
     rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
-    r"(?P<suffix>[a-z0-9_.-]{0,24}+(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
+    r"(?P<suffix>[a-z0-9_.-]{0,24}+(?=_{0,3}[\s=:?|>(,%&\"'`\\\])*])"  # else nothing below can follow
+    r"(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
     rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}})"
-    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}))[*_]{{0,3}}"
+    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))[*_]{{0,3}}"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )
 _BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
+# What judging may cost, in characters: half as many again as the text has, and these besides. A statement that is
+# judged counts its value and 40, one that is passed over 16. The densest of real files (sources of sign-in forms) come
+# to half the length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
+_ALLOWANCE = 32_768
+_JUDGED, _PASSED_OVER = 40, 16
 _SAME_NAME = re.compile(names.SAME_NAME)
 _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
@@ -70,13 +76,18 @@ def find_assignment(text: str) -> Finding | None:
     if len(lower) != len(text):  # a few letters grow when lowered; positions must not move
         lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
     harmless: set[tuple[str, int]] = set()  # a text that repeats itself is judged once
+    spent = 0
     for match in _ASSIGNMENT.finditer(lower):
-        start = match.start("value")
+        start, end = match.span("value")
         begun = max(match.start() - _BEFORE, 0)
-        around = (text[begun : match.end("value") + _AFTER], match.start() - begun)
-        if around in harmless or _is_plain_speech(match, text):
+        around = (text[begun : end + _AFTER], match.start() - begun)
+        passed_over = around in harmless or _is_plain_speech(match, text) or _is_stand_in(match, text)
+        spent += _PASSED_OVER if passed_over else _JUDGED + end - start
+        if spent > _ALLOWANCE + end + end // 2:
+            return Finding("too_many_statements", start, end)
+        if passed_over:
             continue
-        value = values.trim(text[start : match.end("value")], quoted=bool(match["quote"]))
+        value = values.trim(text[start:end], quoted=bool(match["quote"]))
         if len(value) >= 3 and (kind := _judge(match, text, value)):
             return Finding(kind, start, start + len(value))
         harmless.add(around)
@@ -84,17 +95,28 @@ def find_assignment(text: str) -> Finding | None:
 
 
 def _is_plain_speech(match: re.Match[str], text: str) -> bool:
-    """Whether a plain word follows "secret", "token" or the like as it does in speech: the rules below would come to
-    the same, and cost ten times as much.
+    """Whether a plain word follows as it does in speech: the rules below would come to the same, and cost ten times as
+    much.
     """
-    if match["token"] is None or match["quote"] or not (match["colon"] or match["verb"] or match["space"]):
-        return False
-    start = match.start()
-    name = text[start : match.end("suffix")].replace(" ", "")
-    if not (name.isalpha() and name[1:].islower()) or (start and not text[start - 1].isspace()):
+    if match["quote"] or not (match["verb"] or match["space"] or (match["colon"] and match["token"])):
         return False
     word = text[match.start("value") : match.end("value")].rstrip(".,;:!?")
-    return len(word) < 20 and word.isalpha() and word.islower()
+    if not (len(word) < 20 and word.isalpha() and word.islower()):
+        return False
+    if not match["colon"]:
+        return True
+    start = match.start()
+    name = text[start : match.end("suffix")].replace(" ", "")
+    return name.isalpha() and name[1:].islower() and (not start or text[start - 1].isspace())
+
+
+def _is_stand_in(match: re.Match[str], text: str) -> bool:
+    """Whether the value is masked ("****") or a variable, which logs and templates have line after line."""
+    start, end = match.span("value")
+    if text[start] not in "*$[{(":
+        return False
+    value = values.trim(text[start:end], quoted=bool(match["quote"]))
+    return len(value) < 3 or values.is_placeholder(value)
 
 
 def _judge(match: re.Match[str], text: str, value: str) -> str | None:

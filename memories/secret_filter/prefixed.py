@@ -29,35 +29,43 @@ _LONG, _SHORT = 28, 16
 # A whole token: nothing of one stands before it, nor the "/" or "." of an address or a path.
 _TOKEN = re.compile(
     r"(?<![\w/.@#-])(?P<labels>[A-Za-z][A-Za-z0-9]{0,15}[_-](?:[A-Za-z0-9]{1,12}[_-]){0,3}?)"
-    r"(?P<body>(?=[A-Za-z0-9]{0,300}[0-9])[A-Za-z0-9_-]{16,300})(?![\w/@-]|\.[a-z0-9]{2,5}(?!\w))"
+    r"(?P<body>(?=[A-Za-z]{0,300}+[0-9])[A-Za-z0-9_-]{16,300})(?![\w/@-]|\.[a-z0-9]{2,5}(?!\w))"
 )
-_SIGNS = re.compile("[_-]")
 _PUBLIC_ID = re.compile(r"[a-z]{2,5}_[A-Za-z0-9]{24}")  # ours (see memoryhub.ids)
+_DIGIT = re.compile("[0-9]")
 _HEXADECIMAL = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 
 def find_prefixed(text: str) -> Finding | None:
     """Return the first token in `text` (folded) that is a label and a long draw."""
+    harmless: set[str] = set()  # a text that repeats itself is judged once
     for match in _TOKEN.finditer(text):
-        if _is_key(match.group()):
+        token = match.group()
+        if token in harmless:
+            continue
+        if _is_key(token):
             return Finding("prefixed_key", match.start(), match.end())
+        harmless.add(token)
     return None
 
 
 def _is_key(token: str) -> bool:
-    if _PUBLIC_ID.fullmatch(token):
+    parts = token.replace("-", "_").split("_")
+    long = [part for part in parts if len(part) >= _SHORT]
+    if not long:
         return False
-    parts = _SIGNS.split(token)
-    labels = {part.lower() for part in parts if len(part) < _SHORT}
-    drawn = [part for part in parts if len(part) >= _SHORT and _is_drawn(part)]
-    if not drawn or labels & _FINGERPRINTS:
+    labels = {*map(str.lower, parts)}
+    enough = _LONG if labels.isdisjoint(_TELLING) else _SHORT
+    if sum(map(len, long)) < enough or not labels.isdisjoint(_FINGERPRINTS):
         return False
-    length = sum(map(len, drawn))
-    if all(_HEXADECIMAL.fullmatch(part) for part in drawn):
-        return length >= (_SHORT if labels & _TELLING else _LONG) and "_" in token
-    return length >= (_SHORT if labels & _TELLING else _LONG)
+    if "_" not in token and all(map(_HEXADECIMAL.fullmatch, long)):
+        return False
+    drawn = [part for part in long if _is_drawn(part)]
+    if sum(map(len, drawn)) < enough or _PUBLIC_ID.fullmatch(token):
+        return False
+    return "_" in token or not all(map(_HEXADECIMAL.fullmatch, drawn))
 
 
 def _is_drawn(part: str) -> bool:
-    digits = sum(char.isdigit() for char in part)
-    return 0 < digits < len(part) and values.is_random(part, at_least=_SHORT)
+    various = len(set(part)) > 5  # fewer cannot have the entropy of a draw
+    return various and bool(_DIGIT.search(part)) and values.is_random(part, at_least=_SHORT)

@@ -68,6 +68,7 @@ _WORDY = re.compile(
 )
 _NEXT_FIELD = re.compile(r"[,;|]|&(?=\w+=)")
 _ENCODED_QUOTE = re.compile(r"%22|&quot;|&#39;")
+_DIGIT, _LETTER, _SYMBOL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[!@#$%^&*+=?~|]")
 _SEPARATORS = re.compile(r"[-_./:+,@]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
@@ -140,14 +141,11 @@ def is_mixed(value: str, *, at_least: int) -> bool:
     """
     if len(value) < at_least or is_path(value):
         return False
-    has_letter = any(char.isalpha() for char in value)
-    has_digit = any(char.isdigit() for char in value)
-    has_symbol = any(char in "!@#$%^&*+=?~|" for char in value[:-1])
-    if not has_letter:
+    has_digit = bool(_DIGIT.search(value))
+    has_symbol = bool(_SYMBOL.search(value, 0, len(value) - 1))
+    if not _LETTER.search(value):
         return has_digit and has_symbol and len(value) >= 6
-    if _DURATION.fullmatch(value):
-        return False
-    return has_digit or has_symbol
+    return (has_digit or has_symbol) and not _DURATION.fullmatch(value)
 
 
 def is_word(value: str) -> bool:
@@ -164,21 +162,19 @@ def is_random(value: str, *, at_least: int) -> bool:
     """
     if len(value) < at_least or is_path(value):
         return False
-    has_digit = any(char.isdigit() for char in value)
-    has_letter = any(char.isalpha() for char in value)
-    if not has_letter or (is_word(value) and not (len(value) >= 20 and _longest_part(value) >= 20)):
+    long_part = len(value) >= 20 and _longest_part(value) >= 20
+    cases = value != value.lower() and value != value.upper()
+    if not (long_part or cases or _DIGIT.search(value)) or not _LETTER.search(value):
         return False
-    cases = any(char.islower() for char in value) and any(char.isupper() for char in value)
-    if not (has_digit or cases or _longest_part(value) >= 20):
-        return False
-    return _entropy(value) >= min(2.5, math.log2(len(value)) - 0.8)
+    return (long_part or not is_word(value)) and has_entropy(value)
 
 
 def _longest_part(value: str) -> int:
     return max(len(part) for part in _SEPARATORS.split(value))
 
 
-def _entropy(value: str) -> float:
-    """Shannon entropy in bits per character."""
-    counts = [value.count(char) for char in set(value)]
-    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+def has_entropy(value: str) -> bool:
+    """True when the value has the Shannon entropy of a draw by chance: 2.5 bits per character, less in short ones."""
+    size = len(value)
+    repeats = sum(count * math.log2(count) for count in map(value.count, set(value)) if count > 1)
+    return math.log2(size) - repeats / size >= min(2.5, math.log2(size) - 0.8) - 1e-9

@@ -258,6 +258,9 @@ def test_ordinary_speech_and_code_pass(text: str) -> None:
     assert find_secret(f"Yesterday we talked.\n{text}\nThat was all.") is None
 
 
+_NO_DIGITS = str.maketrans("0123456789", "abcdefghij")
+
+
 def _wide(text: str) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
 
@@ -311,3 +314,31 @@ def test_a_key_is_found_anywhere_in_a_long_text(position: int) -> None:
     text = "plain words about tea. " * 5000
     assert find_secret(text) is None
     assert find_secret(text[:position] + " ghp_" + rand(36) + " " + text[position:]) is not None
+
+
+@pytest.mark.parametrize(
+    "unit", ["pin=", "token: {} ", "=pat-{}", "password is {} on ", "salt\n", "aws: {}key, "]
+)
+def test_a_wall_of_statements_is_refused_rather_than_read(unit: str) -> None:
+    wall = "".join(unit.format(lower(4).replace("0", "o")) for _ in range(40_000))
+    assert find_secret(wall) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2024-03-15 10:{n:02}:{n:02} user={name} pwd=**** ok\n",
+        "The password of {name} was changed in week {n}, and nobody told her about it in time.\n",
+        '    password{n} = forms.CharField(label=_("Password of {name}"), widget=forms.PasswordInput)\n',
+        "{name}{n}_token: ${{{name}_TOKEN_{n}}}\n",
+    ],
+)
+def test_a_long_text_that_speaks_of_secrets_line_after_line_passes(line: str) -> None:
+    text = "".join(line.format(n=number % 60, name=lower(6).translate(_NO_DIGITS)) for number in range(4_000))
+    assert find_secret(text) is None
+
+
+def test_a_key_behind_many_harmless_statements_is_found() -> None:
+    text = "The password of Ann was changed in May, and nobody told her about it in time.\n" * 2_000
+    finding = find_secret(text + "password = hunter2")
+    assert finding == Finding("password", len(text) + 11, len(text) + 18)
