@@ -9,7 +9,6 @@ import pytest
 # A file, or one test of it, by how its node id begins. The first that fits counts.
 KINDS = {
     "tests/memories/test_secret_": "secrets",
-    "tests/memories/test_scan_secrets": "secrets",
     "tests/memories/test_refusals.py": "secrets",
     "tests/chat/test_injection.py": "injections",
     "tests/chat/test_role_aware.py": "injections",
@@ -24,6 +23,7 @@ KINDS = {
     "tests/memoryhub/test_api_hostile_input.py::test_hostile_addresses": "headers and paths",
     "tests/memoryhub/test_api_hostile_input.py": "oversized and malformed",
     "tests/test_api_fuzz.py": "oversized and malformed",
+    "tests/memoryhub/test_body_limit.py": "oversized and malformed",
     "tests/test_access_matrix.py": "isolation",
     "tests/test_access_of_streams.py": "isolation",
     "tests/test_isolation.py": "isolation",
@@ -32,9 +32,13 @@ KINDS = {
     "tests/test_api_idempotency.py": "races",
     "tests/test_api_paging.py": "races",
     "tests/memories/test_assets_api.py": "uploads",
+    "tests/memories/test_admin_actions.py": "staff beyond their rights",
+    "tests/workspaces/test_admin.py::test_staff": "staff beyond their rights",
+    "tests/workspaces/test_admin.py::test_addresses": "staff beyond their rights",
     "tests/workspaces/test_throttles.py": "guessing",
     "tests/workspaces/test_keys.py": "keys",
     "tests/memoryhub/test_middleware.py": "headers and paths",
+    "tests/memoryhub/test_origin.py": "headers and paths",
     "tests/memoryhub/test_production.py": "headers and paths",
 }
 _outcomes: dict[str, Counter[str]] = {}

@@ -10,12 +10,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django_q.models import Failure, OrmQ, Success
+from django_q.signing import SignedPackage
 
 from chat.exchange.models import Import, ImportRow
 from chat.models import Compaction, Message, ShortTermMemory, Step, ToolCall
@@ -177,10 +182,26 @@ def fill() -> dict[str, int]:
     return filled
 
 
+def add_what_others_made(world: World) -> None:
+    """Rows of the packages that stand in the admin as well: the queue's, the sign-in's, Django's groups."""
+    owner, now = world.cast.owner, timezone.now()
+    Group.objects.create(name=EVIL[:150])
+    EmailAddress.objects.create(user=owner, email=EVIL)
+    Authenticator.objects.create(user=owner, type="totp", data={"secret": EVIL})
+    job = {"name": EVIL[:100], "func": EVIL, "args": (EVIL,), "kwargs": {EVIL: EVIL}}
+    for number, kind in enumerate((Success, Failure)):
+        kind.objects.create(
+            id=f"{number:032d}", **job, result=EVIL, started=now, stopped=now, success=kind is Success
+        )
+    OrmQ.objects.create(key="memoryhub", payload=SignedPackage.dumps({"id": EVIL, **job}), lock=now)
+
+
 @pytest.fixture(scope="module")
 def filled(made_world: World) -> dict[str, int]:
     add_the_rest(made_world)
-    return fill()
+    filled = fill()
+    add_what_others_made(made_world)
+    return filled
 
 
 def admin_pages() -> list[Any]:
@@ -226,12 +247,11 @@ def test_no_page_of_the_admin_acts_on_it(
     filled: dict[str, int], world: World, model: type[models.Model], page: str
 ) -> None:
     row = model._base_manager.first()
+    assert row is not None, "a page of nothing shows nothing"
     one = page not in ("changelist", "add")
-    if one and row is None:
-        pytest.skip("the world has none, and the list of them is empty")
     name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
     try:
-        address = reverse(name, args=[row.pk] if one and row is not None else [])
+        address = reverse(name, args=[row.pk] if one else [])
     except NoReverseMatch:
         pytest.skip("this page is not offered")
     client = client_of(world.cast.owner, READING_PAGES[0])

@@ -165,7 +165,10 @@ def in_words(details: Mapping[str, Any]) -> str:
 def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    text = str(value)
+    return text if PATTERN.fullmatch(text) else text.replace("_", " ")
 
 
 def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
