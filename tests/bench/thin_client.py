@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+IDLE_SECONDS = 4.0  # a second before the server closes an idle connection, under whatever is being sent on it
 NOT_THERE = (OSError, EOFError, ValueError)  # a connection that breaks, at whatever place
 
 
 class ThinClient:
     def __init__(self, port: int, *, connections: int = 100, patience: float = 30.0) -> None:
         self.port, self.patience = port, patience
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # and since when
         self._room = asyncio.Semaphore(connections)
 
     async def ask(
@@ -43,19 +45,25 @@ class ThinClient:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
         """A kept connection or a new one; closed afterwards unless ``keep`` was called."""
-        while self._idle and (self._idle[-1][0].at_eof() or self._idle[-1][0].exception()):
-            self._idle.pop()[1].close()  # its server has ended meanwhile
-        reader, writer = (
-            self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self.port)
-        )
+        while self._idle and not _is_open(*self._idle[-1][:2]):
+            self._idle.pop()[2].close()
+        if self._idle:
+            _, reader, writer = self._idle.pop()
+        else:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         kept = []
         try:
             yield reader, writer, lambda: kept.append(True)
         finally:
             if kept:
-                self._idle.append((reader, writer))
+                self._idle.append((time.monotonic(), reader, writer))
             else:
                 writer.close()
+
+
+def _is_open(since: float, reader: asyncio.StreamReader) -> bool:
+    ended = reader.at_eof() or reader.exception() is not None
+    return not ended and time.monotonic() - since < IDLE_SECONDS
 
 
 def _head(head: bytes) -> tuple[int, int | None]:
