@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import threading
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from memoryhub.errors import TooManyRequests
 from tests.conftest import Cast
-from tests.factories import PASSWORD, make_chat, make_user
+from tests.factories import PASSWORD, make_chat, make_memory, make_user
 from workspaces.models import Spent
 from workspaces.throttles import spend
 
@@ -170,3 +172,35 @@ def test_too_many_messages_are_refused_at_every_door_and_store_nothing(
         assert refused.json()["error"]["code"] == "too_many_requests"
     else:
         assert "what you typed is still there" in refused.content.decode()
+
+
+@pytest.mark.parametrize("door", ["api", "page", "htmx", "import"])
+def test_too_many_files_are_refused_at_every_door_and_none_is_kept(
+    cast: Cast, settings: Any, tmp_path: Path, door: str
+) -> None:
+    settings.THROTTLES = {"uploads": 1}
+    memory = make_memory("The plan is ready", cast.owner, cast.workspace)
+    settings.DATA_DIR = tmp_path
+    client = Client()
+    client.force_login(cast.editor)
+    card = f"/workspaces/{cast.workspace.public_id}/memories/{memory.public_id}"
+    doors = {
+        "api": f"/api/v1/memories/{memory.public_id}/assets?workspace_id={cast.workspace.public_id}",
+        "page": f"{card}/assets/",
+        "htmx": f"{card}/assets/",
+        "import": "/chat/api/imports",
+    }
+    headers = {"hx-request": "true"} if door == "htmx" else {}
+
+    def send() -> Any:
+        file = SimpleUploadedFile("note.txt", b"Cats purr")
+        place = {"workspace_id": cast.workspace.public_id} if door == "import" else {}
+        return client.post(doors[door], {"file": file, **place}, headers=headers)
+
+    assert send().status_code < 400
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    refused = send()
+    assert refused.status_code == 429
+    assert 1 <= int(refused["Retry-After"]) <= 60
+    assert kept
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == kept
