@@ -1,7 +1,7 @@
 """Querysets whose SQL is made once.
 
 Django puts the text of a query together anew each time it is asked, and Postgres plans it anew: of a small query that
-is nearly all that it costs (docs/operations.md). Here the ORM says once what is asked, and makes the objects.
+is nearly all that it costs (docs/decisions/0021). Here the ORM says once what is asked, and makes the objects.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Ready(Generic[M]):
         compiled = self._compiled or self._compile()
         statement, params = compiled.statement, compiled.params_of(values)
         if limit is not None:
-            statement, params = f"{statement} LIMIT %s", [*params, Int8(limit)]
+            statement += (
+                f" LIMIT {int(limit)}"  # in the text: a plan for an unknown number reads far too much
+            )
         return compiled.objects(prepared.rows(statement, params, binary=False))
 
     def first(self, **values: Any) -> M | None:

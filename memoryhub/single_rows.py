@@ -1,6 +1,6 @@
 """Writing one row by a prepared statement: what ``save()`` does, at a fifth of its cost and without signals.
 
-Django makes the text of an INSERT anew each time (docs/operations.md). The fields still say what of a value is stored.
+Django makes the text of an INSERT anew each time (docs/decisions/0021). The fields still say what of a value is stored.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
     return chats.select_related("workspace", "created_by", "agent", "connection").only(*_SHOWN)
 
 
-LISTED = ReadyList(Chat, _listed, user=int)
-LISTED_HERE = ReadyList(Chat, _listed, user=int, workspace=int)
+LISTED = ReadyList(_listed, user=int)
+LISTED_HERE = ReadyList(_listed, user=int, workspace=int)
 
 
 def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:

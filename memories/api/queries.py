@@ -38,7 +38,6 @@ def described(memories: MemoryQuerySet) -> MemoryQuerySet:
 
 _ONE = Ready(lambda pk: described(Memory.objects.filter(pk=pk)), pk=int)
 LIVE_IN = ReadyList(
-    Memory,
     lambda workspace, user, now: described(live_in(Workspace(pk=workspace), User(pk=user), now)),
     workspace=int,
     user=int,

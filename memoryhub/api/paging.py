@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.core import signing
 from django.core.exceptions import ValidationError
-from django.db.models import DateTimeField, Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -53,34 +52,28 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 class ReadyList:
-    """The queryset of a list whose statements are made once: that of its first page, and that of those after.
+    """The queryset of a list, its first page made ready: ``make`` and ``kinds`` as in ``Ready``.
 
-    ``make`` and ``kinds`` as in ``Ready``; the order is that of the list.
+    The pages after are left to the ORM. Where a list goes on is a value that no plan made once can foresee: Postgres
+    would take one that is good for the usual workspace and reads all of a large one.
     """
 
-    def __init__(self, model: type[Model], make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
-        self.model, self._make, self._kinds = model, make, kinds
-        self._ready: dict[tuple[tuple[str, ...], bool, bool], Ready[Any]] = {}
+    def __init__(self, make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
+        self._make, self._kinds = make, kinds
+        self._ready: dict[tuple[tuple[str, ...], bool], Ready[Any]] = {}
 
     def of(self, **values: Any) -> ReadyRows:
         return ReadyRows(self, values)
 
-    def ready(self, keys: tuple[str, ...], descending: bool, *, goes_on: bool) -> Ready[Any]:
-        """With the parameters ``last0``, ``last1``… where it ``goes_on`` after a row."""
-        if (keys, descending, goes_on) not in self._ready:
-            kinds = [datetime if self._is_moment(key) else int for key in keys] if goes_on else []
-            names = [f"last{number}" for number in range(len(kinds))]
+    def rows(self, **values: Any) -> QuerySet[Any]:
+        return self._make(**values)
 
-            def make(**values: Any) -> QuerySet[Any]:
-                last = [values.pop(name) for name in names]
-                return _in_order(self._make(**values), keys, last or None, descending)
-
-            kinds_by_name = dict(zip(names, kinds, strict=True))
-            self._ready[keys, descending, goes_on] = Ready(make, **self._kinds, **kinds_by_name)
-        return self._ready[keys, descending, goes_on]
-
-    def _is_moment(self, key: str) -> bool:
-        return isinstance(self.model._meta.get_field(key), DateTimeField)
+    def first_page(self, keys: tuple[str, ...], descending: bool) -> Ready[Any]:
+        if (keys, descending) not in self._ready:
+            self._ready[keys, descending] = Ready(
+                lambda **values: _in_order(self._make(**values), keys, descending), **self._kinds
+            )
+        return self._ready[keys, descending]
 
 
 @dataclass(frozen=True)
@@ -89,10 +82,6 @@ class ReadyRows:
 
     list: ReadyList
     values: Mapping[str, Any]
-
-    @property
-    def model(self) -> type[Model]:
-        return self.list.model
 
 
 def paged(
@@ -113,15 +102,15 @@ def paged(
     query.is_valid(raise_exception=True)
     limit = query.validated_data["limit"]
     salt = f"cursor {list_name}"
-    last = None
-    if "cursor" in query.validated_data:
-        last = _read(query.validated_data["cursor"], salt, rows.model, keys)
-    if isinstance(rows, ReadyRows):
-        ready = rows.list.ready(tuple(keys), descending, goes_on=last is not None)
-        after = {f"last{number}": value for number, value in enumerate(last or ())}
-        found = ready.all(limit=limit + 1, **rows.values, **after)
+    cursor = query.validated_data.get("cursor")
+    if isinstance(rows, ReadyRows) and cursor is None:
+        found = rows.list.first_page(tuple(keys), descending).all(limit=limit + 1, **rows.values)
     else:
-        found = list(_in_order(rows, keys, last, descending)[: limit + 1])
+        wanted = rows.list.rows(**rows.values) if isinstance(rows, ReadyRows) else rows
+        if cursor is not None:
+            last = _read(cursor, salt, wanted.model, keys)
+            wanted = wanted.filter(_beyond(keys, last, descending))
+        found = list(_in_order(wanted, keys, descending)[: limit + 1])
     has_more = len(found) > limit
     found = found[:limit]
     return {
@@ -131,11 +120,7 @@ def paged(
     }
 
 
-def _in_order(
-    rows: QuerySet[Any], keys: Sequence[str], last: Sequence[Any] | None, descending: bool
-) -> QuerySet[Any]:
-    if last is not None:
-        rows = rows.filter(_beyond(keys, last, descending))
+def _in_order(rows: QuerySet[Any], keys: Sequence[str], descending: bool) -> QuerySet[Any]:
     return rows.order_by(*(f"-{key}" if descending else key for key in keys))
 
 

@@ -81,7 +81,7 @@ def _visible(user: int, now: datetime) -> WorkspaceQuerySet:
     return with_counts(Workspace.objects.visible_to(person), person, now)
 
 
-_LIST = ReadyList(Workspace, _visible, user=int, now=datetime)
+_LIST = ReadyList(_visible, user=int, now=datetime)
 
 
 def counted_json(workspace: Workspace, user: User) -> dict[str, Any]:
