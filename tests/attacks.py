@@ -71,4 +71,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("attacks by kind")
     for kind, counts in sorted(_outcomes.items()):
         said = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items(), reverse=True))
-        terminalreporter.write_line(f"{kind:>24}: {said}")
+        terminalreporter.write_line(f"{kind:>25}: {said}")
