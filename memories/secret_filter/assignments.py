@@ -38,9 +38,9 @@ _ASSIGNMENT = re.compile(
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )
 _BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
-# What judging may cost, in characters: half as many again as the text has, and these besides. A statement that is
-# judged counts its value and 40, one that is passed over 16. The densest of real files (sources of sign-in forms) come
-# to half the length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
+# What judging may cost, in characters: as many as the text has, and these besides. A statement that is judged counts
+# its value and 40, one that is passed over 16. The densest of real files (sources of sign-in forms) come to half the
+# length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
 _ALLOWANCE = 32_768
 _JUDGED, _PASSED_OVER = 40, 16
 _SAME_NAME = re.compile(names.SAME_NAME)
@@ -83,7 +83,7 @@ def find_assignment(text: str) -> Finding | None:
         around = (text[begun : end + _AFTER], match.start() - begun)
         passed_over = around in harmless or _is_plain_speech(match, text) or _is_stand_in(match, text)
         spent += _PASSED_OVER if passed_over else _JUDGED + end - start
-        if spent > _ALLOWANCE + end + end // 2:
+        if spent > _ALLOWANCE + end:
             return Finding("too_many_statements", start, end)
         if passed_over:
             continue
@@ -95,12 +95,19 @@ def find_assignment(text: str) -> Finding | None:
 
 
 def _is_plain_speech(match: re.Match[str], text: str) -> bool:
-    """Whether a plain word follows as it does in speech: the rules below would come to the same, and cost ten times as
-    much.
+    """Whether the statement is no assignment, or a plain word follows as it does in speech: the rules below would come
+    to the same, and cost ten times as much.
     """
+    if (match["verb"] or match["space"]) and (match["some_key"] or (match["pass"] and not match["quote"])):
+        return True
     if match["quote"] or not (match["verb"] or match["space"] or (match["colon"] and match["token"])):
         return False
-    word = text[match.start("value") : match.end("value")].rstrip(".,;:!?")
+    value = text[match.start("value") : match.end("value")]
+    announced = match["token"] or ""
+    header = announced == "authorization"
+    if not (match["colon"] or match["password"] or header or values.may_be_random(value)):
+        return True
+    word = value.rstrip(".,;:!?")
     if not (len(word) < 20 and word.isalpha() and word.islower()):
         return False
     if not match["colon"]:
@@ -194,18 +201,16 @@ def _is_secret(statement: _Statement) -> bool:
         return values.is_random(value, at_least=16) or (
             value.isdigit() and len(value) >= 12 and statement.same_name
         )
-    random = values.is_random(value, at_least=8)
-    codelike = values.is_identifier(statement.name)
+    if statement.sign is _Sign.SPACE:
+        return values.is_random(value, at_least=12)
     if statement.sign is _Sign.EQUALS:
         if values.is_code(value, rest) and not statement.quoted:
-            return random and not values.is_path(value)
+            return values.is_random(value, at_least=8)
         if statement.tight or statement.quoted:
             return len(value) >= 4
         return values.is_mixed(value, at_least=6) or (len(value) >= 6 and values.ends_statement(rest))
     if statement.sign is _Sign.COLON:
-        if statement.json or (codelike and values.ends_statement(rest)):
+        if statement.json or (values.ends_statement(rest) and values.is_identifier(statement.name)):
             return len(value) >= 6 and not values.is_status(value) and not values.is_code(value, rest)
-        return random
-    if statement.sign is _Sign.VERB:
-        return random or (statement.quoted and values.is_mixed(value, at_least=6))
-    return values.is_random(value, at_least=12)
+        return values.is_random(value, at_least=8)
+    return values.is_random(value, at_least=8) or (statement.quoted and values.is_mixed(value, at_least=6))

@@ -9,13 +9,10 @@ from memories.secret_filter.names import any_of
 _PLACEHOLDER = re.compile(
     r"[<{\[(].*|\$[{(].*|\$[A-Za-z_]+|%(?:\(.*|[A-Za-z_]+%?)|&[a-z_]+|[*x.\-_•·?#0]{3,}|(?:n/a|none|null|"
     r"nil|true|false|undefined|tbd|todo|xxx+)|"
-    r"(?:your|my|the|some|an?|example|sample|dummy|fake|insert|enter|put|replace)[-_].*|"
-    r".*\.\.\.",
+    r"(?:your|my|the|some|an?|example|sample|dummy|fake|insert|enter|put|replace)[-_].*",
     re.IGNORECASE,
 )
-_STAND_IN = re.compile(
-    r"redacted|placeholder|your[-_]?(?:password|token|key|secret|api)|[_-]here\Z", re.IGNORECASE
-)
+_YOURS = re.compile(r"your[-_]?(?:password|token|key|secret|api)")
 _NAMES_ITSELF = re.compile(
     r"(?:[a-z]{1,12}[_.-]?)?(?:password|passwd|passphrase|pwd|pass|secret|token|key|credentials?|value|"
     r"str|string)s?",
@@ -63,14 +60,16 @@ _STATUS = frozenset(
         """
     ).split("|")
 )
-_WORDY = re.compile(
-    r"(?:[A-Z]?[a-z]+|[A-Z]{1,8}[a-z]?|[A-Za-z][a-z]*[0-9]{1,4}|v?[0-9]{1,6}|[0-9]{1,3}[A-Za-z]{1,5})"
+# Words, numbers and words with a short number, apart by separators or written in camelCase.
+_SEPARATOR = r"[-_./:+,@]"
+_WORDS = re.compile(
+    rf"{_SEPARATOR}*(?:(?:[A-Z]?[a-z]+|[A-Z]{{1,8}}[a-z]?|[A-Za-z][a-z]*[0-9]{{1,4}}|v?[0-9]{{1,6}}"
+    rf"|[0-9]{{1,3}}(?:[a-z]|(?<![a-z])[A-Z]){{1,5}})(?:{_SEPARATOR}+|(?<=[a-z])(?=[A-Z])|\Z))*+"
 )
+_LONG_PART = re.compile(r"[^-_./:+,@]{20}")
 _NEXT_FIELD = re.compile(r"[,;|]|&(?=\w+=)")
 _ENCODED_QUOTE = re.compile(r"%22|&quot;|&#39;")
 _DIGIT, _LETTER, _SYMBOL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[!@#$%^&*+=?~|]")
-_SEPARATORS = re.compile(r"[-_./:+,@]+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
 _IDENTIFIER = re.compile(
     r"^--|[A-Z0-9]_[A-Z0-9]|[a-z0-9]_[a-z]|[a-z][A-Z]|(?:client|api|access|auth|private|app)-[a-z]|(?i:x-)[A-Za-z]"
@@ -79,9 +78,11 @@ _IDENTIFIER = re.compile(
 
 def trim(value: str, *, quoted: bool) -> str:
     """Cut from a raw value what belongs to the sentence or the code around it."""
-    if not quoted:
-        value = _NEXT_FIELD.split(value, maxsplit=1)[0]
-    value = _ENCODED_QUOTE.split(value, maxsplit=1)[0].rstrip("\\")
+    if not quoted and (following := _NEXT_FIELD.search(value)):
+        value = value[: following.start()]
+    if ("%" in value or "&" in value) and (closing_quote := _ENCODED_QUOTE.search(value)):
+        value = value[: closing_quote.start()]
+    value = value.rstrip("\\")
     if quoted:
         return value
     value = value.rstrip(".,;:!?*_")
@@ -93,9 +94,14 @@ def trim(value: str, *, quoted: bool) -> str:
 
 def is_placeholder(value: str) -> bool:
     """True for a stand-in such as <token>, ${TOKEN}, ****** or your-key-here."""
+    lower = value.lower()
     return bool(
-        _PLACEHOLDER.fullmatch(value)
-        or _STAND_IN.search(value)
+        value.endswith("...")
+        or _PLACEHOLDER.fullmatch(value)
+        or "redacted" in lower
+        or "placeholder" in lower
+        or lower.endswith(("_here", "-here"))
+        or ("your" in lower and _YOURS.search(lower))
         or _NAMES_ITSELF.fullmatch(value.rstrip("=:"))
     )
 
@@ -152,8 +158,7 @@ def is_word(value: str) -> bool:
     """True when every part of the value is a word, a number or a word with a short number (oauth2,
     user-v2-settings).
     """
-    parts = [part for chunk in _SEPARATORS.split(value) for part in _CAMEL.split(chunk) if part]
-    return all(_WORDY.fullmatch(part) for part in parts)
+    return bool(_WORDS.fullmatch(value))
 
 
 def is_random(value: str, *, at_least: int) -> bool:
@@ -162,15 +167,18 @@ def is_random(value: str, *, at_least: int) -> bool:
     """
     if len(value) < at_least or is_path(value):
         return False
-    long_part = len(value) >= 20 and _longest_part(value) >= 20
-    cases = value != value.lower() and value != value.upper()
-    if not (long_part or cases or _DIGIT.search(value)) or not _LETTER.search(value):
+    if not may_be_random(value) or not _LETTER.search(value):
         return False
-    return (long_part or not is_word(value)) and has_entropy(value)
+    return bool(_LONG_PART.search(value) or not is_word(value)) and has_entropy(value)
 
 
-def _longest_part(value: str) -> int:
-    return max(len(part) for part in _SEPARATORS.split(value))
+def may_be_random(value: str) -> bool:
+    """False when neither this value nor a part of it can pass for random: no digit, one case, no long part."""
+    return bool(
+        _DIGIT.search(value)
+        or (value != value.lower() and value != value.upper())
+        or _LONG_PART.search(value)
+    )
 
 
 def has_entropy(value: str) -> bool:

@@ -329,7 +329,8 @@ def test_a_wall_of_statements_is_refused_rather_than_read(unit: str) -> None:
     [
         "2024-03-15 10:{n:02}:{n:02} user={name} pwd=**** ok\n",
         "The password of {name} was changed in week {n}, and nobody told her about it in time.\n",
-        '    password{n} = forms.CharField(label=_("Password of {name}"), widget=forms.PasswordInput)\n',
+        "    password{n} = forms.CharField(\n"
+        '        label=_("Password of {name}"), widget=forms.PasswordInput, required=True\n    )\n',
         "{name}{n}_token: ${{{name}_TOKEN_{n}}}\n",
     ],
 )
