@@ -60,7 +60,8 @@ _UNITS = {
     # nearly a credential
     "openai almost": "sk-abc ", "sk dashes": "sk-", "github almost": "ghp_aaaaaaaaaaaaaaa<d4> ", "github bare": "ghp_",
     "gitlab almost": "glpat-aaaaaaaaa<d4> ", "slack almost": "xoxb-1234567 ", "jwt almost": "-eyJ",
-    "jwt dots": "eyJ<x6>.", "jwt parts": "eyJ.eyJ.", "pem almost": "-----BEGIN ", "pem longer": "-----BEGIN RSA PUBLIC THING OF THE KEY",
+    "jwt dots": "eyJ<x6>.", "jwt parts": "eyJ.eyJ.",
+    "pem almost": "-----BEGIN ", "pem longer": "-----BEGIN RSA PUBLIC THING OF THE KEY",
     "url almost": "://a:bb", "url users": "://<w99>", "url near": "https://<w5>:<w5>/<w8>@<w4>.org ",
     "azure almost": "<w90>+AMC- ", "tableau almost": "aaaaaaaaaaaaaaaaaaaaaa= ", "telegram almost": "<d9>:aaaa ",
     "label almost": "acme_live_aaaaaaaaaaaaaaaa1 ", "label letters": "acme_" + "a" * 290 + " ", "labels": "ab_cd_ef_1_",
