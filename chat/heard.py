@@ -17,9 +17,8 @@ MESSAGES, ANSWERS = 20, 10  # looked back at
 @dataclass(frozen=True)
 class Heard:
     said: tuple[str, ...]
-    shown: tuple[
-        str, ...
-    ]  # recalled memories, what tools found, an assistant's instructions, other chats in short
+    # Recalled memories, what tools found, an assistant's instructions, other chats in short.
+    shown: tuple[str, ...]
 
     def is_taken(self, statement: str) -> bool:
         return is_taken_from(statement, said=self.said, shown=self.shown)
