@@ -39,10 +39,10 @@ _ASSIGNMENT = re.compile(
 )
 _BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
 # What judging may cost, in characters: as many as the text has, and these besides. A statement that is judged counts
-# its value and 40, one that is passed over 16. The densest of real files (sources of sign-in forms) come to half the
+# its value and 40, one that is passed over 32. The densest of real files (sources of sign-in forms) come to half the
 # length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
 _ALLOWANCE = 32_768
-_JUDGED, _PASSED_OVER = 40, 16
+_JUDGED, _PASSED_OVER = 40, 32
 _SAME_NAME = re.compile(names.SAME_NAME)
 _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
