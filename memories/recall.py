@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from django.utils import timezone
 
 from memories import embedding, words
 from memories.candidates import Candidate, Where, find_candidates, look
+from memories.loading import load_memories, note_use
 from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.ranking import (
@@ -29,7 +29,6 @@ from memories.ranking import (
     longterm_parts,
     recency,
 )
-from memories.secret_filter import RULES
 from memories.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub import metrics, prepared
 from memoryhub.errors import Invalid, NotFound
@@ -38,7 +37,6 @@ from memoryhub.llm.errors import EmbedderError
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)
-BUMPED_EVERY = timedelta(minutes=1)
 FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
 CANDIDATES = 200  # from each arm; the fused order is made of their union
 MAX_LIMIT = 50
@@ -81,32 +79,6 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND {PLACE} = ANY(%(places)s::bigint[])
 """  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
-# A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it and the
-# older one that it may replace, as a page shows them.
-_NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
-# All in the order of the model's fields: from_db goes by that.
-_AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
-_OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
-_LOAD = f"""
-SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
-           SELECT 1 FROM memories_memoryembedding e WHERE e.memory_id = m.id AND e.model = %(active)s::text
-       ), {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
-FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
-LEFT JOIN (SELECT {", ".join(_OLDER)} FROM memories_memory) o ON o.id = m.may_replace_id
-WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
-  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
-  AND {PLACE} = ANY(%(places)s::bigint[])
-"""  # noqa: S608  column names only
-# Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
-# Nor on the last of them after a crash: outside a transaction the commit does not wait for the disk.
-_BUMP = """
-WITH quick AS MATERIALIZED (SELECT {quick})
-UPDATE memories_memory SET last_accessed_at = %(now)s::timestamptz FROM quick WHERE id IN (
-    SELECT id FROM memories_memory WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NULL
-      AND (last_accessed_at IS NULL OR last_accessed_at < %(now)s::timestamptz - interval '1 minute')
-    FOR UPDATE SKIP LOCKED)
-"""
-_QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the statement's own transaction
 
 
 @dataclass(frozen=True)
@@ -173,7 +145,7 @@ def recall(
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     items = search.load(scored[offset : offset + limit])
-    _bump([item.memory for item in items], now)
+    note_use([item.memory for item in items], now)
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded)
 
@@ -244,10 +216,8 @@ class _Search:
     def load(self, scored: list[Scored]) -> list[Recalled]:
         """The memories themselves, in this order; once more only rows the asker may see."""
         active = self.where.active.label if self.where.active else ""
-        given = {**self.params, "ids": prepared.bigints(pk for pk, _ in scored), "active": active}
-        people: dict[int, User] = {}
-        rows = prepared.rows(_LOAD, given) if scored else []
-        loaded = {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows], self.now)}
+        ids = [pk for pk, _ in scored]
+        loaded = load_memories(ids, self.params, model=active, now=self.now) if ids else {}
         items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
         for memory, _ in items:
             if memory.workspace_id == self.workspace.pk:
@@ -401,41 +371,3 @@ class _Search:
 
 def _best_first(scored: list[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda item: (-sum(item[1].values()), -item[0]))
-
-
-def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
-    """One row of ``_LOAD``; ``people`` are the authors met so far."""
-    at, after = len(_NAMES), len(_NAMES) + 1 + len(_AUTHOR)
-    memory = Memory.from_db(connection.alias, _NAMES, row[:at])
-    memory.searchable = row[at]  # type: ignore[attr-defined]  # as in memories.embedding.searchable
-    if isinstance(memory.source_details, str):  # not by a prepared statement
-        memory.source_details = json.loads(memory.source_details)
-    author = memory.author_id
-    if author is not None and author not in people:
-        people[author] = User.from_db(connection.alias, _AUTHOR, row[at + 1 : after])
-    memory.author = people[author] if author is not None else None
-    older = memory.may_replace_id is not None
-    memory.may_replace = Memory.from_db(connection.alias, _OLDER, row[after:]) if older else None
-    return memory
-
-
-def _clean(memories: list[Memory], now: datetime) -> list[Memory]:
-    """Without those that newer rules for credentials refuse. No query where all were checked by them."""
-    if all(memory.secret_rules == RULES for memory in memories):
-        return memories
-    from memories.secret_scan import (
-        keep_clean,
-    )  # hiding goes through the gate and forgetting, which recall in turn
-
-    return keep_clean(memories, now=now)
-
-
-def _bump(memories: list[Memory], now: datetime) -> None:
-    """They were accessed now; most were within the minute, and cost nothing."""
-    before = now - BUMPED_EVERY
-    bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
-    for memory in bumped:
-        memory.last_accessed_at = now
-    if ids := [each.pk for each in bumped]:
-        quick = "1" if connection.in_atomic_block else _QUICK
-        prepared.rows(_BUMP.format(quick=quick), {"now": now, "ids": prepared.bigints(ids)})

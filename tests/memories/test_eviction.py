@@ -16,6 +16,7 @@ from memories import recall as recall_module
 from memories import tasks
 from memories.eviction import evict
 from memories.gate import delete_memory, edit_memory
+from memories.loading import note_use
 from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
@@ -210,8 +211,8 @@ def test_noting_the_use_of_what_somebody_is_deleting_neither_waits_nor_brings_it
     first = Memory.objects.get(content="Thing 0")
     with transaction.atomic():
         delete_memory(first, by=person, now=NOW)
-        elsewhere(lambda: recall_module._bump([first], NOW)).join(10)
-    recall_module._bump([first], NOW)
+        elsewhere(lambda: note_use([first], NOW)).join(10)
+    note_use([first], NOW)
     first.refresh_from_db()
     assert first.deleted_at == NOW
     assert first.last_accessed_at is None

@@ -12,11 +12,11 @@ from django.utils import timezone
 from chat.forgetting import forget_chat
 from chat.models import Chat
 from memories import embedding, gate, reembedding, tasks
-from memories import recall as recalling
 from memories.extraction import run
 from memories.forgetting import forget_memories
 from memories.gate import Draft
 from memories.importing import save_memories
+from memories.loading import note_use
 from memories.models import (
     EmbeddingModel,
     Extraction,
@@ -165,13 +165,13 @@ def test_an_import_of_many_waits_for_the_forgetting(memory: Memory, cast: Cast) 
 def test_a_recall_that_has_found_it(
     memory: Memory, forget: Callable[[], object], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pause, bump = Pause(), recalling._bump
+    pause = Pause()
 
-    def paused(ids: list[int], now: Any) -> None:
+    def paused(found: list[Memory], now: Any) -> None:
         pause()
-        bump(ids, now)
+        note_use(found, now)
 
-    monkeypatch.setattr("memories.recall._bump", paused)
+    monkeypatch.setattr("memories.recall.note_use", paused)
 
     def ask() -> Receipt:
         found = recall(SAID, cast.workspace, cast.owner)
