@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import httpx2 as http
@@ -32,6 +33,9 @@ QUIET = [
     "--disable-sync",
 ]
 SLOW = 60_000  # milliseconds that an answer of the local model may take
+# Everybody comes from an address of their own, as through a proxy: of one, twenty a minute may sign up.
+BEHIND_A_PROXY = {"MEMORYHUB_TRUSTED_PROXIES": "1"}
+ADDRESSES = (f"10.{number >> 8}.{number & 255}.7" for number in count())
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
@@ -51,7 +55,7 @@ def hub_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder.chmod(0o755)
     env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     env.pop("DATABASE_URL", None)
-    return env | {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(free_port())}
+    return env | BEHIND_A_PROXY | {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(free_port())}
 
 
 @pytest.fixture(scope="package")
@@ -125,7 +129,7 @@ def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedH
         "MEMORYHUB_PEOPLE_MAY_CONNECT_INTERNAL": "on",
     }
     try:
-        with running_stack(tmp_path_factory.mktemp("scripted-hub"), **model) as stack:
+        with running_stack(tmp_path_factory.mktemp("scripted-hub"), **model, **BEHIND_A_PROXY) as stack:
             stack.worker()
             yield ScriptedHub(server, stack.web().url)
     finally:
@@ -152,6 +156,7 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
             viewport={"width": width, "height": height},
             color_scheme="dark" if scheme == "dark" else "light",
             has_touch=size == "phone",
+            extra_http_headers={"X-Forwarded-For": next(ADDRESSES)},
         )
         contexts.append(context)
         page = context.new_page()
