@@ -1,9 +1,9 @@
 """Find credentials in text, so that none is ever stored.
 
 Pure and linear: every quantifier is bounded or can only start where the previous attempt ended, and judging what they
-find may read no more than the text is long, so a megabyte of hostile text costs per byte about what a megabyte of
-prose does, 1.2 times at the worst of 111 kinds (tests/bench/bench_secret_filter.py measures it). The finding says what
-kind of credential it is and where it stands; the credential itself is never kept or returned.
+find may read no more than the text is long. The worst of 111 kinds of hostile text costs about what real talk does
+per byte, and 1.2 times as much as made-up prose of ASCII alone (tests/bench/bench_secret_filter.py). The finding says
+what kind of credential it is and where it stands; the credential itself is never kept or returned.
 """
 
 from memories.secret_filter.assignments import find_assignment
