@@ -48,7 +48,9 @@ def find_equal(draft: Draft, now: datetime) -> Memory | None:
         "now": now,
     }
     found = prepared.rows(_EQUAL, given)
-    return Memory.objects.get(pk=found[0][0]) if found else None
+    return (
+        Memory.objects.filter(pk=found[0][0]).first() if found else None
+    )  # none: forgotten for good just now
 
 
 def beside(memory: Memory, now: datetime) -> QuerySet[Memory]:

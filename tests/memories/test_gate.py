@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -23,6 +24,7 @@ from memories.gate import (
 from memories.models import Memory, Scope
 from memories.panel import count_live
 from memories.recall import recall
+from memoryhub import prepared
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
@@ -275,3 +277,23 @@ def test_two_equal_saves_at_the_same_instant_store_one_row(use_embedder: Callabl
         thread.join()
     assert sorted(results) == [False, False, False, True]
     assert Memory.objects.count() == 1
+
+
+def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for it and its being read; what is saved is then stored."""
+    double = make_memory("Cats purr", cast.owner, cast.workspace)
+    look = prepared.rows
+
+    def forgotten_after(statement: str, params: prepared.Params, **how: bool) -> list[tuple[Any, ...]]:
+        found = look(statement, params, **how)
+        if "content_hash" in statement and statement.lstrip().startswith("SELECT") and found:
+            Memory.objects.filter(pk=double.pk).delete()
+        return found
+
+    monkeypatch.setattr("memories.places.prepared.rows", forgotten_after)
+    draft = Draft("Cats purr", cast.workspace, cast.owner)
+    saved = save_memory(draft, by=cast.owner, now=timezone.now())
+    assert saved.created
+    assert saved.memory.pk != double.pk
