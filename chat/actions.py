@@ -167,16 +167,7 @@ def begin_turn(
             )
             if in_place_of is not None:
                 versions.take_the_place_of(in_place_of, message, by=by, now=now)
-            answer = Message.objects.create(
-                chat=chat,
-                role=MessageRole.ASSISTANT,
-                status=MessageStatus.STREAMING,
-                reply_to=message,
-                memory_enabled=enabled,
-                mode=mode,
-                created_at=now,
-                beat_at=now,
-            )
+            answer = _empty_answer(message, memory_enabled=enabled, mode=mode, now=now)
             if not chat.title:
                 chat.title = title_from(content)
                 Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
@@ -190,6 +181,19 @@ def begin_turn(
             "An answer is still being written in this chat. Stop it or wait.", code="busy"
         ) from None
     return Turn(message, answer)
+
+
+def _empty_answer(question: Message, *, memory_enabled: bool, mode: str, now: datetime) -> Message:
+    return Message.objects.create(
+        chat=question.chat,
+        role=MessageRole.ASSISTANT,
+        status=MessageStatus.STREAMING,
+        reply_to=question,
+        memory_enabled=memory_enabled,
+        mode=mode,
+        created_at=now,
+        beat_at=now,
+    )
 
 
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
