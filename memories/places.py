@@ -48,9 +48,8 @@ def find_equal(draft: Draft, now: datetime) -> Memory | None:
         "now": now,
     }
     found = prepared.rows(_EQUAL, given)
-    return (
-        Memory.objects.filter(pk=found[0][0]).first() if found else None
-    )  # none: forgotten for good just now
+    # None as well where it was forgotten for good just now.
+    return Memory.objects.filter(pk=found[0][0]).first() if found else None
 
 
 def beside(memory: Memory, now: datetime) -> QuerySet[Memory]:
