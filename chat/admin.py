@@ -13,9 +13,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from chat import actions
+from chat.chats import actions
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from memoryhub.admin import (
+from memoryhub.ids import PATTERN
+from workspaces.admin_kit.base import (
     EXACT_COUNT_UP_TO,
     EXCERPT,
     ReadOnlyAdmin,
@@ -24,8 +25,7 @@ from memoryhub.admin import (
     offer_undo,
     rows_by_id,
 )
-from memoryhub.admin_filters import AutocompleteFilter, ChoiceFilter
-from memoryhub.ids import PATTERN
+from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
 from workspaces.audit import Verb, record
 from workspaces.models import User
 

@@ -17,10 +17,10 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat.forgetting import leave_chats
-        from chat.turns import load_message, load_turn
-        from memories.extraction.turns import register_loaders
-        from workspaces.removal import register_room
+        from chat.chats.forgetting import leave_chats
+        from chat.turns.mining import load_message, load_turn
+        from memories.writing.turn_text import register_loaders
+        from workspaces.actions.removal import register_room
 
         register_loaders(turn=load_turn, message=load_message)
         register_room(leave_chats)

@@ -7,12 +7,12 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from chat import forgetting
-from chat.actions import close_abandoned
-from chat.compaction import compact
+from chat.chats import forgetting
+from chat.chats.actions import close_abandoned
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
-from chat.short_term import drop_expired
+from chat.prompting.compaction import compact
+from chat.prompting.short_term import drop_expired
 from memoryhub.jobs import job
 from workspaces.models import User
 

@@ -2,7 +2,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat import forget_views, message_views, model_views, short_term_views, version_views, views
+from chat.pages import (
+    chat_forget_views as forget_views,
+)
+from chat.pages import (
+    chat_views as views,
+)
+from chat.pages import (
+    message_views,
+    model_views,
+    short_term_views,
+    version_views,
+)
 
 app_name = "chat"
 urlpatterns = [

@@ -48,13 +48,13 @@ class MemoriesConfig(AppConfig):
     name = "memories"
 
     def ready(self) -> None:
-        from memories.assets import forget_file
-        from memories.forgetting import empty_places
+        from memories.assets.assets import forget_file
+        from memories.forgetting.forget import empty_places
         from memories.models import Asset
-        from workspaces.removal import register_room
+        from workspaces.actions.removal import register_room
 
         register_room(empty_places)
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
-        post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.indexes")
+        post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.recalling.indexes")
         post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")
         post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")

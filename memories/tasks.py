@@ -10,9 +10,12 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from memories import assets, embedding, eviction, forgetting, indexes, late_vectors, reembedding
-from memories.extraction import run
+from memories.assets import assets
+from memories.forgetting import forget as forgetting
 from memories.models import EmbeddingModel, Memory
+from memories.recalling import embedding, indexes, reembedding
+from memories.writing import eviction, late_vectors
+from memories.writing import extracting as run
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.models import User

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories import asset_views, forget_views, node_views, proposal_views, views
+from memories.assets import asset_views
+from memories.nodes import node_views
+from memories.pages import forget_views, proposal_views
+from memories.pages import panel_views as views
 
 app_name = "memories"
 urlpatterns = [

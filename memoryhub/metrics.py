@@ -129,7 +129,7 @@ class DatabaseState(Collector):
     def _look(self) -> Iterator[Metric]:
         from django_q.models import Failure, OrmQ
 
-        from memoryhub.admin import count_or_estimate  # needs the apps to be ready
+        from workspaces.admin_kit.base import count_or_estimate  # needs the apps to be ready
 
         with connection.cursor() as cursor:
             cursor.execute(OLDEST_WAITING)

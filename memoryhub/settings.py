@@ -111,7 +111,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "workspaces.sessions.LastSeenMiddleware",
+    "workspaces.accounts.sessions.LastSeenMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -201,16 +201,16 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 SIGNUP_OPEN = env.flag("SIGNUP_OPEN", True)
-ACCOUNT_ADAPTER = "workspaces.accounts.AccountAdapter"
+ACCOUNT_ADAPTER = "workspaces.accounts.sign_in.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
-ACCOUNT_FORMS = {"change_password": "workspaces.forms.NewPasswordForm"}
+ACCOUNT_FORMS = {"change_password": "workspaces.pages.workspace_forms.NewPasswordForm"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new password can be sent to them
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
-MFA_ADAPTER = "workspaces.two_factor.MfaAdapter"
+MFA_ADAPTER = "workspaces.accounts.two_factor.MfaAdapter"
 MFA_TOTP_ISSUER = "MemoryHub"
 MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is ever verified here (ACCOUNT_EMAIL_VERIFICATION)
@@ -340,12 +340,12 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["memoryhub.api.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["workspaces.rest.SessionAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "memoryhub.api.schema.Schema",
-    "EXCEPTION_HANDLER": "memoryhub.api.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "workspaces.rest.schema.Schema",
+    "EXCEPTION_HANDLER": "workspaces.rest.exception_handler",
     "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from workspaces.accounts import has_two_factor
+from workspaces.accounts.sign_in import has_two_factor
 
 change_password = reauthentication_required(enabled=has_two_factor)(password_change)
 handler500 = "memoryhub.middleware.server_error"

@@ -140,6 +140,6 @@ def _nobody_listens_when_the_database_goes(django_db_setup: None) -> Iterator[No
 def _turns_end_with_their_test(_django_db_marker: None) -> Iterator[None]:
     """After the fakes are gone and before the tables are emptied: no turn may write into the next test's."""
     yield
-    from chat import runner
+    from chat.turns import runner
 
     assert runner.wait_until_idle(timeout=10)

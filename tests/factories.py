@@ -9,15 +9,15 @@ from typing import Any
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole
-from memories.assets import attach
-from memories.gate import Draft, save_memory
+from memories.assets.assets import attach
 from memories.models import Asset, Memory, MemoryNode
-from memories.nodes import create_node
+from memories.nodes.nodes import create_node
+from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
-from workspaces.agents import create_agent
-from workspaces.connections.models import Connection
-from workspaces.keys import make_key
+from workspaces.accounts.keys import make_key
+from workspaces.agents.agents import create_agent
 from workspaces.models import Agent, KeyScope, Membership, Role, User, Workspace
+from workspaces.models.connection import Connection
 
 PASSWORD = "correct horse battery"
 _number = count(1)

@@ -10,13 +10,13 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from chat.actions import delete_chat
+from chat.chats.actions import delete_chat
 from chat.exchange import run
-from chat.exchange.models import Import
 from chat.models import MessageRole
-from chat.versions import set_aside
-from memories.gate import Draft, delete_memory, save_memory
+from chat.models.imports import Import
+from chat.turns.versions import set_aside
 from memories.models import Receipt, ReceiptItem
+from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (
     make_agent,

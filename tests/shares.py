@@ -16,8 +16,8 @@ TOGETHER = {
     # The embedded model takes every core, and the browser tests share one hub and one Chromium.
     "local model": (
         "tests/functional/",
-        "tests/chat/test_embedded_turn.py",
-        "tests/chat/test_provider_errors.py",
+        "tests/chat/turns/test_embedded_turn.py",
+        "tests/chat/turns/test_provider_errors.py",
         "tests/memoryhub/llm/test_chat_model_contract.py",
         "tests/memoryhub/llm/test_trial.py",
         "tests/memoryhub/local/test_model_server.py",

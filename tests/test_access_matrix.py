@@ -16,7 +16,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_workspace
 from tests.routes import API_ROWS, LOGIN, ROWS, Row, Status, World, known_routes
-from workspaces.keys import verify_key
+from workspaces.accounts.keys import verify_key
 from workspaces.models import ApiKey, KeyScope, User
 
 

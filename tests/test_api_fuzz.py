@@ -20,13 +20,13 @@ from schemathesis import GenerationMode
 from schemathesis.core import NOT_SET
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from memoryhub.api import SessionAuthentication
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text
 from tests.fakes.openai_server import ScriptedOpenAI
 from tests.fuzz_hooks import make_right
 from tests.routes import API_ROWS, NO_KEYS, Row, World, make_world
+from workspaces.rest import SessionAuthentication
 
 TOKEN = "a" * 32
 NO_ROUTE = ("chat/api/", "api/v1/")

@@ -16,18 +16,19 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.exchange.models import Import
 from chat.models import Chat, Message
-from memories import gate
+from chat.models.imports import Import
 from memories.models import Asset, Memory, MemoryNode
+from memories.writing import gate
 from tests.api import Api, error_of
 from tests.asgi import posted
 from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
-from workspaces import once, tasks
-from workspaces.connections.models import Connection
+from workspaces import tasks
 from workspaces.models import Agent, DoneRequest, Membership, Workspace
+from workspaces.models.connection import Connection
+from workspaces.rest import once
 
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 

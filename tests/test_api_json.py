@@ -12,13 +12,13 @@ from chat.models import Chat
 from memories.api.queries import described, memory_json
 from memories.api.serializers import MemoryJson
 from memories.models import Memory, Scope
-from memories.recall import recall
+from memories.recalling.recall import recall
 from tests.conftest import Cast
 from tests.factories import make_agent, make_chat, make_connection, make_memory
 from workspaces.api.serializers import PersonJson, WorkspaceJson, person_json, workspace_json
 from workspaces.api.views import with_counts
-from workspaces.connections.models import Connection
 from workspaces.models import Workspace
+from workspaces.models.connection import Connection
 
 
 def memories(cast: Cast) -> list[Memory]:

@@ -14,17 +14,28 @@ from django.db import connection
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
-from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
 from chat.models import Chat, Message
-from memories import nodes, review
-from memories.gate import Draft, delete_memory, edit_memory, save_memory
+from chat.models.imports import (
+    Import,
+    ImportKind,
+    ImportRow,
+    Outcome,
+)
 from memories.models import Asset, Memory, MemoryNode
+from memories.nodes import nodes
+from memories.writing import review
+from memories.writing.gate import (
+    Draft,
+    delete_memory,
+    edit_memory,
+    save_memory,
+)
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory, make_message, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
-from workspaces.connections.models import Connection
 from workspaces.models import Agent, Membership, Role
+from workspaces.models.connection import Connection
 
 STEADY, LIMIT = 30, 4
 WRITERS, WRITES_A_PAGE = (
@@ -390,7 +401,7 @@ def writing(listed: Listed, doomed: list[Any]) -> Iterator[Writers]:
 def test_what_is_there_throughout_is_seen_once(
     kind: type[Listed], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memories.embedding.get_embedder", lambda: FakeEmbedder(16))
+    monkeypatch.setattr("memories.recalling.embedding.get_embedder", lambda: FakeEmbedder(16))
     listed = kind(cast)
     steady, doomed = [], []
     for _ in range(STEADY):

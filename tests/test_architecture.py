@@ -42,7 +42,7 @@ def test_only_the_gate_inserts_memories() -> None:
         for source in SOURCES
         if re.search(r"\bMemory(\.objects\.(bulk_)?create|\()", source.read_text())
     }
-    assert writers == {"memories/gate.py", "memories/models/memory.py"}
+    assert writers == {"memories/writing/gate.py", "memories/models/memory.py"}
 
 
 @pytest.mark.parametrize("folder", ["memoryhub/llm", "memoryhub/local"])

@@ -12,11 +12,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from chat.chats.remembering import remember_message
 from chat.models import Chat, Message, MessageRole
-from chat.remembering import remember_message
 from memories import tasks
-from memories.extraction import run
 from memories.models import Memory, Receipt, ReceiptItem, Scope
+from memories.writing import extracting as run
 from memoryhub import events
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message

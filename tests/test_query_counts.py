@@ -12,14 +12,14 @@ from django.utils import timezone
 from django_q.models import Schedule, Task
 from django_q.tasks import async_task
 
-from chat.exchange.models import Import, ImportKind
 from chat.models import Chat, Message
-from memories import nodes
-from memories.gate import edit_memory
+from chat.models.imports import Import, ImportKind
 from memories.models import Asset, EmbeddingModel, Extraction, Memory, MemoryNode, Receipt
 from memories.models.refusal import Refusal
-from memories.recall import Recall, Recalled
-from memories.receipts import store_receipt
+from memories.nodes import nodes
+from memories.recalling.recall import Recall, Recalled
+from memories.recalling.receipts import store_receipt
+from memories.writing.gate import edit_memory
 from tests.conftest import Cast
 from tests.factories import (
     make_agent,
@@ -170,7 +170,7 @@ CALLS = {
     "admin workspace": get("/admin/workspaces/workspace/{workspace_pk}/change/"),
     "admin keys": get("/admin/workspaces/apikey/"),
     "admin audit log": get("/admin/workspaces/auditevent/"),
-    "admin extractions": get("/admin/memories/extraction/"),
+    "admin extractions": get("/admin/memories/judging/extraction/"),
     "admin refusals": get("/admin/memories/refusal/"),
     "admin embedding models": get("/admin/memories/embeddingmodel/"),
     "admin queued jobs": get("/admin/django_q/ormq/"),

@@ -22,8 +22,8 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Success
 from django_q.signing import SignedPackage
 
-from chat.exchange.models import Import, ImportRow
 from chat.models import Compaction, Message, ShortTermMemory, Step, ToolCall
+from chat.models.imports import Import, ImportRow
 from memories.models import (
     EmbeddingModel,
     Extraction,
@@ -35,7 +35,7 @@ from memories.models import (
     Refusal,
 )
 from memoryhub.ids import PublicIdField
-from tests.chat.test_xss import EVIL, Page
+from tests.chat.pages.test_xss import EVIL, Page
 from tests.routes import Row, World
 from tests.test_attacks import FORMS, READING_PAGES, client_of
 from workspaces.models import Agent, AuditEvent, DoneRequest, User, Workspace

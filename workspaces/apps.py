@@ -18,7 +18,7 @@ class WorkspacesConfig(AppConfig):
     name = "workspaces"
 
     def ready(self) -> None:
-        from workspaces import accounts
+        from workspaces.accounts import sign_in as accounts
 
         accounts.connect()
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="workspaces.sweep")

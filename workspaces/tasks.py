@@ -5,7 +5,9 @@ from __future__ import annotations
 from django.utils import timezone
 
 from memoryhub.jobs import job
-from workspaces import audit, once, sessions
+from workspaces import audit
+from workspaces.accounts import sessions
+from workspaces.rest import once
 
 
 @job

@@ -1,6 +1,6 @@
 """Limits on what one person may ask for, held by the database over every process.
 
-Sign-in and sign-up are limited by allauth through the shared cache, API keys by ``workspaces.keys``; this is for what
+Sign-in and sign-up are limited by allauth through the shared cache, API keys by ``workspaces.accounts.keys``; this is for what
 costs something and is done by people: turns and uploads.
 """
 

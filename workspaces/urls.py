@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces import agent_views, leaving_views, review_views, security_views, short_term_views, views
+from workspaces.accounts import leaving_views, security_views
+from workspaces.agents import agent_views
 from workspaces.connections import views as connections
+from workspaces.pages import review_views
+from workspaces.pages import short_term_choices as short_term_views
+from workspaces.pages import workspace_views as views
 
 app_name = "workspaces"
 urlpatterns = [

@@ -7,14 +7,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat
-from chat.actions import require_own
-from chat.forgetting import forget_chat
+from chat.chats.actions import require_own
+from chat.chats.forgetting import forget_chat
 from memories.api.forgetting import FRESH, REPORT, ReportJson, report_json
-from memoryhub.api.docs import answer_example, documented, request_example
-from memoryhub.api.fields import Body, Flag
-from memoryhub.api.views import ApiView
-from workspaces.accounts import require_fresh_password
+from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
+from workspaces.rest.docs import answer_example, documented, request_example
+from workspaces.rest.fields import Body, Flag
+from workspaces.rest.views import ApiView
 
 
 class ForgetChatBody(Body):

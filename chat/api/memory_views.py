@@ -11,20 +11,20 @@ from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
 from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJson
-from chat.remembering import remember_message, remember_text
+from chat.chats.remembering import remember_message, remember_text
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import described, memory_json, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import MemoryChanges, MemoryJson
-from memories.extraction.run import rerun
 from memories.models import Memory
-from memoryhub.api.docs import answer_example, documented, request_example
-from memoryhub.api.etags import ETAG, IF_MATCH
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.views import ApiView
+from memories.writing.extracting import rerun
 from memoryhub.errors import NotFound
 from workspaces.models import Role
+from workspaces.rest.docs import answer_example, documented, request_example
+from workspaces.rest.etags import ETAG, IF_MATCH
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.views import ApiView
 
 
 class ChatMemoryCreate(ApiView):

@@ -8,14 +8,21 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
-from chat.modes.models import Mode, Step
-from chat.modes.shown import line_of as step_line
+from chat.models.steps import Mode, Step
+from chat.modes.shown_steps import line_of as step_line
 from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, iso
 from workspaces.api.serializers import PersonJson, person_json, shown_id
+from workspaces.rest.fields import (
+    Body,
+    Choice,
+    Flag,
+    Moment,
+    Text,
+    iso,
+)
 
 MODES = [mode.value for mode in Mode]
 NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."

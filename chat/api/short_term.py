@@ -11,13 +11,13 @@ from rest_framework.response import Response
 
 from chat.access import get_chat
 from chat.models import SUMMARY_LENGTH, ShortTermMemory
-from chat.short_term import live_memory, set_summary
+from chat.prompting.short_term import live_memory, set_summary
 from memories.api.examples import PERSON
-from memoryhub.api.docs import answer_example, documented, request_example
-from memoryhub.api.fields import Body, Moment, Text
-from memoryhub.api.views import ApiView
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
+from workspaces.rest.docs import answer_example, documented, request_example
+from workspaces.rest.fields import Body, Moment, Text
+from workspaces.rest.views import ApiView
 
 SUMMARY: dict[str, Any] = {
     "summary": "Plans a walk in the hills on May 1 with Anna; the train is still open.",

@@ -14,17 +14,17 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from chat.access import get_message
-from chat.actions import Turn
 from chat.api.serializers import MessageJson
+from chat.chats.actions import Turn
 from chat.models import Chat, Message, MessageStatus
-from chat.modes.shown import steps_of
-from chat.stream import follow, follow_for
-from chat.tools.shown import calls_of
-from memories.receipts import receipts_for
-from memoryhub.api.views import ApiView
+from chat.modes.shown_steps import steps_of
+from chat.tools.shown_calls import calls_of
+from chat.turns.stream import follow, follow_for
+from memories.recalling.receipts import receipts_for
 from memoryhub.errors import NotFound
 from workspaces.models import User
-from workspaces.once import StillRunning
+from workspaces.rest.once import StillRunning
+from workspaces.rest.views import ApiView
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-import memoryhub.api.ids  # noqa: F401  registers the path converters
+import workspaces.rest.ids  # noqa: F401  registers the path converters
 from chat.api import forgetting, memory_views, versions, views
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
-from memoryhub.api.views import NoSuchRoute
+from workspaces.rest.views import NoSuchRoute
 
 CHAT = "<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"

@@ -8,16 +8,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_message
-from chat.again import edit_message
 from chat.api import examples
 from chat.api.serializers import EditBody, MessageJson
 from chat.api.turns import load, messages_json, turn_once
 from chat.api.views import MESSAGE_PAGE, TURN_ANSWERS, MessageView
-from chat.versions import bring_back
-from memoryhub.api.docs import answer_example, documented, page_example, request_example
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, paged
+from chat.turns.retry import edit_message
+from chat.turns.versions import bring_back
 from workspaces.models import Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    request_example,
+)
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery, paged
 
 SET_ASIDE = {"superseded_by": "msg_9dLp2TzB8mYw1RsX9vLcHn1B", "superseded_at": "2026-03-07T10:32:00.000000Z"}
 EARLIER = {**examples.MESSAGE, **SET_ASIDE, "id": "msg_4kQx2TzB8mYw1RsX9vLcHn8G"}

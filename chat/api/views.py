@@ -12,9 +12,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat import actions
 from chat.access import get_chat, get_message
-from chat.again import retry_answer
 from chat.api import examples
 from chat.api.serializers import (
     ChatBody,
@@ -30,21 +28,29 @@ from chat.api.serializers import (
     chat_json,
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
+from chat.chats import actions
+from chat.chats.search import LONGEST, matches_in, matching
 from chat.models import Chat, ChatQuerySet, Message
-from chat.search import LONGEST, matches_in, matching
+from chat.turns.retry import retry_answer
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
-from memories.receipts import receipt_for
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, ReadyList, paged
-from memoryhub.api.views import ApiView
+from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
-from workspaces.agents import choose_agent
+from workspaces.agents.agents import choose_agent
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Role, User, Workspace
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+    request_example,
+)
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery, ReadyList, paged
+from workspaces.rest.views import ApiView
 
 EVENTS = OpenApiResponse(
     response=EventJson,

@@ -16,16 +16,32 @@ from rest_framework.response import Response
 from chat.api.views import workspace_or_404
 from chat.exchange import run
 from chat.exchange.export import MEDIA_TYPE, export_response
-from chat.exchange.models import Import, ImportKind, ImportStatus, Outcome
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
-from memoryhub.api.fields import Body, Flag, Moment, Text
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, paged
-from memoryhub.api.views import ApiView
+from chat.models.imports import (
+    Import,
+    ImportKind,
+    ImportStatus,
+    Outcome,
+)
 from workspaces.access import get_workspace
 from workspaces.models import Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+    request_example,
+)
+from workspaces.rest.fields import (
+    Body,
+    Flag,
+    Moment,
+    Text,
+)
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery, paged
+from workspaces.rest.views import ApiView
 
 KINDS = ["workspace", "agent", "chat", "message", "memory", "receipt", "other"]
 IMPORT: dict[str, Any] = {

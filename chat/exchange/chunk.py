@@ -7,11 +7,16 @@ from datetime import datetime
 
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
 from chat.exchange.lines import Record
-from chat.exchange.models import Import, ImportKind, ImportRow, Outcome
 from chat.exchange.places import Places
 from chat.exchange.remembering import Read, read_memories, take_memories
-from memories import refusals
+from chat.models.imports import (
+    Import,
+    ImportKind,
+    ImportRow,
+    Outcome,
+)
 from memories.models import SourceType
+from memories.writing import refusals
 from workspaces.access import default_workspace
 
 COUNTED = ("workspace", "agent", "chat", "message", "memory", "receipt")

@@ -12,7 +12,7 @@ from typing import Any
 
 from chat.exchange.statements import without_bullet
 from chat.exchange.transcripts import Line, Said, Transcript, moment_of, path_to, text_of
-from memories.drafts import cut_at_word
+from memories.writing.drafts import cut_at_word
 
 HEADING = re.compile(r"\s*(#|\*\*[^*]+\*\*:?\s*$)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chat.actions import announce
+from chat.chats.actions import announce
 from chat.exchange.ids import Id, resolve
 from chat.exchange.lines import Record
 from chat.exchange.places import Places, text_of
 from chat.exchange.versions import link_versions
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
-from memories.drafts import UNSTORABLE
 from memories.models import Memory, Receipt, ReceiptItem
-from memories.portable import read_moment, refuse_hidden_secrets, storable
+from memories.writing.drafts import UNSTORABLE
+from memories.writing.portable import read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
 from workspaces.models import Role, User, Workspace
 

@@ -19,7 +19,7 @@ from django.utils.text import slugify
 from chat.exchange.versions import version_fields, with_versions
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
-from memories.portable import memory_line
+from memories.writing.portable import memory_line
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
 from workspaces.models import Agent, Role, User, Workspace

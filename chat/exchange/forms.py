@@ -9,8 +9,8 @@ from django.conf import settings
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from workspaces.forms import DomainForm
 from workspaces.models import Membership, Role, User, Workspace
+from workspaces.pages.workspace_forms import DomainForm
 
 
 class UploadForm(DomainForm):

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NoReturn
 
-from chat.exchange.models import Outcome
+from chat.models.imports import Outcome
 from memoryhub.errors import DomainError, Invalid, SecretRefused
 
 MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history

@@ -11,13 +11,13 @@ from django.db.models import F
 from chat.exchange.export import SETTINGS
 from chat.exchange.ids import resolve
 from chat.exchange.lines import Record
-from chat.exchange.models import Import
-from memories.drafts import UNSTORABLE
-from memories.portable import read_moment
+from chat.models.imports import Import
+from memories.writing.drafts import UNSTORABLE
+from memories.writing.portable import read_moment
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from workspaces.access import default_workspace, get_workspace
-from workspaces.actions import create_workspace
-from workspaces.agents import create_agent
+from workspaces.actions.workspaces import create_workspace
+from workspaces.agents.agents import create_agent
 from workspaces.models import Agent, Membership, Role, User, Workspace
 
 MOST_PLACES = 500  # workspaces and assistants of one file

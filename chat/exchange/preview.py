@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from chat.exchange import run
 from chat.exchange.lines import MAX_LINE, parse_line
-from chat.exchange.models import Import, ImportRow
-from memories.drafts import UNSTORABLE, cut_at_word
+from chat.models.imports import Import, ImportRow
+from memories.judging.secret_filter import find_secret
 from memories.models import Memory
-from memories.secret_filter import find_secret
+from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Invalid
 
 SHOWN = 300  # characters of a line's text

@@ -11,16 +11,21 @@ from django.db.models import QuerySet
 from chat.exchange.conversations import chats_at, memories_at, messages_at
 from chat.exchange.ids import resolve
 from chat.exchange.lines import Record
-from chat.exchange.models import ImportRow, Outcome
 from chat.exchange.places import NO_PLACE, Places
-from memories import tombstones
-from memories.drafts import Draft, content_hash
-from memories.embedding import Embedded, embed_texts
-from memories.gate import Saved
-from memories.importing import foresee, save_cleaned
+from chat.models.imports import ImportRow, Outcome
 from memories.models import Scope
-from memories.places import one_writer_at_a_time, rows_beside
-from memories.portable import Past, ReadMemory, read_memory, settle
+from memories.recalling.embedding import Embedded, embed_texts
+from memories.writing import tombstones
+from memories.writing.drafts import Draft, content_hash
+from memories.writing.gate import Saved
+from memories.writing.many import foresee, save_cleaned
+from memories.writing.places import one_writer_at_a_time, rows_beside
+from memories.writing.portable import (
+    Past,
+    ReadMemory,
+    read_memory,
+    settle,
+)
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder

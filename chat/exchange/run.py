@@ -21,8 +21,13 @@ from django_q.tasks import async_task
 
 from chat.exchange import chunk, files, sources
 from chat.exchange.lines import Chunk, read_chunk
-from chat.exchange.models import MAX_ATTEMPTS, Import, ImportKind, ImportStatus
 from chat.exchange.remembering import NoVectors
+from chat.models.imports import (
+    MAX_ATTEMPTS,
+    Import,
+    ImportKind,
+    ImportStatus,
+)
 from memories.models import Memory
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id

@@ -15,9 +15,9 @@ from chat.exchange.export import FORMAT, VERSION
 from chat.exchange.files import lines_of, upload_of
 from chat.exchange.json_stream import items
 from chat.exchange.lines import MAX_LINE, ROWS, Chunk, Record, parse_line
-from chat.exchange.models import Import, ImportKind
 from chat.exchange.transcripts import Line
 from chat.exchange.transcripts import lines_of as lines_of_transcript
+from chat.models.imports import Import, ImportKind
 from memoryhub.errors import Invalid
 from workspaces.models import User
 

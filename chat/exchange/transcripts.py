@@ -9,8 +9,8 @@ from typing import Any
 
 from chat.exchange.ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
-from memories.drafts import UNSTORABLE, cut_at_word
-from memories.extraction.rules import extract_with_rules
+from memories.judging.extraction.rules import extract_with_rules
+from memories.writing.drafts import UNSTORABLE, cut_at_word
 from workspaces.models import User
 
 Line = dict[str, Any]

@@ -17,12 +17,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.exchange import run
 from chat.exchange.export import export_response
 from chat.exchange.forms import UploadForm
-from chat.exchange.models import Import, ImportStatus, Outcome
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
+from chat.models.imports import Import, ImportStatus, Outcome
 from memoryhub.errors import DomainError
 from workspaces.access import default_workspace, get_workspace
-from workspaces.page_request import PageRequest
+from workspaces.pages.page_request import PageRequest
 
 LISTED = 30  # imports
 ROWS = 50  # of a page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.modes.models import Mode
+from chat.models.steps import Mode
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 

@@ -11,15 +11,20 @@ from datetime import datetime
 
 from django.conf import settings
 
-from chat.context import room_beside_answer
 from chat.models import Message, ToolCall
-from chat.text import cut_to, escape, prompt_text, tokens
-from memories.drafts import UNSTORABLE
-from memories.extraction.candidates import render_conversation
+from chat.prompting.context import room_beside_answer
+from chat.prompting.text import (
+    cut_to,
+    escape,
+    prompt_text,
+    tokens,
+)
+from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem
-from memories.panel import count_live
-from memories.ranking import injection_threshold
-from memories.recall import recall
+from memories.pages.panel import count_live
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import recall
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as Prompt
 from workspaces.models import User

@@ -11,15 +11,21 @@ from dataclasses import replace
 from django.db import DatabaseError
 from django.utils import timezone
 
-from chat.live import LiveAnswer
+from chat.answers.live import LiveAnswer
 from chat.models import Message, MessageStatus
+from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes import can_think
 from chat.modes.check import build_check, memories_beside, read_verdict
-from chat.modes.models import Step, StepKind, StepOutcome
 from chat.modes.steps import begin, end
-from chat.runner import in_thread
-from chat.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
+from chat.prompting.text import (
+    BYTES_PER_TOKEN,
+    cut_to,
+    escape,
+    prompt_text,
+    tokens,
+)
 from chat.tools.loop import Plan, replied, write
+from chat.turns.runner import in_thread
 from memories.models import Memory
 from memoryhub.llm.base import ChatModel, Tool
 from memoryhub.llm.base import Message as Prompt

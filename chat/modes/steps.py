@@ -7,11 +7,11 @@ import logging
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from chat.live import LiveAnswer
+from chat.answers.live import LiveAnswer
 from chat.models import Message
-from chat.modes.models import Step, StepOutcome
-from chat.modes.shown import event_of
-from chat.stream import message_channel
+from chat.models.steps import Step, StepOutcome
+from chat.modes.shown_steps import event_of
+from chat.turns.stream import message_channel
 from memoryhub import events
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.chats.chat_list import rail_page
 from chat.models import Chat, Message
-from chat.rail import rail_page
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
 from workspaces.access import default_workspace, workspaces_of
@@ -63,7 +63,7 @@ def said_otherwise(memories: Iterable[Memory]) -> set[str]:
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     """The chats of the sources that callers gave, by the source's id, as far as the person may open them.
 
-    The memories are those of ``memories.panel_page.for_cards``.
+    The memories are those of ``memories.pages.panel_page.for_cards``.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:

@@ -7,7 +7,7 @@ from typing import Any
 from chat.tools.base import Caller, ChatTool, Result
 from chat.tools.memory import LIMIT, QUERY, RECALLED, recalled, store
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memories.recall import recall
+from memories.recalling.recall import recall
 
 
 def ltm_recall(caller: Caller, arguments: dict[str, Any]) -> Result:

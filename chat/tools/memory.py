@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from chat.excerpts import excerpt_around
-from chat.heard import heard_until
 from chat.models import ToolOutcome
-from chat.text import escape
+from chat.prompting.excerpts import excerpt_around
+from chat.prompting.text import escape
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
-from memories.announcing import announce_auto_saved
-from memories.gate import Draft, save_memory
+from chat.turns.attribution import heard_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memories.recall import QUERY_LENGTH, Recall, recall
-from memories.search import search_workspace
-from memories.tombstones import WasForgotten
+from memories.recalling.recall import QUERY_LENGTH, Recall, recall
+from memories.recalling.search import search_workspace
+from memories.writing.announcing import announce_auto_saved
+from memories.writing.gate import Draft, save_memory
+from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from workspaces.access import personal_place, require
 from workspaces.models import Agent, Role

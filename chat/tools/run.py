@@ -10,16 +10,16 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.access import get_chat
-from chat.live import LiveAnswer
+from chat.answers.live import LiveAnswer
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
-from chat.runner import in_tool_thread
-from chat.stream import message_channel
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble, read_arguments
-from chat.tools.shown import event_of
-from memories.drafts import UNSTORABLE
-from memories.extraction.run import queue_distillation
+from chat.tools.shown_calls import event_of
+from chat.turns.runner import in_tool_thread
+from chat.turns.stream import message_channel
+from memories.judging.secret_filter import find_secret
 from memories.models import SourceType
-from memories.secret_filter import find_secret
+from memories.writing.drafts import UNSTORABLE
+from memories.writing.extracting import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError, Forbidden
 from memoryhub.llm.base import ToolCall as Asked

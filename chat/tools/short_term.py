@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chat.models import SUMMARY_LENGTH, ToolOutcome
-from chat.short_term import TOOL_NAME, set_summary
+from chat.prompting.short_term import TOOL_NAME, set_summary
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
 from memoryhub.errors import Conflict, SecretRefused
 

@@ -9,11 +9,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memories.embedding import active_model
 from memories.models import Extraction, MemoryEmbedding, Review, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CATEGORIES
-from memoryhub.admin_filters import AutocompleteFilter, ChoiceFilter
+from memories.recalling.embedding import active_model
+from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
 
 Rows = QuerySet[Any]
 Choices = list[tuple[str, str]]

@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memories.forgetting import forget_memories
+from memories.forgetting.forget import forget_memories
 from memories.models import Memory
-from memoryhub.admin import LeanAdmin, action, counted
-from workspaces.accounts import ask_for_password
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.admin_kit.base import LeanAdmin, action, counted
 from workspaces.models import User
 
 

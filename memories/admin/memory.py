@@ -15,7 +15,6 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories import embedding, gate
 from memories.admin.filters import (
     AuthorFilter,
     CategoryFilter,
@@ -31,13 +30,21 @@ from memories.admin.pairs import Pairs
 from memories.admin.private import readable
 from memories.admin.review import ReviewActions
 from memories.admin.search import HELP, search_memories
-from memories.drafts import CLEANERS
-from memories.embedding import active_model
-from memories.extraction import run
-from memories.late_vectors import reembed
 from memories.models import Memory, MemoryEmbedding, Revision
-from memoryhub.admin import EXCERPT, ReadOnlyInline, action, counted, offer_undo
+from memories.recalling import embedding
+from memories.recalling.embedding import active_model
+from memories.writing import extracting as run
+from memories.writing import gate
+from memories.writing.drafts import CLEANERS
+from memories.writing.late_vectors import reembed
 from memoryhub.errors import DomainError
+from workspaces.admin_kit.base import (
+    EXCERPT,
+    ReadOnlyInline,
+    action,
+    counted,
+    offer_undo,
+)
 
 Sentences = Iterator[tuple[str, int]]
 HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")

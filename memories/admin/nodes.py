@@ -12,8 +12,8 @@ from django.template.defaultfilters import filesizeformat
 from memories.admin.filters import WorkspaceFilter
 from memories.admin.private import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
-from memories.nodes import number_of
-from memoryhub.admin import ReadOnlyAdmin, ReadOnlyInline, rows_by_id
+from memories.nodes.nodes import number_of
+from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline, rows_by_id
 
 
 class RelationInline(ReadOnlyInline):

@@ -19,10 +19,10 @@ from django_q.models import Failure, OrmQ
 from memories.admin.filters import unrecalled
 from memories.admin.pairs import EQUAL, equal_texts, possible_updates
 from memories.admin.private import readable
-from memories.embedding import active_model
 from memories.models import EmbeddingModel, Extraction, Memory, MemoryEmbedding, Review
 from memories.models.extraction import ExtractionStatus
-from memoryhub.admin import EXACT_COUNT_UP_TO, count_or_estimate
+from memories.recalling.embedding import active_model
+from workspaces.admin_kit.base import EXACT_COUNT_UP_TO, count_or_estimate
 from workspaces.models import User, Workspace
 
 GROWTH = timedelta(days=7)
@@ -89,7 +89,7 @@ def _waiting(within: Within) -> Iterator[Figure]:
         updates = possible_updates(within.user, within.workspace_id)
         url = within.link("memories_memory", page="pairs")
         yield _figure("possible updates", updates, url, "A newer memory contradicts an older one.")
-    if within.may_view("memories.extraction"):
+    if within.may_view("memories.judging.extraction"):
         failed = within.of(Extraction.objects.filter(status=ExtractionStatus.FAILED))
         url = within.link("memories_extraction", "status=failed")
         yield _figure("failed extractions", failed, url, "Given up after all attempts. Can be retried.")

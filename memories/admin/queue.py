@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django_q.models import Failure, OrmQ, Schedule, Success
 from django_q.tasks import async_task
 
-from memoryhub.admin import ReadOnlyAdmin, action, counted
+from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted
 
 
 class JobAdmin(ReadOnlyAdmin):

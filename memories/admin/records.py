@@ -12,11 +12,17 @@ from django.utils import timezone
 
 from memories.admin.filters import WorkspaceFilter
 from memories.admin.private import may_read_personal
-from memories.extraction import run
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
-from memoryhub.admin import ReadOnlyAdmin, ReadOnlyInline, action, counted, rows_by_id
-from memoryhub.admin_filters import ChoiceFilter
+from memories.writing import extracting as run
+from workspaces.admin_kit.base import (
+    ReadOnlyAdmin,
+    ReadOnlyInline,
+    action,
+    counted,
+    rows_by_id,
+)
+from workspaces.admin_kit.filters import ChoiceFilter
 
 
 class StatusFilter(ChoiceFilter):

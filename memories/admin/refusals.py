@@ -12,8 +12,8 @@ from memories.admin.activity import kind_label
 from memories.admin.filters import WorkspaceFilter
 from memories.models import Refusal
 from memories.models.memory import SOURCE_LABELS
-from memoryhub.admin import ReadOnlyAdmin
-from memoryhub.admin_filters import ChoiceFilter
+from workspaces.admin_kit.base import ReadOnlyAdmin
+from workspaces.admin_kit.filters import ChoiceFilter
 
 
 class ReasonFilter(ChoiceFilter):

@@ -10,10 +10,15 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memories import review
 from memories.models import Memory, Review
-from memoryhub.admin import LeanAdmin, action, counted, offer_undo
+from memories.writing import review
 from memoryhub.errors import DomainError
+from workspaces.admin_kit.base import (
+    LeanAdmin,
+    action,
+    counted,
+    offer_undo,
+)
 from workspaces.models import User
 
 Sentences = Iterator[tuple[str, int]]

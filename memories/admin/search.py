@@ -9,9 +9,9 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import Max, QuerySet
 
 from memories.models import Memory
-from memories.words import CONFIG
-from memoryhub.admin import EXACT_COUNT_UP_TO, rows_by_id
+from memories.recalling.words import CONFIG
 from memoryhub.ids import PATTERN
+from workspaces.admin_kit.base import EXACT_COUNT_UP_TO, rows_by_id
 
 PARTS_AMONG_NEWEST = 20_000
 HELP = (

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.api.views import WorkspaceMemoryView
-from memories.forgetting import Report, forget_memories, require_right
-from memoryhub.api.docs import answer_example, documented
-from workspaces.accounts import require_fresh_password
+from memories.forgetting.forget import Report, forget_memories, require_right
+from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
+from workspaces.rest.docs import answer_example, documented
 
 REPORT = {
     "removed": {"memories": 1, "memory_embeddings": 1, "memory_words": 9, "revisions": 2, "receipt_items": 3},

@@ -9,22 +9,27 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories import review
 from memories.api import examples
 from memories.api.queries import described, memory_json, memory_response
 from memories.api.saving import save_once, saved_response
 from memories.api.serializers import MemoryJson, SavedMemoryJson
-from memories.drafts import TAG_LENGTH, TAGS
-from memories.gate import Draft
 from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
-from memoryhub.api.fields import Body, Text, Words
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.keys import KeyedView
-from memoryhub.api.paging import PageQuery
+from memories.writing import review
+from memories.writing.drafts import TAG_LENGTH, TAGS
+from memories.writing.gate import Draft
 from workspaces.access import get_workspace
 from workspaces.models import Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_of,
+    request_example,
+)
+from workspaces.rest.fields import Body, Text, Words
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.keys import KeyedView
+from workspaces.rest.paging import PageQuery
 
 
 class ProposalBody(Body):

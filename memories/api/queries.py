@@ -7,18 +7,18 @@ from typing import Any
 
 from rest_framework.response import Response
 
-from memories.embedding import searchable
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
-from memories.panel import live_in
-from memories.versions import etag
-from memoryhub.api.fields import iso
-from memoryhub.api.paging import ReadyList
+from memories.pages.panel import live_in
+from memories.recalling.embedding import searchable
+from memories.writing.versions import etag
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 from memoryhub.ready import Ready
 from workspaces.api.serializers import person_json
 from workspaces.models import User, Workspace
+from workspaces.rest.fields import iso
+from workspaces.rest.paging import ReadyList
 
 # fmt: off
 _SHOWN = (

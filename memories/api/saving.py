@@ -9,16 +9,16 @@ from django.utils import timezone
 from rest_framework import status
 from rest_framework.response import Response
 
-from memories import gate
 from memories.access import get_memory
 from memories.api.queries import memory_response
 from memories.api.serializers import MemoryChanges
-from memories.gate import Saved
 from memories.models import Memory
 from memories.models.memory import Review
-from memoryhub.api.etags import versions_seen
-from memoryhub.api.views import ApiView
+from memories.writing import gate
+from memories.writing.gate import Saved
 from workspaces.models import User
+from workspaces.rest.etags import versions_seen
+from workspaces.rest.views import ApiView
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:

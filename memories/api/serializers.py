@@ -6,14 +6,23 @@ from typing import Any
 
 from rest_framework import serializers
 
-from memories.drafts import TAG_LENGTH, TAGS
 from memories.models import Memory, Receipt, ReceiptItem, Revision, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
-from memories.ranking import RANKINGS
-from memories.search import LIMIT as SEARCH_LIMIT
-from memories.search import TYPES
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
+from memories.recalling.ranking import RANKINGS
+from memories.recalling.search import LIMIT as SEARCH_LIMIT
+from memories.recalling.search import TYPES
+from memories.writing.drafts import TAG_LENGTH, TAGS
 from workspaces.api.serializers import PersonJson
+from workspaces.rest.fields import (
+    Body,
+    Choice,
+    Flag,
+    Moment,
+    Number,
+    Text,
+    WholeNumber,
+    Words,
+)
 
 QUERY_LENGTH = 32_000
 MAX_OFFSET = 10_000

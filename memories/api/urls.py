@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-import memoryhub.api.ids  # noqa: F401  registers the path converters
+import workspaces.rest.ids  # noqa: F401  registers the path converters
 from memories.api import forgetting, proposals, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"

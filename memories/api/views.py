@@ -6,7 +6,6 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories import gate
 from memories.access import get_memory
 from memories.api import examples
 from memories.api.queries import LIVE_IN, memory_json, memory_response
@@ -24,17 +23,23 @@ from memories.api.serializers import (
     SearchJson,
 )
 from memories.models import Memory
-from memories.recall import recall
-from memories.search import search_workspace
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
-from memoryhub.api.etags import ETAG, IF_MATCH
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.keys import KeyedView
-from memoryhub.api.paging import PageQuery
+from memories.recalling.recall import recall
+from memories.recalling.search import search_workspace
+from memories.writing import gate
 from workspaces.access import get_workspace
-from workspaces.agents import choose_agent
+from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.models import Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_of,
+    request_example,
+)
+from workspaces.rest.etags import ETAG, IF_MATCH
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.keys import KeyedView
+from workspaces.rest.paging import PageQuery
 
 
 class MemoryList(KeyedView):

@@ -1,4 +1,4 @@
-"""One durable statement, and what became of it. Written by ``memories.gate`` only."""
+"""One durable statement, and what became of it. Written by ``memories.writing.gate`` only."""
 
 from __future__ import annotations
 
@@ -140,15 +140,15 @@ class Memory(models.Model):
     )  # of the normalised content: equal saves meet here
     search = SearchVectorField(
         editable=False, null=True
-    )  # words, with the place as a lexeme; see memories.words
+    )  # words, with the place as a lexeme; see memories.recalling.words
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
-    # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (memories.review).
+    # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (memories.writing.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
-    # By which rules for credentials it was checked (memories.secret_scan).
+    # By which rules for credentials it was checked (memories.forgetting.secret_scan).
     secret_rules = models.IntegerField(default=0, editable=False)
 
     objects = MemoryQuerySet.as_manager()
@@ -174,7 +174,7 @@ class Memory(models.Model):
             models.Index(
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
             ),
-            # What counts towards the cap; counted after every automatic save (memories.cap).
+            # What counts towards the cap; counted after every automatic save (memories.writing.cap).
             models.Index(
                 fields=["workspace", "owner"],
                 name="memory_automatic",

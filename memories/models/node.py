@@ -1,4 +1,4 @@
-"""A small graph over a workspace: nodes gather memories and are related. Written by ``memories.nodes``."""
+"""A small graph over a workspace: nodes gather memories and are related. Written by ``memories.nodes.nodes``."""
 
 from __future__ import annotations
 

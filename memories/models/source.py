@@ -1,4 +1,4 @@
-"""Where a memory comes from, as its callers say. Written by ``memories.sources``."""
+"""Where a memory comes from, as its callers say. Written by ``memories.writing.sources``."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class MemoryWord(models.Model):
-    """How much one lexeme weighs in one memory. Made and removed by ``memories.words`` alone.
+    """How much one lexeme weighs in one memory. Made and removed by ``memories.recalling.words`` alone.
 
     Plain keys, no foreign keys: rows of a memory that is deleted outright are removed by a trigger (migration 0002).
     """

@@ -17,8 +17,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from chat.models import Message
-from memories.embedding import active_model
 from memories.models import Memory
+from memories.recalling.embedding import active_model
 from tests.bench.bulk import insert_memories, insert_messages
 from tests.factories import make_chat, make_user
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.duplicates import may_merge
+from memories.judging.duplicates import may_merge
 from memoryhub.llm.onnx_embedder import OnnxEmbedder
 from tests.memories.duplicate_pairs import EDITS, edits, held_out, rewordings
 

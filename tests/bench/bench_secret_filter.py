@@ -26,8 +26,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.secret_filter import find_secret
-from memories.secret_filter.issuers import RULES
+from memories.judging.secret_filter import find_secret
+from memories.judging.secret_filter.issuers import RULES
 
 _ORDINARY = """
     the a we they she and but to of in on with for was were had said went took made about after again old new small

@@ -33,12 +33,12 @@ django.setup()
 from django.conf import settings
 from django.db import transaction
 
-from memories.embedding import embed_texts
-from memories.evaluation import Conversation, cleaned_drafts, read_conversations
-from memories.gate import save_embedded
-from memories.ranking import injection_threshold
-from memories.recall import Recall, recall
-from memories.receipts import split_recall
+from memories.recalling.embedding import embed_texts
+from memories.recalling.evaluation import Conversation, cleaned_drafts, read_conversations
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import Recall, recall
+from memories.recalling.receipts import split_recall
+from memories.writing.gate import save_embedded
 from memoryhub.management.database import running_database
 from tests.bench.small_talk import SMALL_TALK
 from workspaces.access import default_workspace

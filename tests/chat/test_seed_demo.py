@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from chat.management.demo_story import ASSISTANTS, CHATS, MEMORIES, NODES, RELATIONS, SHARED_NAME
 from chat.models import Chat, Message
-from memories import gate
-from memories.duplicates import may_merge
+from memories.judging.duplicates import may_merge
+from memories.judging.secret_filter import find_secret
 from memories.models import Memory, MemoryNode, NodeRelation, SourceType
 from memories.models.memory import CATEGORIES
-from memories.secret_filter import find_secret
+from memories.writing import gate
 from workspaces.access import default_workspace, role_in
 from workspaces.models import Agent, Role, User, Workspace
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Memory, Revision
-from memories.words import SEARCH
+from memories.recalling.words import SEARCH
 from memoryhub.single_rows import insert_row, update_row
 from tests.conftest import Cast
 from tests.factories import make_memory

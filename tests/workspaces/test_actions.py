@@ -11,8 +11,8 @@ from django.db import IntegrityError, connection
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
-from workspaces import actions
 from workspaces.access import default_workspace, role_in
+from workspaces.actions import workspaces as actions
 from workspaces.models import Membership, Role, User, Workspace
 
 

@@ -13,14 +13,19 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.actions import delete_chat, restore_chat
-from memories.gate import Draft, delete_memory, edit_memory, restore_memory
-from memories.importing import save_memories
+from chat.chats.actions import delete_chat, restore_chat
+from memories.writing.gate import (
+    Draft,
+    delete_memory,
+    edit_memory,
+    restore_memory,
+)
+from memories.writing.many import save_memories
 from memoryhub import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_user
-from workspaces import actions
+from workspaces.actions import workspaces as actions
 from workspaces.audit import Verb, page_of, prune, record
 from workspaces.models import AuditEvent, User
 

@@ -19,8 +19,8 @@ from memoryhub import events
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
-from workspaces import views
 from workspaces.models import Membership, Role, User, Workspace
+from workspaces.pages import workspace_views as views
 
 pytestmark = pytest.mark.django_db
 

@@ -1,4 +1,4 @@
-"""People and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions``."""
+"""People and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions.workspaces``."""
 
 from workspaces.admin import agents, audit, connections, groups, keys, people, two_factor, workspaces
 

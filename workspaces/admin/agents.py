@@ -10,10 +10,16 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memoryhub.admin import ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
-from memoryhub.admin_filters import ChoiceFilter
-from workspaces import agents
 from workspaces.admin.acting import acting_owner
+from workspaces.admin_kit.base import (
+    ReadOnlyAdmin,
+    action,
+    counted,
+    offer_undo,
+    rows_by_id,
+)
+from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.agents import agents
 from workspaces.models import Agent
 
 

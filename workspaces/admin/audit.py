@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memoryhub.admin import ReadOnlyAdmin
-from memoryhub.admin_filters import ChoiceFilter
 from memoryhub.ids import PATTERN
+from workspaces.admin_kit.base import ReadOnlyAdmin
+from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.audit import Verb, in_words, sentence
 from workspaces.models import AuditEvent
 

@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
 from django.utils import timezone
 
-from memoryhub.admin import LeanAdmin
+from workspaces.admin_kit.base import LeanAdmin
 from workspaces.connections import actions
-from workspaces.connections.models import Connection
 from workspaces.connections.trial import Report, try_connection
 from workspaces.models import User
+from workspaces.models.connection import Connection
 
 FIELDS = ("name", "base_url", "model", "has_tools", "can_extract", "context_tokens", "is_local")
 

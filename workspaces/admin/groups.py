@@ -14,7 +14,7 @@ from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
-from memoryhub.admin import LeanAdmin, ReadOnlyAdmin
+from workspaces.admin_kit.base import LeanAdmin, ReadOnlyAdmin
 from workspaces.models import User
 
 admin.site.unregister([Group, EmailAddress])

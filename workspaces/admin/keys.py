@@ -10,8 +10,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memoryhub.admin import ReadOnlyAdmin, action, counted, rows_by_id
-from workspaces.keys import end_keys
+from workspaces.accounts.keys import end_keys
+from workspaces.admin_kit.base import (
+    ReadOnlyAdmin,
+    action,
+    counted,
+    rows_by_id,
+)
 from workspaces.models import ApiKey, User
 
 

@@ -11,8 +11,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memoryhub.admin import LeanAdmin, action, counted, offer_undo
 from workspaces import audit
+from workspaces.admin_kit.base import (
+    LeanAdmin,
+    action,
+    counted,
+    offer_undo,
+)
 from workspaces.models import User
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")

@@ -15,7 +15,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memoryhub.admin import ReadOnlyAdmin, action, counted, rows_by_id
+from workspaces.admin_kit.base import (
+    ReadOnlyAdmin,
+    action,
+    counted,
+    rows_by_id,
+)
 from workspaces.audit import Verb, record
 from workspaces.models import User
 

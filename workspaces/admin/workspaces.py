@@ -11,10 +11,11 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from memoryhub.admin import LeanAdmin
-from memoryhub.admin_filters import ChoiceFilter
-from workspaces import actions, audit
+from workspaces import audit
+from workspaces.actions import workspaces as actions
 from workspaces.admin.acting import acting_owner
+from workspaces.admin_kit.base import LeanAdmin
+from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.models import Membership, User, Workspace
 
 

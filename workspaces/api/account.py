@@ -8,13 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.api.docs import answer_example, documented
-from memoryhub.api.fields import Moment
-from memoryhub.api.keys import KeyedView
-from workspaces.accounts import require_fresh_password
+from workspaces.accounts.leaving import delete_account, foresee_leaving
+from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.api.serializers import RemovedJson, removed_json
-from workspaces.leaving import delete_account, foresee_leaving
 from workspaces.models import Workspace
+from workspaces.rest.docs import answer_example, documented
+from workspaces.rest.fields import Moment
+from workspaces.rest.keys import KeyedView
 
 REMOVED = {"memories": 4, "memory_embeddings": 4, "memory_words": 31, "chats": 2, "workspaces": 1, "users": 1}
 

@@ -9,15 +9,26 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
-from memoryhub.api.fields import Body, Choice, Moment, Text
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery
-from memoryhub.api.views import ApiView
-from workspaces import agents
 from workspaces.access import get_workspace
+from workspaces.agents import agents
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Agent, Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+    request_example,
+)
+from workspaces.rest.fields import (
+    Body,
+    Choice,
+    Moment,
+    Text,
+)
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery
+from workspaces.rest.views import ApiView
 
 TAG = "assistants"
 AGENT: dict[str, Any] = {

@@ -10,14 +10,10 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, WholeNumber
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery
-from memoryhub.api.views import ApiView
 from memoryhub.llm.trial import STEPS
 from workspaces.connections import actions
-from workspaces.connections.models import (
+from workspaces.connections.trial import try_connection
+from workspaces.models.connection import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,
@@ -25,7 +21,24 @@ from workspaces.connections.models import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.connections.trial import try_connection
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+    request_example,
+)
+from workspaces.rest.fields import (
+    Body,
+    Choice,
+    Flag,
+    Moment,
+    Text,
+    WholeNumber,
+)
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery
+from workspaces.rest.views import ApiView
 
 TAG = "models"
 CONNECTION: dict[str, Any] = {

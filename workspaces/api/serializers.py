@@ -6,11 +6,18 @@ from typing import Any
 
 from rest_framework import serializers
 
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, iso
-from workspaces.actions import DESCRIPTION_LENGTH, NAME_LENGTH
-from workspaces.connections.models import Connection
+from workspaces.actions.removal import Counts
+from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.removal import Counts
+from workspaces.models.connection import Connection
+from workspaces.rest.fields import (
+    Body,
+    Choice,
+    Flag,
+    Moment,
+    Text,
+    iso,
+)
 
 
 class WorkspaceJson(serializers.ModelSerializer[Workspace]):

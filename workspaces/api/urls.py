@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-import memoryhub.api.ids  # noqa: F401  registers the path converters
+import workspaces.rest.ids  # noqa: F401  registers the path converters
 from workspaces.api import account, agents, connections, views
 
 app_name = "workspaces_api"

@@ -13,13 +13,10 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery, ReadyList
-from memoryhub.api.views import ApiView
 from memoryhub.errors import NotFound
-from workspaces import access, actions
-from workspaces.accounts import require_fresh_password
+from workspaces import access
+from workspaces.accounts.sign_in import require_fresh_password
+from workspaces.actions import workspaces as actions
 from workspaces.api.serializers import (
     MemberBody,
     MemberJson,
@@ -32,6 +29,16 @@ from workspaces.api.serializers import (
     workspace_json,
 )
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+    request_example,
+)
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery, ReadyList
+from workspaces.rest.views import ApiView
 
 WORKSPACE = {
     "id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",

@@ -17,7 +17,8 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.addresses import is_public, literal
 from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
-from workspaces.connections.models import (
+from workspaces.models import User
+from workspaces.models.connection import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,
@@ -25,7 +26,6 @@ from workspaces.connections.models import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.models import User
 
 KEY_LENGTH = 1000
 MOST_OWN = 20  # of one person

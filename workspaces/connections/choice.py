@@ -17,8 +17,8 @@ from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
 from memoryhub.llm.registry import chat_model_at, get_chat_model
 from memoryhub.sealing import Unsealable
-from workspaces.connections.models import Connection
 from workspaces.models import User, Workspace
+from workspaces.models.connection import Connection
 
 
 @dataclass(frozen=True)

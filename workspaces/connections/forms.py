@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from workspaces.connections.actions import KEY_LENGTH
-from workspaces.connections.models import (
+from workspaces.models.connection import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,
@@ -16,7 +16,7 @@ from workspaces.connections.models import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.forms import DomainForm
+from workspaces.pages.workspace_forms import DomainForm
 
 
 def _plain(**attrs: str) -> forms.TextInput:

@@ -11,8 +11,8 @@ from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.trial import STEPS, Outcome, Trial, try_model
 from memoryhub.sealing import Unsealable
 from workspaces.connections.choice import reach_of
-from workspaces.connections.models import Connection
 from workspaces.models import User
+from workspaces.models.connection import Connection
 from workspaces.throttles import spend
 
 

@@ -14,14 +14,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memoryhub.errors import DomainError, NotFound
-from workspaces import actions as workspace_actions
 from workspaces.access import get_workspace
+from workspaces.actions import workspaces as workspace_actions
 from workspaces.connections import actions
 from workspaces.connections.forms import ConnectionForm
-from workspaces.connections.models import Connection
 from workspaces.connections.trial import try_connection
 from workspaces.models import Role
-from workspaces.page_request import PageRequest
+from workspaces.models.connection import Connection
+from workspaces.pages.page_request import PageRequest
 
 
 @login_required

@@ -3,7 +3,7 @@
 from django.db import migrations
 
 from memoryhub.sealing import Unsealable, seal, unseal
-from workspaces.two_factor import rewrite_secrets
+from workspaces.accounts.two_factor import rewrite_secrets
 
 
 def seal_once(text: str) -> str:

@@ -11,8 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from chat.actions import create_chat
-from chat.excerpts import excerpt_around
+from chat.chats.actions import create_chat
 from chat.management.demo_story import (
     ASSISTANTS,
     CHATS,
@@ -28,12 +27,13 @@ from chat.management.demo_story import (
     DemoMemory,
 )
 from chat.models import Chat, Message, MessageRole
-from memories import nodes
-from memories.gate import Draft, save_memory
+from chat.prompting.excerpts import excerpt_around
 from memories.models import Memory, MemoryNode
-from workspaces import agents
+from memories.nodes import nodes
+from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
-from workspaces.actions import add_member, create_workspace, set_memory_default
+from workspaces.actions.workspaces import add_member, create_workspace, set_memory_default
+from workspaces.agents import agents
 from workspaces.models import Agent, Role, User, Workspace
 
 PAUSE = timedelta(minutes=2)  # between two messages of a chat

@@ -10,11 +10,16 @@ from rest_framework.response import Response
 
 from memories.api.v1.serializers import PlaceQuery
 from memories.api.v1.views import OrganisationView
-from memoryhub.api.docs import answer_example, documented, page_example, page_of
-from memoryhub.api.fields import Moment
-from memoryhub.api.paging import PageQuery
-from workspaces.agents import get_agent
+from workspaces.agents.agents import get_agent
 from workspaces.models import Agent
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+)
+from workspaces.rest.fields import Moment
+from workspaces.rest.paging import PageQuery
 
 TAG = "organisation memory"
 AGENT: dict[str, Any] = {

@@ -14,18 +14,23 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories import assets
 from memories.api.v1 import examples
 from memories.api.v1.serializers import PlaceQuery
 from memories.api.v1.views import DELETING, OrganisationView
-from memories.downloads import download
+from memories.assets import assets
+from memories.assets.downloads import download
 from memories.models import Asset
-from memoryhub.api.docs import answer_example, documented, page_example, page_of
-from memoryhub.api.fields import Body, Moment
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.paging import PageQuery
 from memoryhub.errors import NotFound, TooLarge
 from workspaces.models import Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+)
+from workspaces.rest.fields import Body, Moment
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery
 
 TAG = "memory assets"
 ENVELOPE = 64 * 1024  # bytes that a multipart body may have beside the file

@@ -10,7 +10,6 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories import nodes
 from memories.api.examples import SECRET
 from memories.api.v1 import examples, nodes_examples
 from memories.api.v1.nodes_serializers import (
@@ -32,9 +31,16 @@ from memories.api.v1.nodes_serializers import (
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.api.v1.views import DELETING, OrganisationView
 from memories.models import Memory, MemoryNode
-from memoryhub.api.docs import answer_example, documented, page_example, page_of, request_example
-from memoryhub.api.idempotency import ONCE
+from memories.nodes import nodes
 from workspaces.models import Role
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_example,
+    page_of,
+    request_example,
+)
+from workspaces.rest.idempotency import ONCE
 
 TAG = "memory nodes"
 

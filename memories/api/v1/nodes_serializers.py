@@ -14,9 +14,9 @@ from memories.models.node import (
     NODE_NAME_LENGTH,
     RELATION_LENGTH,
 )
-from memories.nodes import DEEPEST, MOST_NEIGHBOURS
-from memoryhub.api.fields import Body, Moment, Text
-from memoryhub.api.paging import PageQuery
+from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
+from workspaces.rest.fields import Body, Moment, Text
+from workspaces.rest.paging import PageQuery
 
 ID_LENGTH = 32
 FIRST_MEMORIES, FIRST_RELATIONS = 20, 50

@@ -8,12 +8,25 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH
-from memories.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
-from memories.sources import FORM, MOST_SOURCES, TYPES, sources_of
-from memoryhub.api.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
-from memoryhub.api.paging import PageQuery
+from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
+from memories.writing.sources import (
+    FORM,
+    MOST_SOURCES,
+    TYPES,
+    sources_of,
+)
+from workspaces.rest.fields import (
+    Body,
+    Choice,
+    Flag,
+    Moment,
+    Text,
+    WholeNumber,
+    Words,
+)
+from workspaces.rest.paging import PageQuery
 
 LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
 SCOPES = {"global": Scope.USER, "project": Scope.WORKSPACE, "agent": Scope.AGENT}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-import memoryhub.api.ids  # noqa: F401  registers the path converters
+import workspaces.rest.ids  # noqa: F401  registers the path converters
 from memories.api.v1 import agents, assets, nodes, views
-from memoryhub.api.keys import KeyedView
-from memoryhub.api.views import NoSuchRoute
+from workspaces.rest.keys import KeyedView
+from workspaces.rest.views import NoSuchRoute
 
 app_name = "v1"
 urlpatterns = [

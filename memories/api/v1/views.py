@@ -13,7 +13,6 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories import gate
 from memories.access import get_memory
 from memories.api.examples import SECRET
 from memories.api.saving import save_once
@@ -35,20 +34,26 @@ from memories.api.v1.serializers import (
 )
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
-from memories.recall import recall
-from memories.sources import from_source, set_sources
-from memories.versions import etag
-from memoryhub.api.docs import answer_example, documented, page_of, request_example
-from memoryhub.api.etags import ETAG, IF_MATCH, versions_seen
-from memoryhub.api.idempotency import ONCE
-from memoryhub.api.keys import KeyedView
+from memories.recalling.recall import recall
+from memories.writing import gate
+from memories.writing.sources import from_source, set_sources
+from memories.writing.versions import etag
 from memoryhub.errors import DomainError, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts import typed_password_lately
-from workspaces.agents import choose_agent
+from workspaces.accounts.sign_in import typed_password_lately
+from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.models import Agent, Role, Workspace
+from workspaces.rest.docs import (
+    answer_example,
+    documented,
+    page_of,
+    request_example,
+)
+from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.keys import KeyedView
 
 TAG = "organisation memory"
 DELETING = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memories.evaluation import (
+from memories.recalling.evaluation import (
     Conversation,
     Line,
     Malformed,
@@ -19,7 +19,7 @@ from memories.evaluation import (
     milliseconds,
     read_conversations,
 )
-from memories.ranking import RANKINGS, SIGNALS, WEIGHTS
+from memories.recalling.ranking import RANKINGS, SIGNALS, WEIGHTS
 from memoryhub.management.database import running_database
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace

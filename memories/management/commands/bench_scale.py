@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
 
-from memories import embedding, indexes, synthetic
-from memories.drafts import Draft
-from memories.embedding import Embedded
-from memories.importing import save_memories
+from memories.management import synthetic
 from memories.models import EmbeddingModel
-from memories.recall import recall
+from memories.recalling import embedding, indexes
+from memories.recalling.embedding import Embedded
+from memories.recalling.recall import recall
+from memories.writing.drafts import Draft
+from memories.writing.many import save_memories
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management.database import psycopg_settings, running_database

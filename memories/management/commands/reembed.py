@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memories import reembedding
-from memories.embedding import EmbedderChangedSize, get_embedder, vectors_of
 from memories.models import EmbeddingModel
-from memories.reembedding import Outcome
+from memories.recalling import reembedding
+from memories.recalling.embedding import EmbedderChangedSize, get_embedder, vectors_of
+from memories.recalling.reembedding import Outcome
 from memoryhub.errors import Conflict
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.management.database import running_database

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from memories.secret_scan import Scan, scan
+from memories.forgetting.secret_scan import Scan, scan
 from memoryhub.management.database import running_database
 
 

@@ -14,8 +14,8 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from workspaces.connections import actions
-from workspaces.connections.models import Connection
 from workspaces.models import AuditEvent, User
+from workspaces.models.connection import Connection
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -207,7 +207,7 @@ def test_a_person_has_so_many_at_most(cast: Cast, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_account_that_goes_takes_its_connections_with_it(cast: Cast) -> None:
-    from workspaces.leaving import delete_account
+    from workspaces.accounts.leaving import delete_account
 
     chat = make_chat(cast.owner, cast.workspace, connection=make_connection(cast.editor))
     gone = delete_account(cast.editor)

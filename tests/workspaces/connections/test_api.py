@@ -12,8 +12,8 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
-from workspaces.connections.models import Connection
 from workspaces.models import User
+from workspaces.models.connection import Connection
 
 pytestmark = pytest.mark.django_db
 LIST = "/chat/api/connections"
@@ -150,7 +150,7 @@ def test_a_workspace_whose_memories_stay_takes_local_ones_alone(cast: Cast) -> N
 
 def test_a_change_of_one_field_leaves_what_another_owner_changed_meanwhile(cast: Cast) -> None:
     from workspaces.access import get_workspace
-    from workspaces.actions import update_workspace
+    from workspaces.actions.workspaces import update_workspace
 
     stale = get_workspace(cast.owner, cast.workspace.public_id)
     update_workspace(cast.workspace, by=cast.owner, local_only=True)
@@ -187,7 +187,7 @@ def test_two_chats_of_one_workspace_may_choose_differently(cast: Cast) -> None:
 
 
 def test_no_export_holds_any_of_it(cast: Cast) -> None:
-    from tests.chat.test_exchange import exported
+    from tests.chat.exchange.test_exchange import exported
     from tests.factories import make_chat
 
     mine = make_connection(cast.owner, name="Whatever its name", api_key=KEY)

@@ -17,8 +17,8 @@ from tests.factories import make_connection
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.connections import actions
 from workspaces.connections.choice import choose_connection, chosen_for, model_of, options_for, reach_of
-from workspaces.connections.models import Connection
 from workspaces.models import Workspace
+from workspaces.models.connection import Connection
 
 pytestmark = pytest.mark.django_db
 QUESTION = [Message("user", "Hello?")]

@@ -12,8 +12,8 @@ from chat.models import Chat
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
-from workspaces.connections.models import Connection
 from workspaces.models import AuditEvent, User
+from workspaces.models.connection import Connection
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret-0123456789"

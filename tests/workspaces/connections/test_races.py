@@ -11,8 +11,8 @@ from memoryhub.errors import Conflict, NotFound
 from tests.factories import make_connection, make_user
 from tests.races import Work
 from workspaces.connections import actions
-from workspaces.connections.models import Connection
 from workspaces.models import User
+from workspaces.models.connection import Connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VALUES = {"name": "One", "base_url": "https://api.example.org/v1", "model": "m"}

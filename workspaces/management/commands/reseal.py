@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from memoryhub.management.database import running_database
-from workspaces import two_factor
+from workspaces.accounts import two_factor
 from workspaces.connections.actions import reseal_keys
 
 

@@ -1,0 +1,100 @@
+"""The list of chats in the rail: a page at a time, latest activity first, under the days people remember."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from chat.chats.search import Match, matches_in, matching
+from chat.models import Chat, ChatQuerySet
+from memoryhub.ready import Ready
+from workspaces.models import User, Workspace
+
+PAGE_SIZE = 40
+
+
+@dataclass
+class Day:
+    slug: str
+    label: str
+    chats: list[Chat] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RailPage:
+    """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart.
+    ``matches``: of a search, where it was said, by the chat's key.
+    """
+
+    days: list[Day]
+    next: str = ""
+    suffix: str = ""
+    matches: dict[int, Match] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return sum(len(day.chats) for day in self.days)
+
+
+def _chats(*, user: int, workspace: int) -> ChatQuerySet:
+    return Chat.objects.visible_to(User(pk=user)).live().listed().filter(workspace=workspace)
+
+
+_LATEST = Ready(_chats, user=int, workspace=int)
+
+
+def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime) -> RailPage:
+    """Chats after the chat ``before``, of a search for ``q`` those found. Five queries at most."""
+    q = q.strip()
+    if q or before:
+        chats = _chats(user=user.pk, workspace=workspace.pk)
+        found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
+    else:
+        found = _LATEST.all(user=user.pk, workspace=workspace.pk, limit=PAGE_SIZE + 1)
+    matches = matches_in(found[:PAGE_SIZE], q) if q else {}
+    more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
+    days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
+    return RailPage(days, more, f"-{before}" if before else "", matches)
+
+
+def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:
+    if q:
+        chats = matching(chats, q, within=[workspace.pk])
+    if not before:
+        return chats
+    last = (
+        Chat.objects.visible_to(user)
+        .filter(public_id=before, workspace=workspace)
+        .values_list("active_at", "pk")
+        .first()
+    )
+    if last is None:
+        return chats.none()
+    return chats.filter(Q(active_at__lt=last[0]) | Q(active_at=last[0], pk__lt=last[1]))
+
+
+def _by_day(chats: list[Chat], today: date) -> list[Day]:
+    days: list[Day] = []
+    for chat in chats:
+        slug, label = _name_of_day(timezone.localdate(chat.active_at), today)
+        if not days or days[-1].slug != slug:
+            days.append(Day(slug, label))
+        days[-1].chats.append(chat)
+    return days
+
+
+def _name_of_day(day: date, today: date) -> tuple[str, str]:
+    if day >= today:
+        return "today", _("Today")
+    if day == today - timedelta(days=1):
+        return "yesterday", _("Yesterday")
+    if day > today - timedelta(days=7):
+        return "week", _("Last 7 days")
+    if day > today - timedelta(days=30):
+        return "month", _("Last 30 days")
+    return f"{day:%Y-%m}", date_format(day, "F Y")

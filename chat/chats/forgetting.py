@@ -1,0 +1,95 @@
+"""Forgetting a chat for good, purging what was deleted, and what becomes of the chats of somebody who goes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from chat.chats.actions import announce, audit_place, require_own
+from chat.models import Chat, ToolCall
+from memories.forgetting import forget as forgetting
+from memories.forgetting.forget import Report
+from memories.models import Memory
+from memoryhub.errors import NotFound
+from workspaces.access import role_in
+from workspaces.actions.removal import Counts, counted
+from workspaces.audit import Verb, record
+from workspaces.models import Membership, Role, User
+
+
+def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
+    """What came from this chat and is ``by``'s to forget for good, forgotten ones included."""
+    came_from_it = Memory.objects.filter(source_chat_id=chat.public_id)
+    mine = Q(owner=by) | Q(owner=None, author=by)
+    if role_in(by, chat.workspace) == Role.OWNER:
+        mine |= Q(owner=None, workspace=chat.workspace)
+    return came_from_it.filter(mine)
+
+
+def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) -> Report:
+    """Remove a chat with its messages and all that was noted of them, for good; its creator or a workspace owner.
+
+    ``memories``: also what came from it and is theirs to forget. What stays loses its excerpt and its source. Raises
+    Forbidden, or NotFound if it is gone already.
+    """
+    require_own(chat, by)
+    with transaction.atomic():
+        wanted = memories_of(chat, by) if memories else Memory.objects.none()
+        gone, removed = _remove(chat, wanted, now=now)
+        words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
+        record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
+    return forgetting.report_on(gone, removed, by=by, now=now)
+
+
+def purge(*, now: datetime, seconds: float) -> int:
+    """Remove chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago; their memories stay. How many."""
+    if not settings.PURGE_AFTER_DAYS:
+        return 0
+    deadline, number = time.monotonic() + seconds, 0
+    due = Chat.objects.filter(deleted_at__lt=now - timedelta(days=settings.PURGE_AFTER_DAYS))
+    while time.monotonic() < deadline:
+        with transaction.atomic():
+            chat = due.order_by("deleted_at").select_for_update(skip_locked=True, of=("self",)).first()
+            if chat is None:
+                break
+            _remove(chat, Memory.objects.none(), now=now)
+        number += 1
+    if number:
+        record(Verb.PURGED, by=None, details={"chats": number})
+    return number
+
+
+def leave_chats(*, workspace_ids: list[int], user_id: int | None) -> Counts:
+    """The room of ``workspaces.actions.removal``. Shared chats that a person began among others pass to an owner there."""
+    if user_id is None:
+        return Counter()
+    own = Chat.objects.filter(created_by_id=user_id)
+    alone = Q(is_private=True) | Q(is_temporary=True)
+    removed = counted(own.filter(alone).delete()[1])
+    owners = Membership.objects.filter(role=Role.OWNER).exclude(user_id=user_id).order_by("-pk")
+    heirs = dict(
+        owners.filter(workspace__chats__created_by_id=user_id).values_list("workspace_id", "user_id")
+    )
+    for workspace_id, heir_id in heirs.items():
+        own.filter(workspace_id=workspace_id).update(created_by_id=heir_id)
+    return removed
+
+
+def _remove(chat: Chat, wanted: QuerySet[Memory], *, now: datetime) -> tuple[forgetting.Gone, Counts]:
+    """Messages first: an answer that is being written finds its row gone, and queues no extraction any more."""
+    locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
+    if locked is None:
+        raise NotFound("This chat was forgotten in the meantime.")
+    noted_under = [
+        *locked.messages.values_list("public_id", flat=True),
+        *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),
+        *locked.compactions.values_list("public_id", flat=True),
+    ]
+    announce(chat)
+    removed = counted(locked.delete()[1])
+    return forgetting.forget_source(noted_under, chat.public_id, memories=wanted, now=now), removed

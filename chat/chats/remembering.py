@@ -1,0 +1,90 @@
+"""Making a memory of what was said in a chat, because somebody asks for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from chat.models import Chat, Message
+from chat.prompting.excerpts import excerpt_around
+from chat.turns.chosen_model import chosen_for_chat
+from memories.judging.extraction.model import Complete
+from memories.judging.extraction.synthesis import statement_of
+from memories.models import Scope
+from memories.writing.drafts import cut_at_word
+from memories.writing.extracting import completer, rerun
+from memories.writing.gate import Draft, Saved, save_memory
+from workspaces.access import personal_place
+from workspaces.models import User
+
+
+def remember_message(
+    message: Message,
+    *,
+    by: User,
+    now: datetime,
+    category: str | None = None,
+    content: str | None = None,
+    synthesize: bool = False,
+) -> Saved:
+    """Make a memory of a message, or of ``content`` said to come from it. Text of the message itself is cut to fit.
+
+    With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
+    a second chance in the background; where none can, the text is stored as it is.
+    """
+    said = cut_at_word(message.content) if content is None else content
+    text = message.content if content is None else content
+    written = statement_of(text, _completer(message.chat, by)) if synthesize else None
+    draft = Draft(
+        content=said if written is None else cut_at_word(written),
+        **_kept_for(message.chat, by),
+        author=by,
+        category=category,
+        source_chat_id=message.chat.public_id,
+        source_message_id=message.public_id,
+        source_excerpt=excerpt_around(message),
+        source_details=_how_written(synthesize, written),
+    )
+    saved = save_memory(draft, by=by, now=now)
+    if synthesize and written is None and saved.created:
+        rerun(saved.memory, by=by, now=now)
+    return saved
+
+
+def remember_text(
+    chat: Chat,
+    content: str,
+    *,
+    by: User,
+    now: datetime,
+    category: str | None = None,
+    synthesize: bool = False,
+) -> Saved:
+    """Make a memory of what somebody types in a chat, without a message of it; ``synthesize`` as of a message."""
+    written = statement_of(content, _completer(chat, by)) if synthesize else None
+    draft = Draft(
+        content=content if written is None else cut_at_word(written),
+        **_kept_for(chat, by),
+        author=by,
+        category=category,
+        source_chat_id=chat.public_id,
+        source_details=_how_written(synthesize, written),
+    )
+    return save_memory(draft, by=by, now=now)
+
+
+def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
+    """What comes of a chat that only its creator sees is theirs alone, too, as with extraction."""
+    if chat.is_private or chat.is_temporary:
+        return {"workspace": personal_place(by, said_in=chat.workspace), "scope": Scope.USER}
+    return {"workspace": chat.workspace, "scope": Scope.WORKSPACE}
+
+
+def _completer(chat: Chat, by: User) -> Complete | None:
+    """The model of this person's turns in this chat, where it is able enough to rewrite a text."""
+    return completer(chosen_for_chat(chat, by))
+
+
+def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
+    """For ``source_details``: that a model was to rewrite the text, and whether one did."""
+    return {"synthesize": True, "synthesized": written is not None} if asked else {}

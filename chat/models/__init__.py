@@ -1,0 +1,61 @@
+"""Conversations: chats, their messages, and what is kept beside them."""
+
+from chat.models.chats import (
+    ABANDONED_AFTER,
+    MESSAGE_LENGTH,
+    SUMMARY_LENGTH,
+    TITLE_LENGTH,
+    Chat,
+    ChatQuerySet,
+    Compaction,
+    Message,
+    MessageQuerySet,
+    MessageRole,
+    MessageStatus,
+    MessageWords,
+    ShortTermMemory,
+    ToolCall,
+    ToolOutcome,
+    ToolStatus,
+)
+from chat.models.imports import (
+    Import,
+    ImportKind,
+    ImportQuerySet,
+    ImportRow,
+    ImportStatus,
+)
+from chat.models.steps import (
+    Mode,
+    Step,
+    StepKind,
+    StepOutcome,
+)
+
+__all__ = [
+    "ABANDONED_AFTER",
+    "MESSAGE_LENGTH",
+    "SUMMARY_LENGTH",
+    "TITLE_LENGTH",
+    "Chat",
+    "ChatQuerySet",
+    "Compaction",
+    "Import",
+    "ImportKind",
+    "ImportQuerySet",
+    "ImportRow",
+    "ImportStatus",
+    "Message",
+    "MessageQuerySet",
+    "MessageRole",
+    "MessageStatus",
+    "MessageWords",
+    "Mode",
+    "ShortTermMemory",
+    "Step",
+    "StepKind",
+    "StepOutcome",
+    "ToolCall",
+    "ToolOutcome",
+    "ToolStatus",
+]

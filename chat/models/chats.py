@@ -1,0 +1,305 @@
+"""Conversations: chats and their messages."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from chat.models.steps import Mode
+from memoryhub.ids import PublicIdField
+from workspaces.models import Agent, User, Workspace
+from workspaces.models.connection import Connection
+
+TITLE_LENGTH = 200
+MESSAGE_LENGTH = 32_000
+ABANDONED_AFTER = timedelta(seconds=20)  # an answer whose process has not beaten for so long has lost it
+
+
+class ChatQuerySet(models.QuerySet["Chat"]):
+    def live(self) -> ChatQuerySet:
+        return self.filter(deleted_at=None)
+
+    def visible_to(self, user: User) -> ChatQuerySet:
+        """Chats of this person's workspaces; private and temporary ones only to who began them."""
+        return self.filter(workspace__memberships__user=user).filter(
+            Q(is_private=False, is_temporary=False) | Q(created_by=user)
+        )
+
+    def with_roles(self) -> ChatQuerySet:
+        """Each with the ``role`` in its workspace of the person to whom ``visible_to`` has narrowed them."""
+        return self.annotate(role=models.F("workspace__memberships__role"))
+
+    def listed(self) -> ChatQuerySet:
+        """Latest activity first."""
+        return self.filter(is_temporary=False).order_by("-active_at", "-id")
+
+
+class Chat(models.Model):
+    role: str  # the reader's, where ``with_roles`` has annotated it
+    public_id = PublicIdField(prefix="chat")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
+    created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")
+    agent = models.ForeignKey(
+        Agent,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="chats",
+        help_text="Which assistant answers. Empty: none in particular.",
+    )
+    connection = models.ForeignKey(
+        Connection,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="chats",
+        help_text="Which model answers. Empty: the workspace's.",
+    )
+    title = models.CharField(max_length=TITLE_LENGTH, blank=True)
+    memory_enabled = models.BooleanField(
+        null=True, blank=True, help_text="The chip. Empty: the person's default."
+    )
+    is_private = models.BooleanField(default=False)
+    is_temporary = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+    active_at = models.DateTimeField(default=timezone.now)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ChatQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-active_at", "-id"]
+        # For staff, in the admin: the text of private and temporary chats is in no other permission.
+        permissions = [("read_private_chat", "Can read private and temporary chats")]
+        indexes = [
+            models.Index(
+                fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)
+            ),
+            models.Index(
+                fields=["deleted_at"], name="chat_deleted", condition=Q(deleted_at__isnull=False)
+            ),  # for the purge
+        ]
+
+    def __str__(self) -> str:
+        return self.title or "New chat"
+
+
+class MessageRole(models.TextChoices):
+    USER = "user", "User"
+    ASSISTANT = "assistant", "Assistant"
+
+
+class MessageStatus(models.TextChoices):
+    STREAMING = "streaming", "Being written"
+    DONE = "done", "Done"
+    STOPPED = "stopped", "Stopped"
+    FAILED = "failed", "Failed"
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    def current(self) -> MessageQuerySet:
+        """The conversation as it goes now, without what an edited question or another answer took the place of."""
+        return self.filter(superseded_by=None)
+
+
+class Message(models.Model):
+    """One message. An answer is stored empty before the model is asked and grows while it streams."""
+
+    public_id = PublicIdField(prefix="msg")
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="messages")
+    role = models.CharField(max_length=10, choices=MessageRole.choices)
+    author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    content = models.TextField(blank=True)
+    status = models.CharField(max_length=10, choices=MessageStatus.choices, default=MessageStatus.DONE)
+    error_code = models.CharField(max_length=30, blank=True)
+    error = models.CharField(
+        max_length=500, blank=True, help_text="Why the answer failed, fit for a person's eyes."
+    )
+    reply_to = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="answers"
+    )
+    memory_enabled = models.BooleanField(
+        default=False, help_text="Whether automatic memory was on in this turn."
+    )
+    mode = models.CharField(max_length=20, choices=Mode.choices, default=Mode.CHAT, db_default=Mode.CHAT)
+    model = models.CharField(max_length=200, blank=True)
+    seen_from = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Key of the first message that the model was shown as it was. Empty: of all of them.",
+    )
+    attempt = models.PositiveSmallIntegerField(
+        default=1, help_text="Counts up with every retry in the same place."
+    )
+    superseded_by = models.ForeignKey(
+        "self",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="supersedes",
+        db_index=False,  # nearly all have none: see the index below
+        help_text="What stands in its place: an edited question, or another answer. Written by chat.turns.versions.",
+    )
+    superseded_at = models.DateTimeField(
+        null=True, blank=True, help_text="What was set aside at one time belongs together."
+    )
+    stop_requested = models.BooleanField(default=False)
+    beat_at = models.DateTimeField(
+        null=True, blank=True, help_text="Last sign of life of the process that answers."
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(fields=["chat", "id"], name="message_list"),
+            models.Index(
+                fields=["superseded_by"],
+                name="message_superseded",
+                condition=Q(superseded_by__isnull=False),
+            ),
+        ]
+        constraints = [
+            # Two sends at once must not make two answers that overwrite each other's context.
+            models.UniqueConstraint(
+                fields=["chat"], condition=Q(status="streaming"), name="one_answer_at_a_time_in_a_chat"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.public_id}"
+
+    def is_abandoned(self, now: datetime) -> bool:
+        """True when the process that was writing this answer has gone without finishing it."""
+        return (
+            self.status == MessageStatus.STREAMING
+            and (self.beat_at or self.created_at) < now - ABANDONED_AFTER
+        )
+
+
+class MessageWords(models.Model):
+    """The words of a message as they are written, with its workspace as one of them, for ``chat.chats.search``.
+
+    Kept by triggers: made anew when a message is stored or finished, not while an answer grows, and gone with it.
+    """
+
+    message_id = models.BigIntegerField(primary_key=True)
+    words = SearchVectorField()
+
+    class Meta:
+        indexes = [GinIndex(fields=["words"], name="message_words", fastupdate=False)]
+
+    def __str__(self) -> str:
+        return f"Words of message {self.message_id}"
+
+
+class ToolStatus(models.TextChoices):
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+class ToolOutcome(models.TextChoices):
+    """What a call came to. Those that did nothing wrong but had to say no are failures, too."""
+
+    SAVED = "saved", "Saved"
+    DUPLICATE = "duplicate", "Known already"
+    FOUND = "found", "Found"
+    NOTED = "noted", "Noted"
+    REFUSED = "refused", "Not stored"
+    DENIED = "denied", "Not allowed"
+    TIMEOUT = "timeout", "Took too long"
+    ERROR = "error", "Did not work"
+
+
+class ToolCall(models.Model):
+    """What the model had done while it wrote an answer. Of memories only the ids: their text may be forgotten."""
+
+    public_id = PublicIdField(prefix="call")
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
+    name = models.CharField(max_length=64)
+    arguments = models.JSONField(default=dict, blank=True)
+    status = models.CharField(max_length=10, choices=ToolStatus.choices, default=ToolStatus.RUNNING)
+    outcome = models.CharField(max_length=10, choices=ToolOutcome.choices, blank=True)
+    count = models.PositiveSmallIntegerField(default=0, help_text="How much was found.")
+    memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    output = models.TextField(blank=True, help_text="What may be mined for memories; most calls have none.")
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.public_id}: {self.status}"
+
+
+SUMMARY_LENGTH = 1500
+
+
+class ShortTermMemory(models.Model):
+    """What a chat is about just now, for its own next turns and for other chats of those who may see it.
+
+    It is there once a turn was taken with memory on, has a summary once the model or a person wrote one, and is
+    over when it expires. Written by ``chat.prompting.short_term``.
+    """
+
+    chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")
+    summary = models.TextField(blank=True, max_length=SUMMARY_LENGTH)
+    summarised_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who wrote the summary. Empty: the model.",
+    )
+    summarised_in = models.CharField(
+        max_length=40, blank=True, help_text="The answer, and which attempt, in which the model wrote it."
+    )
+    summarised_at = models.DateTimeField(null=True, blank=True)
+    last_said: models.JSONField[Any, Any] = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[role, text] of the last messages of turns with memory on, cut short.",
+    )
+    touched_at = models.DateTimeField(help_text="The last turn with memory on, or change of the summary.")
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "short-term memories"
+
+    def __str__(self) -> str:
+        return f"Short-term memory of chat {self.chat_id}"
+
+
+class Compaction(models.Model):
+    """A summary in the place of a chat's older messages, for a model that cannot be shown them all."""
+
+    public_id = PublicIdField(prefix="sum")
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="compactions")
+    upto = models.ForeignKey(
+        Message,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The last message that it summarises; it speaks for all before, too.",
+    )
+    summary = models.TextField()
+    model = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-upto_id", "-id"]
+
+    def __str__(self) -> str:
+        return f"Summary of chat {self.chat_id} up to message {self.upto_id}"

@@ -1,0 +1,156 @@
+"""Steps of deep thinking for people's eyes: one line each, with the memories they may see."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.models import Message
+from chat.models.steps import (
+    Mode,
+    Step,
+    StepKind,
+    StepOutcome,
+)
+from memories.models import Memory
+from workspaces.models import User
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a memory says of a statement of the answer. ``quote`` is empty where the model did not quote it exactly."""
+
+    quote: str
+    memory: Memory
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class ShownStep:
+    """A step with the memories that this reader may see and that are not forgotten."""
+
+    step: Step
+    memories: tuple[Memory, ...]
+    is_over: bool = True  # False while its answer is being written
+
+    @property
+    def line(self) -> str:
+        return line_of(self.step, is_over=self.is_over)
+
+    @property
+    def is_check(self) -> bool:
+        return self.step.kind == StepKind.CHECK
+
+    @property
+    def has_more(self) -> bool:
+        """A plan to read, or memories that were compared."""
+        return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What differs first."""
+        by_id = {memory.public_id: memory for memory in self.memories}
+        seen = [
+            Finding(found["quote"], by_id[found["memory_id"]], found["agrees"])
+            for found in self.step.findings
+            if found["memory_id"] in by_id
+        ]
+        return sorted(seen, key=lambda found: found.agrees)
+
+    @property
+    def others(self) -> list[Memory]:
+        """Memories that it was compared with and that say nothing of it."""
+        spoke = {found["memory_id"] for found in self.step.findings}
+        return [memory for memory in self.memories if memory.public_id not in spoke]
+
+    @property
+    def differs(self) -> bool:
+        return self.step.outcome == StepOutcome.DIFFERS
+
+    @property
+    def icon(self) -> str:
+        if self.differs:
+            return "triangle-alert"
+        if self.step.status == "failed" or self.step.outcome == StepOutcome.OFF:
+            return "info"
+        return "memory" if self.is_check else "check"
+
+
+def line_of(step: Step, *, is_over: bool = False) -> str:
+    """One line: what was done and what came of it. It never has the text of a memory."""
+    if not step.outcome and not is_over:
+        return _("Checking against memory…") if step.kind == StepKind.CHECK else _("Planning the answer…")
+    return _checked(step) if step.kind == StepKind.CHECK else _planned(step)
+
+
+def _planned(step: Step) -> str:
+    if step.outcome == StepOutcome.PLANNED:
+        return _("Planned the answer")
+    if step.outcome == StepOutcome.TIMEOUT:
+        return _("Answered without a plan. It took too long.")
+    if step.outcome == StepOutcome.ERROR:
+        return _("Answered without a plan. %(why)s") % {"why": step.error}
+    return _("The plan was not finished")
+
+
+def _checked(step: Step) -> str:
+    if step.outcome == StepOutcome.NOTHING:
+        return _("Nothing in memory to check the answer against")
+    if step.outcome == StepOutcome.OFF:
+        return _("Not checked against memory: it is off")
+    if step.outcome == StepOutcome.TIMEOUT:
+        return _("Not checked against memory. It took too long.")
+    if step.outcome == StepOutcome.ERROR:
+        return _("Not checked against memory. %(why)s") % {"why": step.error}
+    if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS):
+        return _("Not checked against memory: it was stopped")
+    count = len(step.memory_ids)
+    with_what = ngettext("Checked against %(count)d memory", "Checked against %(count)d memories", count)
+    return f"{with_what % {'count': count}} · {_verdict(step)}"
+
+
+def _verdict(step: Step) -> str:
+    differ = sum(not found["agrees"] for found in step.findings)
+    if not differ:
+        return _("nothing differs")
+    said = ngettext("%(count)d statement differs", "%(count)d statements differ", differ) % {"count": differ}
+    return f"{said}, {_('corrected')}" if step.text else said
+
+
+def event_of(step: Step) -> dict[str, Any]:
+    """What a stream says of a step while its answer is written. Of memories nothing but their number."""
+    return {
+        "id": step.public_id,
+        "kind": step.kind,
+        "status": step.status,
+        "outcome": step.outcome or None,
+        "text": line_of(step),
+        "plan": step.text if step.kind == StepKind.PLAN else None,
+        "count": len(step.memory_ids),
+    }
+
+
+def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
+    """The steps of these answers, each with those of its memories that this person may see.
+
+    Costs two queries, and none where nothing was thought through.
+    """
+    thought = [message.pk for message in messages if message.mode == Mode.DEEP_THINK]
+    if not thought:
+        return {}
+    found = list(Step.objects.filter(message_id__in=thought))
+    wanted = {memory_id for step in found for memory_id in step.memory_ids}
+    memories: dict[str, Memory] = {}
+    if wanted:
+        rows = Memory.objects.visible_to(user).live().filter(public_id__in=wanted)
+        memories = {memory.public_id: memory for memory in rows}
+    steps: dict[int, list[tuple[Step, tuple[Memory, ...]]]] = defaultdict(list)
+    for step in found:
+        seen = tuple(memories[memory_id] for memory_id in step.memory_ids if memory_id in memories)
+        steps[step.message_id].append((step, seen))
+    return steps

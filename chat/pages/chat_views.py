@@ -1,0 +1,284 @@
+"""Pages and fragments of the conversation. Each view loads what the person may see and makes one domain call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.access import get_chat, get_message
+from chat.chats import actions
+from chat.chats.chat_list import rail_page
+from chat.models import Chat, Message
+from chat.models.steps import Mode
+from chat.pages.transcript import entries_for, load_transcript
+from chat.turns.chosen_model import model_context
+from memories.consent import memory_on, must_ask, vetoed
+from memories.pages.panel import count_live
+from workspaces.access import default_workspace, get_workspace
+from workspaces.agents.agents import agents_in_use, choose_agent
+from workspaces.connections.choice import choose_connection
+from workspaces.models import Role, Workspace
+from workspaces.pages.page_request import PageRequest
+
+
+def _can_write(workspace: Workspace) -> bool:
+    return Role(workspace.role).allows(Role.EDITOR)
+
+
+def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
+    """The assistants to choose from, and the one of this chat; of a new one that which is wanted. One query."""
+    agents = agents_in_use(workspace)
+    if chat is not None:
+        return {"agents": agents, "agent": chat.agent}
+    return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}
+
+
+def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
+    user = request.user
+    if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
+        request.session["workspace"] = workspace.public_id
+    return {
+        "workspace": workspace,
+        "chat": chat,
+        "can_write": _can_write(workspace),
+        "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
+        "memory_vetoed": vetoed(),
+        "ask_consent": must_ask(user),
+        "memory_count": count_live(workspace, user),
+        **model_context(user, workspace, chat, request.GET.get("connection", "")),
+        **_agent_context(workspace, chat, request.GET.get("agent", "")),
+    }
+
+
+def _said(request: PageRequest) -> dict[str, Any]:
+    """What the composer sends."""
+    return {"content": request.POST.get("content", ""), "mode": request.POST.get("mode", Mode.CHAT)}
+
+
+def _load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
+    chat = get_chat(request.user, chat_id, need=need)
+    chat.workspace.role = chat.role
+    return chat
+
+
+def _load_message(request: PageRequest, chat_id: str, message_id: str, need: Role) -> tuple[Chat, Message]:
+    chat, message = get_message(request.user, chat_id, message_id, need=need)
+    chat.workspace.role = chat.role
+    return chat, message
+
+
+@login_required
+@require_GET
+def home(request: PageRequest) -> HttpResponse:
+    """To the workspace visited last, or to the person's own."""
+    user = request.user
+    last = Workspace.objects.visible_to(user).filter(public_id=request.session.get("workspace", "")).first()
+    return redirect("chat:workspace", (last or default_workspace(user)).public_id)
+
+
+@login_required
+@require_GET
+def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
+    found = get_workspace(request.user, ws_id)
+    return render(request, "chat/page.html", _page_context(request, found))
+
+
+@login_required
+@require_GET
+def chat(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = _load_chat(request, chat_id)
+    now = timezone.now()
+    transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
+    context = _page_context(request, found.workspace, found)
+    context |= {"transcript": transcript, "mode": transcript.mode}
+    return render(request, "chat/page.html", context)
+
+
+@login_required
+@require_GET
+def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The latest messages, or with ``before`` the earlier ones."""
+    found = _load_chat(request, chat_id)
+    shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
+    context = {
+        "chat": found,
+        "transcript": shown,
+        "can_write": _can_write(found.workspace),
+        "is_earlier": "before" in request.GET,
+    }
+    return render(request, "chat/messages.html", context)
+
+
+@login_required
+@require_GET
+def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    found = get_workspace(request.user, ws_id)
+    q = request.GET.get("q", "")
+    page = rail_page(found, request.user, q=q, before=request.GET.get("before", ""), now=timezone.now())
+    announces = bool(q) and request.htmx.trigger == "rail-search"  # not when the list is only looked at again
+    context = {
+        "workspace": found,
+        "page": page,
+        "q": q,
+        "announces": announces,
+        "can_write": _can_write(found),
+    }
+    return render(request, "chat/rail_list.html", context | {"current_chat_id": _chat_on_screen(request)})
+
+
+def _chat_on_screen(request: PageRequest) -> str:
+    """The id in the address of the page that asks, for a row that is marked as the one being read."""
+    path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
+    parts = path.split("?")[0].strip("/").split("/")
+    return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
+
+
+def _row(request: PageRequest, found: Chat) -> HttpResponse:
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": _can_write(found.workspace),
+        "current_chat_id": _chat_on_screen(request),
+    }
+    return render(request, "chat/rail_row.html", context)
+
+
+@login_required
+@require_GET
+def row(request: PageRequest, chat_id: str) -> HttpResponse:
+    return _row(request, _load_chat(request, chat_id))
+
+
+@login_required
+@require_POST
+def create(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The first message makes the chat. The conversation takes the place of the welcome, under its own address."""
+    user, now = request.user, timezone.now()
+    found = get_workspace(user, ws_id, need=Role.EDITOR)
+    wanted = request.POST.get("memory") == "on"
+    chip = None if vetoed() or wanted == memory_on(user, None) else wanted
+    agent_id = request.POST.get("agent", "")
+    agent = choose_agent(found, agent_id) if agent_id else None
+    connection_id = request.POST.get("connection", "")
+    connection = choose_connection(found, connection_id, by=user) if connection_id else None
+    with transaction.atomic():  # a message that cannot be sent leaves no empty chat behind
+        made = actions.create_chat(
+            workspace=found,
+            by=user,
+            now=now,
+            memory_enabled=chip,
+            is_temporary=request.POST.get("temporary") == "on",
+            agent=agent,
+            connection=connection,
+        )
+        actions.begin_turn(made, **_said(request), by=user, now=now)
+    url = reverse("chat:chat", args=[made.public_id])
+    if not request.htmx:
+        return redirect(url)
+    made.workspace.role = found.role
+    shown = load_transcript(made, user, now=now)
+    context = _page_context(request, found, made)
+    context |= {"transcript": shown, "mode": shown.mode, "ask_consent": False}
+    response = render(request, "chat/conversation.html", context)
+    response["HX-Push-Url"] = url
+    response["HX-Trigger-After-Settle"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_POST
+def send(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    user, now = request.user, timezone.now()
+    turn = actions.begin_turn(found, **_said(request), by=user, now=now)
+    if not request.htmx:
+        return redirect("chat:chat", found.public_id)
+    entries = entries_for([turn.message, turn.answer], found, user, now=now)
+    context = {"chat": found, "transcript": {"entries": entries}, "can_write": True}
+    response = render(request, "chat/sent.html", context)
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def rename(request: PageRequest, chat_id: str) -> HttpResponse:
+    """GET: the row as a field; POST: the new title, in the row and above the conversation."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    if request.method == "GET":
+        return render(request, "chat/rail_rename.html", {"chat": found})
+    actions.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
+    response = _row(request, found)
+    if _chat_on_screen(request) == found.public_id:
+        response.write(render(request, "chat/title.html", {"chat": found, "oob": True}).content.decode())
+    return response
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, chat_id: str) -> HttpResponse:
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    actions.delete_chat(found, by=request.user, now=timezone.now())
+    undo_url = reverse("chat:restore", args=[found.public_id])
+    text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
+    if _chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
+        notices.success(request, text, extra_tags=undo_url)
+        response = HttpResponse()
+        response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])
+        return response
+    return render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
+
+
+@login_required
+@require_POST
+def restore(request: PageRequest, chat_id: str) -> HttpResponse:
+    user = request.user
+    found = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
+    actions.restore_chat(found, by=user, now=timezone.now())
+    response = HttpResponse()
+    response["HX-Trigger"] = "chats:changed"
+    return response
+
+
+@login_required
+@require_POST
+def agent(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Who answers from now on: the chooser, and the line above the conversation that says so."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    agent_id = request.POST.get("agent", "")
+    chosen = choose_agent(found.workspace, agent_id) if agent_id else None
+    actions.set_agent(found, agent=chosen, by=request.user)
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": True,
+        **model_context(request.user, found.workspace, found),
+        **_agent_context(found.workspace, found),
+    }
+    response = render(request, "chat/agent_chooser.html", context)
+    response.write(render(request, "chat/talking_to.html", context | {"oob": True}).content.decode())
+    return response
+
+
+@login_required
+@require_POST
+def memory(request: PageRequest, chat_id: str) -> HttpResponse:
+    """The Memory chip."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    user = request.user
+    actions.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)
+    context = {
+        "chat": found,
+        "memory_is_on": memory_on(user, found.memory_enabled),
+        "memory_vetoed": vetoed(),
+    }
+    return render(request, "chat/memory_chip.html", context)

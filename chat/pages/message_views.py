@@ -1,0 +1,105 @@
+"""One message: as it stands now, followed while it is written, stopped, written anew, remembered."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import cast
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.decorators import login_required
+from django.db import connection
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from chat.access import get_message
+from chat.chats.actions import stop_answer
+from chat.chats.remembering import remember_message
+from chat.models import Chat, Message
+from chat.pages.transcript import entry_for
+from chat.turns.retry import retry_answer
+from chat.turns.runner import in_thread
+from chat.turns.stream import follow_for, to_sse
+from memories.pages.panel import count_live
+from workspaces.models import Role, User
+from workspaces.pages.page_request import PageRequest
+
+
+@login_required
+@require_GET
+def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """One message as it stands now: what a finished stream is replaced with."""
+    found, wanted = get_message(request.user, chat_id, message_id)
+    return _message(request, found, wanted)
+
+
+def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
+    entry = entry_for(shown, found, request.user, now=timezone.now())
+    context = {"chat": found, "entry": entry, "can_write": Role(found.role).allows(Role.EDITOR)}
+    return render(request, "chat/message.html", context)
+
+
+@login_required
+@require_POST
+def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """The open stream ends by itself and shows what is there."""
+    _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    stop_answer(answer, by=request.user, now=timezone.now())
+    return HttpResponse(status=204)
+
+
+@login_required
+@require_POST
+def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    return _message(request, found, retry_answer(answer, by=request.user, now=timezone.now()))
+
+
+@login_required
+@require_POST
+def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again."""
+    found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    user = request.user
+    saved = remember_message(wanted, by=user, now=timezone.now())
+    context = {
+        "memory": saved.memory,
+        "state": "already" if saved.duplicate else "new",
+        "workspace": found.workspace,
+        "count": count_live(found.workspace, user),
+    }
+    response = render(request, "chat/remembered.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@login_required
+@require_GET
+async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
+    """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits."""
+    user = cast(User, await request.auser())
+    await in_thread(get_message, user, chat_id, message_id)
+    after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
+    await sync_to_async(_close_connection)()
+    response = StreamingHttpResponse(
+        _events(user, chat_id, message_id, after), content_type="text/event-stream"
+    )
+    response["Cache-Control"] = "no-store, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _events(user: User, chat_id: str, answer_id: str, after: int) -> AsyncGenerator[str, None]:
+    async for event in follow_for(user, chat_id, answer_id, after=after):
+        yield to_sse(event)
+
+
+def _offset(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _close_connection() -> None:
+    """The session was read on this request's thread; a stream that waits must not hold a connection of the pool."""
+    if not connection.in_atomic_block:
+        connection.close()

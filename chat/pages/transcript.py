@@ -1,0 +1,241 @@
+"""What a page shows of a conversation: a window of messages, each with its receipt and what became a memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils.functional import cached_property
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from chat.answers.problems import advice_for
+from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, MessageStatus
+from chat.modes.shown_steps import ShownStep, steps_of
+from chat.pages.markdown import render_markdown
+from chat.prompting.compaction import latest_compaction
+from chat.tools.shown_calls import ShownCall, calls_of
+from chat.turns.versions import count_versions, standing_for
+from memories.models import Memory, SourceType
+from memories.recalling.receipts import receipts_for
+from memoryhub.ready import Ready
+from workspaces.models import User
+
+WINDOW = 60
+
+
+@dataclass
+class Entry:
+    """One message as it is shown. ``remembered``: "kept" when a person saved it before, "" otherwise."""
+
+    message: Message
+    now: datetime
+    is_last: bool = False
+    author: str = ""
+    has_receipt: bool = False
+    used_count: int = 0
+    left_out: int = 0
+    saved: list[Memory] = field(default_factory=list)
+    degraded: str = ""
+    remembered: str = ""
+    calls: list[ShownCall] = field(default_factory=list)
+    steps: list[ShownStep] = field(default_factory=list)
+    compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
+    is_cut: bool = False  # the model is not shown what stands above
+    is_own: bool = False  # the reader said it
+    versions: int = 0  # earlier ones, which it took the place of
+    shows_versions: bool = False
+
+    @property
+    def before(self) -> list[ShownStep]:
+        """Steps that came before the answer's text; a check came after it."""
+        return [shown for shown in self.steps if not shown.is_check]
+
+    @property
+    def after(self) -> list[ShownStep]:
+        return [shown for shown in self.steps if shown.is_check]
+
+    @cached_property
+    def html(self) -> SafeString:
+        return render_markdown(self.message.content)
+
+    @property
+    def shows_receipt(self) -> bool:
+        """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
+        return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self.message.is_abandoned(self.now)
+
+    @property
+    def is_streaming(self) -> bool:
+        return self.message.status == MessageStatus.STREAMING and not self.is_abandoned
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_abandoned or self.message.status == MessageStatus.FAILED
+
+    @property
+    def advice(self) -> str:
+        """What the person can do about it, beside Retry."""
+        is_failed = self.message.status == MessageStatus.FAILED
+        return advice_for(self.message.error_code) if is_failed else ""
+
+    @property
+    def problem(self) -> str:
+        """Why the answer is not whole, in a sentence; empty when it is."""
+        if self.is_abandoned:
+            return _(
+                "The server stopped in the middle of this answer. Your message and the text so far are saved."
+            )
+        if self.message.status == MessageStatus.FAILED:
+            return self.message.error or _("The answer failed. Your message is saved.")
+        if self.message.status == MessageStatus.STOPPED:
+            return _("Stopped. The text so far is kept.")
+        return ""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """``earlier``: the oldest message shown when there are older ones, else empty."""
+
+    entries: list[Entry]
+    earlier: str = ""
+
+    @property
+    def mode(self) -> str:
+        """How the latest answer was made, and so the next one will be unless somebody says otherwise."""
+        return self.entries[-1].message.mode if self.entries else ""
+
+
+def _messages(*, chat: int) -> MessageQuerySet:
+    return Message.objects.filter(chat=chat).current().select_related("author").order_by("-id")
+
+
+_LATEST = Ready(_messages, chat=int)
+
+
+def load_transcript(
+    chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
+) -> Transcript:
+    """The latest messages, those before one, or everything from a little before ``around``. Ten queries at most.
+
+    ``around`` may name a message of an earlier version: it is shown under what took its place.
+    """
+    messages = _messages(chat=chat.pk)
+    if before:
+        messages = messages.filter(pk__lt=_key(chat, before))
+    named = chat.messages.filter(public_id=around).first() if around else None
+    if named is not None:
+        shown = standing_for(named)
+        older = list(messages.filter(pk__lt=shown.pk)[: window // 2 + 1])
+        found = [*messages.filter(pk__gte=shown.pk), *older]
+        more = len(older) > window // 2
+    else:
+        most = window + 1
+        found = list(messages[:most]) if before else _LATEST.all(chat=chat.pk, limit=most)
+        more = len(found) > window
+    if more:
+        found.pop()
+    found.reverse()
+    earlier = found[0].public_id if more else ""
+    entries = entries_for(found, chat, user, now=now, ends=not before)
+    for entry in entries:
+        entry.shows_versions = named is not None and named != shown and entry.message == shown
+    if not before:
+        _mark_what_the_model_sees(entries, chat)
+    return Transcript(entries, earlier)
+
+
+def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat) -> None:
+    """Where the messages end that the model reads as a summary, and those that it is not shown. One query.
+
+    The chat's latest answer is among the entries.
+    """
+    if not entries:
+        return
+    compaction = latest_compaction(chat)
+    answers = [entry.message for entry in entries if entry.message.role == MessageRole.ASSISTANT]
+    seen_from = answers[-1].seen_from if answers else None
+    upto = compaction.upto_id if compaction else 0
+    for earlier, entry in zip([None, *entries], entries, strict=False):
+        before = earlier.message.pk if earlier else 0
+        if before <= upto < entry.message.pk and compaction is not None:
+            entry.compaction = compaction
+        entry.is_cut = seen_from is not None and before < seen_from <= entry.message.pk and before > upto
+
+
+def entries_for(
+    messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
+) -> list[Entry]:
+    """``ends``: the last of these is the last of the chat, the one that may be answered again."""
+    if not messages:
+        return []
+    answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
+    receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
+    calls = calls_of([answer.pk for answer in answers], user) if answers else {}
+    steps = steps_of(answers, user)
+    kept, noticed = _memories_of(messages, user)
+    versions = count_versions(messages)
+    entries = []
+    question = ""
+    for message in messages:
+        entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
+        entry.versions = versions.get(message.pk, 0)
+        if message.role == MessageRole.USER:
+            question = message.public_id
+            entry.is_own = message.author_id == user.pk
+            if not entry.is_own:
+                entry.author = message.author.get_username() if message.author else _("Somebody who left")
+        else:
+            receipt = receipts.get(message.public_id)
+            if receipt is not None:
+                entry.has_receipt = True
+                entry.used_count = sum(item.used for item in receipt.items.all())
+                entry.left_out = len(receipt.items.all()) - entry.used_count
+                entry.degraded = receipt.degraded
+            entry.calls = [
+                ShownCall(call, memories, is_over=not entry.is_streaming)
+                for call, memories in calls.get(message.pk, ())
+            ]
+            entry.steps = [
+                ShownStep(step, memories, is_over=not entry.is_streaming)
+                for step, memories in steps.get(message.pk, ())
+            ]
+            entry.saved = [*noticed[question], *noticed[message.public_id]]
+        entries.append(entry)
+    if entries and ends:
+        entries[-1].is_last = True
+    return entries
+
+
+def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
+    """One answer or question alone, as it stands in its place."""
+    messages = [message.reply_to, message] if message.reply_to else [message]
+    newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
+    return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
+
+
+def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:
+    """Which messages a person saved, and the memories that were noticed in each."""
+    found = (
+        Memory.objects.visible_to(user)
+        .live()
+        .filter(source_message_id__in=[message.public_id for message in messages])
+        .select_related("workspace")
+        .order_by("pk")
+    )
+    kept, noticed = set(), defaultdict(list)
+    for memory in found:
+        if memory.source_type == SourceType.USER:
+            kept.add(memory.source_message_id)
+        else:
+            noticed[memory.source_message_id].append(memory)
+    return kept, noticed
+
+
+def _key(chat: Chat, public_id: str) -> int:
+    return chat.messages.filter(public_id=public_id).values_list("pk", flat=True).first() or 0

@@ -1,0 +1,210 @@
+"""What the model sees: the stable part first, then the conversation, the recalled memories, and the question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from chat.models import Compaction, Message, MessageRole
+from chat.prompting.short_term import ShortTerm
+from chat.prompting.text import (
+    cut_to,
+    escape,
+    prompt_text,
+    tokens,
+)
+from memories.recalling.recall import Recalled
+from memories.recalling.receipts import NO_ROOM
+from memoryhub.llm.base import Capabilities, Tool
+from memoryhub.llm.base import Message as Prompt
+from workspaces.models import Agent
+
+MESSAGES_LOOKED_AT = 200
+TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
+TIGHT = 0.8  # of the history's room: from here on the older part is summarised
+NO_SHORT_TERM = ShortTerm()
+# Of the room that is left for each when it is its turn, so that none of them pushes out the question:
+INSTRUCTIONS_SHARE = 0.4  # an assistant's instructions
+SUMMARY_SHARE = 0.3  # the summary of older messages
+RECALLED_SHARE = 0.4  # the recalled memories
+SHORT_TERM_SHARE = 0.5  # short-term memory; if it needs more it is left out
+LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
+
+
+@dataclass(frozen=True)
+class BuiltPrompt:
+    """``seen_from``: key of the first message shown as it was, None where nothing is left out.
+
+    ``is_tight``: the history fills its room, or nearly: time to summarise the older part. ``history``: the keys of the
+    stored messages in it, which stand together from ``begins`` on.
+    """
+
+    messages: list[Prompt]
+    seen_from: int | None = None
+    is_tight: bool = False
+    history: tuple[int, ...] = ()
+    begins: int = 0
+
+
+def build_prompt(
+    question: Message,
+    used: Sequence[Recalled],
+    capabilities: Capabilities,
+    *,
+    now: datetime,
+    agent: Agent | None = None,
+    tools: Sequence[Tool] = (),
+    short_term: ShortTerm = NO_SHORT_TERM,
+    compaction: Compaction | None = None,
+    reserve: int = 0,
+) -> BuiltPrompt:
+    """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
+    short-term memory, the recalled block right before the question.
+
+    What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
+    the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
+    is cut only when it alone would not fit.
+    """
+    whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
+    system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools), room=whole))]
+    if compaction is not None:
+        room = whole - tokens_of(system)
+        summary = cut_to(_lines(compaction.summary), int(room * SUMMARY_SHARE))
+        system.append(Prompt("system", f"{prompt_text('compacted')}\n{summary}"))
+    block = recalled_block(used)
+    tail = [Prompt("system", block)] if block else []
+    room = whole - tokens_of([*system, *tail])
+    recent = [Prompt("system", short_term.directive)] if short_term.directive else []
+    recent += short_term.items
+    if tokens_of(recent) <= room * SHORT_TERM_SHARE:
+        tail = [*recent, *tail]
+        room -= tokens_of(recent)
+    asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
+    room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
+    shown = _history(question, room, after=compaction.upto_id if compaction else 0)
+    messages = [*system, *shown.messages, *tail, Prompt("user", asked)]
+    is_tight = shown.left_out or shown.tokens > room * TIGHT
+    seen_from = shown.first if shown.left_out else None
+    return BuiltPrompt(messages, seen_from, is_tight, shown.keys, begins=len(system))
+
+
+def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
+    """How much of ``room`` the history may take: not what tools may return, and not more than is configured."""
+    if has_tools:
+        room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
+    most = settings.LLM_HISTORY_TOKENS if capabilities.history_tokens is None else capabilities.history_tokens
+    return min(room, most)
+
+
+def tokens_of(messages: Iterable[Prompt]) -> int:
+    return sum(tokens(message.content) for message in messages)
+
+
+def _lines(text: str) -> str:
+    """Stored text of several lines, each of them escaped."""
+    return "\n".join(filter(None, map(escape, text.splitlines())))
+
+
+def room_beside_answer(capabilities: Capabilities) -> int:
+    """How many tokens a prompt may have."""
+    return capabilities.context_tokens - answer_tokens(capabilities)
+
+
+def answer_tokens(capabilities: Capabilities) -> int:
+    """How long an answer may be."""
+    return settings.LLM_MAX_TOKENS if capabilities.answer_tokens is None else capabilities.answer_tokens
+
+
+def tokens_of_tools(tools: Sequence[Tool]) -> int:
+    return sum(tokens(tool.name + tool.description + json.dumps(dict(tool.parameters))) for tool in tools)
+
+
+def room_for_recalled(
+    agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
+) -> int:
+    """How many tokens the recalled memories may have: a few long ones would be all that a small model sees."""
+    whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
+    system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
+    return int((whole - tokens(system)) * RECALLED_SHARE)
+
+
+def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
+    """The part that every turn of a chat begins with; what changes most, the date, is its end.
+
+    ``room`` is that of the whole prompt.
+    """
+    parts = [prompt_text("system")]
+    if has_tools:
+        parts.append(prompt_text("tools"))
+    if agent is not None:
+        about = f"Name: {escape(agent.name)}\n{_lines(agent.instructions)}".rstrip()
+        about = cut_to(about, int(room * INSTRUCTIONS_SHARE))
+        parts.append(f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>")
+    return "\n\n".join([*parts, f"Today is {now:%A, %d %B %Y}."])
+
+
+def recalled_block(used: Sequence[Recalled]) -> str:
+    """The one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a tag."""
+    if not used:
+        return ""
+    lines = [prompt_text("recalled")]
+    for item in used:
+        lines.append(_recalled_line(item))
+    return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
+
+
+def _recalled_line(item: Recalled) -> str:
+    memory = item.memory
+    label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
+    return f"- [{memory.public_id}] ({escape(label)}) {escape(memory.content)}"
+
+
+def leave_out_what_does_not_fit(
+    found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
+) -> list[tuple[bool, str]]:
+    """The verdicts of a receipt, with those used that fit in ``room`` tokens one after the other."""
+    room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
+    fitting = []
+    for item, (used, why) in zip(found, verdicts, strict=True):
+        cost = tokens(_recalled_line(item)) if used else 0
+        fits = cost <= room
+        room -= cost if fits else 0
+        fitting.append((used, why) if fits or not used else (False, NO_ROOM))
+    return fitting
+
+
+@dataclass(frozen=True)
+class _Shown:
+    messages: list[Prompt]
+    tokens: int
+    first: int  # key of the first message shown; of the question where none is
+    left_out: bool
+    keys: tuple[int, ...]  # of the messages shown
+
+
+def _history(question: Message, room: int, *, after: int) -> _Shown:
+    """The latest messages between ``after`` and the question that fit in ``room`` tokens, beginning with a person."""
+    earlier = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk, pk__gt=after).current()
+    earlier = earlier.exclude(content="").only("role", "content").order_by("-pk")
+    chosen: list[Message] = []
+    spent, left_out = 0, False
+    for message in earlier[: MESSAGES_LOOKED_AT + 1]:
+        cost = tokens(message.content)
+        if spent + cost > room or len(chosen) == MESSAGES_LOOKED_AT:
+            left_out = True
+            break
+        spent += cost
+        chosen.append(message)
+    while chosen and chosen[-1].role == MessageRole.ASSISTANT:
+        chosen.pop()
+        left_out = True
+    shown = [
+        Prompt("user" if message.role == MessageRole.USER else "assistant", message.content)
+        for message in chosen[::-1]
+    ]
+    keys = tuple(message.pk for message in chosen[::-1])
+    return _Shown(shown, spent, keys[0] if keys else question.pk, left_out, keys)

@@ -1,0 +1,247 @@
+"""Short-term memory: what this chat and the person's other chats are about just now. Trouble here costs no turn."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.utils.timesince import timesince
+from django.utils.translation import override
+
+from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory
+from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
+from memories.judging.secret_filter import find_secret
+from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memoryhub.errors import Conflict, Invalid, SecretRefused
+from memoryhub.llm.base import Message as Prompt
+from workspaces.access import require
+from workspaces.models import Role, User
+
+logger = logging.getLogger(__name__)
+TOOL_NAME = "update_short_term_memory"
+LEAST_ROOM = 2048  # tokens of a prompt
+OTHERS_SHARE = 0.15  # of that room, for other chats
+KEPT = timedelta(hours=12)
+KEPT_WITH_SUMMARY = timedelta(hours=24)
+SNIPPETS, SNIPPET_LENGTH = 4, 200  # of a chat without a summary: its last messages, and characters of each
+
+# The person asks for something to be kept for good: a hint at the short-term tool would compete with that.
+LONG_TERM = re.compile(
+    r"\b(?:remember|memori[sz]e|(?:don'?t|do not|never) forget|(?:keep|bear) (?:\w+ ){0,3}in mind"
+    r"|(?:make|take) (?:a )?note|note (?:this |that |it )?down|(?:save|store|keep) (?:this|that|it)"
+    r"|(?:add|save|store) .{1,60}\bto (?:\w+ )?memory|for (?:the )?future|from now on"
+    r"|merke? dir|vergiss nicht|souviens-toi|retiens que|n'oublie pas|recuerda que|no olvides)\b",
+    re.IGNORECASE,
+)
+RECALLING = re.compile(
+    r"\b(?:do|did|can|could|will) (?:you|we|i) (?:still )?remember\b|\bremember (?:what|when|who|where|which|how)\b|"
+    r"\bi (?:don'?t|can'?t|do not|cannot) remember\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ShortTerm:
+    """What a turn is shown: items in the person's role before the question, and a directive of lower priority."""
+
+    items: tuple[Prompt, ...] = ()
+    directive: str = ""
+
+
+def short_term_for(
+    question: Message, user: User, *, can_update: bool, room: int, leaves: bool = False, now: datetime
+) -> ShortTerm:
+    """Other chats, this chat's summary, the hint at the tool, each where its conditions hold. Never raises.
+
+    ``can_update`` says that the model is offered the tool in this turn, ``room`` how many tokens a prompt may have:
+    other chats get a share of it, and a small model is shown nothing, since every line costs it time and attention.
+    ``leaves``: it leaves this machine, where chats of other workspaces may not all go.
+    """
+    if room < LEAST_ROOM:
+        return ShortTerm()
+    try:
+        # A failed query must not spoil the caller's transaction, where there is one.
+        with transaction.atomic() if connection.in_atomic_block else nullcontext():
+            return _gather(question, user, can_update=can_update, room=room, leaves=leaves, now=now)
+    except Exception:
+        logger.exception("Short-term memory failed; the turn goes on without it")
+        return ShortTerm()
+
+
+def _gather(
+    question: Message, user: User, *, can_update: bool, room: int, leaves: bool, now: datetime
+) -> ShortTerm:
+    items = []
+    own, others = recent(question.chat, user, leaves=leaves, now=now)
+    if others:
+        longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
+        lines = [_line(entry, longest, now) for entry in others]
+        items.append("\n".join([prompt_text("short_term_others"), *lines]))
+    summary = own.summary if own else ""
+    if summary:
+        items.append(f"{prompt_text('short_term_own')}\n{escape(summary)}")
+    if can_update and not wants_long_term(question.content):
+        items.append(_expanded("short_term_hint"))
+    first = can_update and not summary and _has_enough_messages(question)
+    return ShortTerm(
+        tuple(Prompt("user", item) for item in items), _expanded("short_term_first") if first else ""
+    )
+
+
+def _expanded(name: str) -> str:
+    return prompt_text(name).replace("{short_term_memory_tool}", TOOL_NAME)
+
+
+def wants_long_term(text: str) -> bool:
+    """Whether the person asks for something to be remembered for good. Asking what is remembered is not that."""
+    return bool(LONG_TERM.search(RECALLING.sub(" ", text)))
+
+
+def _has_enough_messages(question: Message) -> bool:
+    least = settings.SHORT_TERM_MIN_MESSAGES
+    said = Message.objects.filter(chat_id=question.chat_id, pk__lte=question.pk).current().exclude(content="")
+    return len(said.values_list("pk")[:least]) >= least
+
+
+def live_memory(chat: Chat, *, now: datetime) -> ShortTermMemory | None:
+    return ShortTermMemory.objects.filter(chat=chat, expires_at__gt=now).first()
+
+
+def recent(
+    chat: Chat, user: User, *, leaves: bool = False, now: datetime
+) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
+    """This chat's own, and those of up to three other chats that this person may see, the one touched last first.
+
+    Those of the same workspace, and of all their workspaces if they chose so. Private chats only where their
+    workspace allows it, and then to their own person alone. With ``leaves`` none of a workspace whose memories never
+    leave this machine. One query.
+    """
+    seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
+    seen = seen.filter(Q(is_private=False) | Q(workspace__private_short_term=True))
+    if leaves:
+        seen = seen.filter(workspace__local_only=False)
+    if not user.short_term_everywhere:
+        seen = seen.filter(workspace_id=chat.workspace_id)
+    is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
+    something = ~Q(summary="") | ~Q(last_said=[])
+    rows = list(
+        ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | Q(chat__in=seen), something, expires_at__gt=now)
+        .select_related("chat")
+        .only("summary", "last_said", "touched_at", "chat__title")
+        .order_by(is_own.desc(), "-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS + 1]
+    )
+    own = rows.pop(0) if rows and rows[0].chat_id == chat.pk else None
+    return own, rows[: settings.SHORT_TERM_OTHER_CHATS]
+
+
+def _line(row: ShortTermMemory, longest: int, now: datetime) -> str:
+    """One chat on one line: title, age, and what it is about in at most ``longest`` characters."""
+    about = cut_at_word(row.summary, longest) or " / ".join(f"{role}: {text}" for role, text in row.last_said)
+    return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
+
+
+def _age(moment: datetime, now: datetime) -> str:
+    """“2 hours ago”, in the language of our prompts."""
+    with override("en"):
+        age = timesince(moment, now, depth=1).replace("\xa0", " ")
+    return "just now" if age.startswith("0") else f"{age} ago"
+
+
+def touch(answer: Message, *, now: datetime) -> None:
+    """A turn with memory on has ended with this answer: its chat is recent once more. Never raises."""
+    try:
+        with transaction.atomic():
+            row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+                chat=answer.chat, defaults={"touched_at": now, "expires_at": now + KEPT}
+            )
+            if row.expires_at <= now:  # what the chat was about then is over
+                row.summary, row.summarised_by, row.summarised_in, row.summarised_at = "", None, "", None
+                row.last_said = []
+            row.last_said = _with_turn(row.last_said, answer)
+            _keep(row, now)
+            row.save()
+    except DatabaseError:
+        logger.exception("A chat's short-term memory could not be touched")
+
+
+def retell(chat: Chat, *, now: datetime) -> None:
+    """The conversation goes another way: no other chat is told any more what was set aside. Never raises.
+
+    A summary that the model wrote there goes; one that a person wrote stays.
+    """
+    try:
+        with transaction.atomic():
+            row = ShortTermMemory.objects.select_for_update().filter(chat=chat).first()
+            if row is None:
+                return
+            answers = chat.messages.current().filter(role=MessageRole.ASSISTANT, status=MessageStatus.DONE)
+            writer = row.summarised_in.partition(":")[0]
+            if writer and not answers.filter(public_id=writer).exists():
+                row.summary, row.summarised_in, row.summarised_at = "", "", None
+            told = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
+            row.last_said = []
+            for answer in reversed(told.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
+                row.last_said = _with_turn(row.last_said, answer)
+            row.save()
+    except DatabaseError:
+        logger.exception("A chat's short-term memory could not be told anew")
+
+
+def _with_turn(earlier: list[list[str]], answer: Message) -> list[list[str]]:
+    """The last messages, this turn's among them; a question that was answered again stands there once."""
+    said = [("User", answer.reply_to.content if answer.reply_to else ""), ("Assistant", answer.content)]
+    turn = [[role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in said]
+    kept = earlier[:-2] if earlier[-2:-1] == turn[:1] else earlier
+    return [*kept, *turn][-SNIPPETS:]
+
+
+def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: str = "") -> ShortTermMemory:
+    """Write the chat's running summary; an empty one takes it away. Editors only.
+
+    ``answer`` says that the model writes it, in which answer: once in each, else Conflict. Raises Invalid or
+    SecretRefused for a text that may not be stored.
+    """
+    require(chat.role, Role.EDITOR)
+    if chat.is_temporary:
+        raise Conflict("Nothing of a temporary chat is kept.")
+    summary = _clean(summary)
+    with transaction.atomic():
+        row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+            chat=chat, defaults={"touched_at": now, "expires_at": now + KEPT}
+        )
+        if answer and row.summarised_in == answer:
+            raise Conflict("The summary was written in this answer already.", code="once")
+        row.summary, row.summarised_at = summary, now if summary else None
+        row.summarised_by, row.summarised_in = None if answer else by, answer
+        _keep(row, now)
+        row.save()
+    return row
+
+
+def _keep(row: ShortTermMemory, now: datetime) -> None:
+    row.touched_at = now
+    row.expires_at = now + (KEPT_WITH_SUMMARY if row.summary else KEPT)
+
+
+def _clean(summary: str) -> str:
+    if UNSTORABLE.search(summary):
+        raise Invalid(fields={"summary": "has a character that cannot be stored (NUL or half of a pair)"})
+    summary = summary.replace("\r\n", "\n").strip()
+    if len(summary) > SUMMARY_LENGTH:
+        raise Invalid(
+            fields={"summary": f"may have at most {SUMMARY_LENGTH:,} characters, and has {len(summary):,}"}
+        )
+    if find_secret(summary):
+        raise SecretRefused(fields={"summary": "looks like a credential"})
+    return summary
+
+
+def drop_expired(*, now: datetime) -> int:
+    """Take away what is over; how many."""
+    return ShortTermMemory.objects.filter(expires_at__lte=now).delete()[0]

@@ -1,0 +1,63 @@
+"""Small things about text: our prompts, what one costs a model, a chat's first title, stored text made harmless."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from memories.writing.drafts import cut_at_word
+
+PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
+BYTES_PER_TOKEN = (
+    3.2  # of English, on the careful side; scripts of two and three bytes a letter cost more tokens
+)
+TITLE_FROM_MESSAGE = 60
+
+
+@cache
+def prompt_text(name: str) -> str:
+    return (PROMPTS / f"{name}.md").read_text().strip()
+
+
+def title_from(content: str) -> str:
+    """What a chat is called after its first message, until somebody gives it a name."""
+    return cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a text costs; no tokenizer is asked, since every model has another."""
+    return int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4
+
+
+def cut_to(text: str, room: int) -> str:
+    """The beginning of a text that costs at most ``room`` tokens."""
+    if tokens(text) <= room:
+        return text
+    return text.encode(errors="replace")[: max(0, int((room - 4) * BYTES_PER_TOKEN))].decode(errors="ignore")
+
+
+# Signs that nobody sees, by which text hides from its reader or shows in another order, and doubles of < and >.
+_UNSEEN_RANGES = (
+    (0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x84), (0x86, 0x9F),  # controls that are no white space
+    (0xAD, 0xAD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200B), (0x200E, 0x200F),  # between them the joiners, which Persian and emoji are written with
+    (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0D), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+_UNSEEN = [sign for first, last in _UNSEEN_RANGES for sign in range(first, last + 1)]
+_ESCAPES: dict[int, str | None] = dict.fromkeys(_UNSEEN)
+_ESCAPES |= (
+    {ord("&"): "&amp;"}
+    | {ord(c): "&lt;" for c in "<\uff1c\ufe64\u2039\u27e8\u3008\u276e\u1438\u02c2\u2329"}
+    | {ord(c): "&gt;" for c in ">\uff1e\ufe65\u203a\u27e9\u3009\u276f\u1433\u02c3\u232a"}
+)
+
+
+def escape(text: str) -> str:
+    """``<``, ``>`` and ``&`` escaped, nothing unseen, on one line: an item can be neither a tag nor a second item."""
+    return " ".join(text.translate(_ESCAPES).split())
+
+
+def one_line(text: str) -> str:
+    """For people: no line breaks and nothing unseen. Not escaped, templates do that."""
+    return " ".join(text.translate(dict.fromkeys(_UNSEEN)).split())

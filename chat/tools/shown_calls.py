@@ -1,0 +1,115 @@
+"""Tool calls for people's eyes: one line each, in their own words, with the memories they may see."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.models import ToolCall, ToolOutcome, ToolStatus
+from chat.prompting.text import one_line
+from memories.models import Memory
+from workspaces.models import User
+
+SAVES = ("x_save_memory", "ltm_remember")
+RECALLS = ("x_recall_memory", "ltm_recall")
+QUERY_SHOWN = 120  # characters
+
+
+@dataclass(frozen=True)
+class ShownCall:
+    """A call with the memories it saved or found that this reader may see and that are not forgotten."""
+
+    call: ToolCall
+    memories: tuple[Memory, ...]
+    is_over: bool = True  # False while its answer is being written
+
+    @property
+    def line(self) -> str:
+        return line_of(self.call, is_over=self.is_over)
+
+    @property
+    def saved(self) -> Memory | None:
+        """What it stored, and may be undone."""
+        return self.memories[0] if self.call.outcome == ToolOutcome.SAVED and self.memories else None
+
+    @property
+    def icon(self) -> str:
+        if self.call.status == ToolStatus.FAILED:
+            return "info"
+        if self.call.outcome == ToolOutcome.NOTED:
+            return "clock"
+        return "memory" if self.call.name in SAVES else "search"
+
+
+def line_of(call: ToolCall, *, is_over: bool = False) -> str:
+    """One line: what was done and what came of it. It never has the text of a memory."""
+    if call.status == ToolStatus.RUNNING:
+        return _unfinished(call) if is_over else _running(call)
+    if call.outcome == ToolOutcome.SAVED:
+        return _("Saved to memory")
+    if call.outcome == ToolOutcome.DUPLICATE:
+        return _("Already in memory")
+    if call.outcome == ToolOutcome.FOUND:
+        found = ngettext("%(count)d found", "%(count)d found", call.count) % {"count": call.count}
+        return f"{_searched(call)} · {found if call.count else _('nothing found')}"
+    if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
+        return _("Proposed for memory: somebody has to approve it")
+    if call.outcome == ToolOutcome.NOTED:
+        return _("Noted a summary of this chat")
+    if call.name in SAVES:
+        return _("Not saved to memory")
+    return _("%(tool)s did not work") % {"tool": call.name}
+
+
+def _running(call: ToolCall) -> str:
+    if call.name in SAVES:
+        return _("Saving to memory…")
+    if call.name in RECALLS:
+        return _("Searching memory…")
+    if call.name == "x_workspace_search":
+        return _("Searching the workspace…")
+    return _("Using %(tool)s…") % {"tool": call.name}
+
+
+def _unfinished(call: ToolCall) -> str:
+    return _("%(tool)s did not finish") % {"tool": call.name}
+
+
+def _searched(call: ToolCall) -> str:
+    query = one_line(str(call.arguments.get("query", "")))
+    query = query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…"
+    if call.name in RECALLS:
+        return _("Searched memory for “%(query)s”") % {"query": query}
+    return _("Searched the workspace for “%(query)s”") % {"query": query}
+
+
+def event_of(call: ToolCall) -> dict[str, Any]:
+    """What a stream says of a call while its answer is written. Ids and our own words, no stored text."""
+    return {
+        "id": call.public_id,
+        "name": call.name,
+        "status": call.status,
+        "outcome": call.outcome or None,
+        "text": line_of(call),
+        "count": call.count,
+    }
+
+
+def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
+    """The calls of these answers, each with those of its memories that this person may see. Costs two queries."""
+    found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
+    wanted = {memory_id for call in found for memory_id in call.memory_ids}
+    memories: dict[str, Memory] = {}
+    if wanted:
+        rows = Memory.objects.visible_to(user).live().select_related("workspace")
+        memories = {memory.public_id: memory for memory in rows.filter(public_id__in=wanted)}
+    calls: dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]] = defaultdict(list)
+    for call in found:
+        seen = tuple(memories[memory_id] for memory_id in call.memory_ids if memory_id in memories)
+        calls[call.message_id].append((call, seen))
+    return calls

@@ -1,0 +1,56 @@
+"""Whose words a model had before it: those of the chat's people, and what it was shown that none of them said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chat.models import Chat, Message, MessageRole, ToolCall, ToolOutcome
+from chat.models.steps import Step
+from chat.prompting.short_term import recent
+from memories.judging.extraction.provenance import is_taken_from
+from memories.models import Memory, ReceiptItem
+
+MESSAGES, ANSWERS = 20, 10  # looked back at
+
+
+@dataclass(frozen=True)
+class Heard:
+    said: tuple[str, ...]
+    # Recalled memories, what tools found, an assistant's instructions, other chats in short.
+    shown: tuple[str, ...]
+
+    def is_taken(self, statement: str) -> bool:
+        return is_taken_from(statement, said=self.said, shown=self.shown)
+
+
+def heard_until(last: Message) -> Heard:
+    """Up to this message. Eight queries at most."""
+    before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
+    said = before.filter(role=MessageRole.USER).values_list("content", flat=True)[:MESSAGES]
+    answers = dict(before.filter(role=MessageRole.ASSISTANT).values_list("pk", "public_id")[:ANSWERS])
+    recalled = ReceiptItem.objects.filter(receipt__message_id__in=answers.values(), used=True)
+    shown = list(recalled.values_list("content", flat=True))
+    # What the model noted or saved, anew or again, is its own and was looked at then. Of calls made side by side one
+    # would otherwise wait for review since it resembles another. Whatever else a tool came to was shown to it.
+    own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
+    calls = ToolCall.objects.filter(message_id__in=answers).exclude(outcome__in=own)
+    steps = Step.objects.filter(message_id__in=answers)
+    found: list[str] = [each for ids in steps.values_list("memory_ids", flat=True) for each in ids]
+    for ids, output in calls.values_list("memory_ids", "output"):
+        found += ids
+        shown += [output] if output else []
+    if found:
+        shown += Memory.objects.filter(public_id__in=found).values_list("content", flat=True)
+    return Heard(tuple(said), (*shown, *_set_before_it(last)))
+
+
+def _set_before_it(last: Message) -> Iterator[str]:
+    """What stands in the prompt of every turn: the assistant's instructions, and what other chats are about."""
+    chat = Chat.objects.select_related("agent", "workspace").get(pk=last.chat_id)
+    if chat.agent is not None:
+        yield chat.agent.instructions
+    question = last.reply_to or last
+    if question.author is not None:
+        for other in recent(chat, question.author, now=last.created_at)[1]:
+            yield from (other.chat.title, other.summary, *(text for _role, text in other.last_said))

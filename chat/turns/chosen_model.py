@@ -1,0 +1,31 @@
+"""Which model answers in a chat: its own choice, else its workspace's, else the configured one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat.models import Chat
+from chat.modes import can_think
+from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.models import User, Workspace
+from workspaces.models.connection import Connection
+
+
+def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
+    """For this person's turns: a connection of somebody else's own answers nobody but them. At most two queries."""
+    return chosen_for(chat.workspace, user, first=chat.connection)
+
+
+def model_context(
+    user: User, workspace: Workspace, chat: Chat | None = None, wanted: str = ""
+) -> dict[str, Any]:
+    """For pages: which model answers this person here, and of a new chat the connection that is ``wanted``."""
+    connection = chat.connection if chat else None
+    if chat is None and wanted:
+        connection = Connection.objects.usable_by(user).filter(public_id=wanted).first()
+    chosen = chosen_for(workspace, user, first=connection)
+    return {
+        "chosen": chosen,
+        "wanted_connection": connection.public_id if chat is None and connection else "",
+        "can_think": can_think(chosen.model.capabilities),
+    }

@@ -1,0 +1,108 @@
+"""What extraction may read of a chat: the person's words and the answer, nothing recalled, no system text.
+
+Beside turns there are outputs: what a tool noted, a summary, long thinking. They are mined with a prompt of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
+from chat.prompting.excerpts import excerpt_around
+from chat.turns.attribution import heard_until
+from memories.models import SourceType
+from memories.writing.turn_text import TurnText
+from workspaces.models import User
+
+PLACE = ("connection", "workspace__connection")
+THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
+
+
+def load_turn(public_id: str, source_type: str) -> TurnText | None:
+    """What an extraction of this source type mines; None when its chat is deleted or temporary,
+    or the answer was set aside meanwhile: its question is asked in other words, or answered anew."""
+    if source_type == SourceType.MODEL:
+        return _tool_output(public_id)
+    if source_type == SourceType.AUTO_COMPACTION:
+        return _summary(public_id)
+    answer = _messages().current().filter(public_id=public_id, role=MessageRole.ASSISTANT).first()
+    if answer is None or answer.reply_to is None:
+        return None
+    question = answer.reply_to
+    if source_type in THOUGHT:
+        return _output(answer.content, question, answer.chat)
+    said = (("user", question.content), ("assistant", answer.content))
+    heard = heard_until(answer)
+    return TurnText(
+        said,
+        question.public_id,
+        excerpt_around(question),
+        answer.chat.is_private,
+        said=heard.said,
+        shown=heard.shown,
+        **_place(answer.chat),
+    )
+
+
+def load_message(message_id: str, reader: User | None) -> TurnText | None:
+    """Any message by its id; None also where this person may not see its chat (any more)."""
+    if reader is None:
+        return None
+    seen = _messages().filter(chat__in=Chat.objects.visible_to(reader))
+    message = seen.filter(public_id=message_id).first()
+    if message is None:
+        return None
+    said = ((message.role, message.content),)
+    chat = message.chat
+    return TurnText(said, message.public_id, excerpt_around(message), chat.is_private, **_place(chat))
+
+
+def _tool_output(call_id: str) -> TurnText | None:
+    kept = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
+    calls = ToolCall.objects.filter(message__superseded_by=None, **kept)
+    call = (
+        calls.select_related(*(f"message__chat__{name}" for name in PLACE), "message__reply_to")
+        .filter(public_id=call_id)
+        .first()
+    )
+    if call is None or call.message.reply_to is None:
+        return None
+    foreign = () if call.outcome == ToolOutcome.NOTED else (call.output,)
+    return _output(call.output, call.message.reply_to, call.message.chat, *foreign)
+
+
+def _summary(compaction_id: str) -> TurnText | None:
+    summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
+    summaries = summaries.filter(upto__superseded_by=None)
+    found = (
+        summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto")
+        .filter(public_id=compaction_id)
+        .first()
+    )
+    return _output(found.summary, found.upto, found.chat) if found else None
+
+
+def _output(text: str, source: Message, chat: Chat, *foreign: str) -> TurnText:
+    """Without an excerpt: what it came from is longer ago, or all around. ``foreign``: what of it nobody here said."""
+    heard = heard_until(source)
+    return TurnText(
+        (("assistant", text),),
+        source.public_id,
+        "",
+        chat.is_private,
+        is_output=True,
+        said=heard.said,
+        shown=(*heard.shown, *foreign),
+        **_place(chat),
+    )
+
+
+def _place(chat: Chat) -> dict[str, Any]:
+    """By which the model is found that may read it."""
+    return {"connection": chat.connection, "workspace": chat.workspace}
+
+
+def _messages() -> MessageQuerySet:
+    return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
+        "reply_to__chat", *(f"chat__{name}" for name in PLACE)
+    )

@@ -1,0 +1,105 @@
+"""Once more: a question in other words, an answer written anew. What it takes the place of is in ``chat.turns.versions``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max
+
+from chat.chats.actions import (
+    Turn,
+    announce,
+    begin_turn,
+    reap_abandoned,
+)
+from chat.models import Message, MessageRole, MessageStatus
+from chat.models.steps import Mode
+from chat.modes import can_think
+from chat.prompting.short_term import retell
+from chat.turns import runner, versions
+from chat.turns.chosen_model import chosen_for_chat
+from memories.consent import memory_on
+from memoryhub.errors import Conflict
+from workspaces.models import User
+from workspaces.throttles import spend
+
+
+def edit_message(
+    message: Message,
+    *,
+    content: str,
+    by: User,
+    now: datetime,
+    memory_enabled: bool | None = None,
+    mode: str = "",
+) -> Turn:
+    """Ask something else in the place of an earlier question of one's own: a turn like any other, in the same mode
+    unless another is given.
+
+    The question as it was, and all that followed it, becomes an earlier version; memories that came of it stay.
+    """
+    versions.require_editable(message, by)
+    answered = message.answers.order_by("pk").last()
+    return begin_turn(
+        message.chat,
+        content=content,
+        by=by,
+        now=now,
+        memory_enabled=memory_enabled,
+        mode=mode or _mode_as_before(answered, by),
+        in_place_of=message,
+    )
+
+
+def _mode_as_before(answered: Message | None, by: User) -> str:
+    """That of the answer so far, if the model that is chosen by now can do it."""
+    if answered is None or answered.mode == Mode.CHAT:
+        return Mode.CHAT
+    return answered.mode if can_think(chosen_for_chat(answered.chat, by).model.capabilities) else Mode.CHAT
+
+
+def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
+    """Have the last answer of a chat written again. One that was whole, or stopped, is kept as an earlier version;
+    one that failed is written anew in its own place.
+    """
+    reap_abandoned(answer.chat, now=now)
+    if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
+        raise Conflict("Only an answer can be written again.")
+    _require_last(answer)
+    spend("turns", by, now=now)
+    enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
+    with transaction.atomic():
+        versions.lock_conversation(answer.chat)
+        locked = Message.objects.select_for_update().get(pk=answer.pk)
+        _require_last(locked)
+        anew = _blank_anew(locked, now=now)
+        anew.memory_enabled = enabled
+        anew.save()
+        if anew.pk != locked.pk:
+            whole = Message.objects.filter(pk=locked.pk)
+            versions.set_aside(whole, first=locked, by=anew, now=now)
+            retell(answer.chat, now=now)
+        announce(answer.chat)
+        transaction.on_commit(lambda: runner.start(anew.pk, anew.attempt, by.pk))
+    anew.chat = answer.chat
+    return anew
+
+
+def _require_last(answer: Message) -> None:
+    if answer.chat.messages.current().aggregate(last=Max("pk"))["last"] != answer.pk:
+        raise Conflict("Only the last answer of a chat can be written again.")
+
+
+def _blank_anew(answer: Message, *, now: datetime) -> Message:
+    """Not stored yet: the answer's own row, emptied, or a new one where there is something to keep of the old."""
+    if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
+        anew = Message(
+            chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
+        )
+    else:
+        anew = answer
+        anew.attempt += 1
+    anew.status, anew.content, anew.error, anew.error_code = MessageStatus.STREAMING, "", "", ""
+    anew.stop_requested, anew.beat_at, anew.finished_at = False, now, None
+    return anew

@@ -1,0 +1,152 @@
+"""Following an answer while it is written, from any process, from any point, as often as one likes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils import timezone
+
+from chat.answers.live import live_answer
+from chat.chats.actions import close_abandoned
+from chat.models import Chat, Message, MessageStatus
+from chat.models.steps import Mode
+from chat.modes.shown_steps import event_of as step_event
+from chat.tools.shown_calls import event_of
+from chat.turns.runner import in_thread
+from memoryhub import events
+from memoryhub.errors import NotFound
+from workspaces.models import User
+
+LOOK_AGAIN = 2.0  # seconds after which a reader is asked anew whether they may read
+POLL = 1.0  # seconds between looks when nothing is heard: events are a help, the database is the truth
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """``token`` carries text and has as id the length of the text it reaches; ``restart`` says it begins anew.
+
+    ``tool`` says how a call of the model stands, ``step`` how a step of deep thinking; each is told anew to every
+    reader, and again when it changes.
+    """
+
+    kind: str
+    data: dict[str, Any] = field(default_factory=dict)
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class _State:
+    text: str
+    status: str
+    attempt: int
+    error_code: str
+    error: str
+    told: dict[str, tuple[str, dict[str, Any]]]
+    changes: int = 0
+
+
+async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
+    """What comes of an answer beyond its first ``after`` characters, until it is done or has failed.
+
+    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is where to go on from
+    (``Last-Event-ID``). An answer that does not exist ends at once with an error.
+    """
+    reached, attempt = after, None
+    heard_of: dict[str, tuple[str, dict[str, Any]]] = {}
+    async with events.subscription(message_channel(answer_id)) as heard:
+        while True:
+            state = await _state(answer_id)
+            if state is None:
+                yield StreamEvent("error", {"code": "not_found", "message": "This answer is gone."}, reached)
+                return
+            if len(state.text) < reached or attempt not in (None, state.attempt):
+                reached = 0
+                heard_of.clear()
+                yield StreamEvent("restart", {}, 0)
+            attempt = state.attempt
+            for key, (kind, data) in state.told.items():
+                if heard_of.get(key) != (kind, data):
+                    heard_of[key] = (kind, data)
+                    yield StreamEvent(kind, data, reached)
+            if len(state.text) > reached:
+                text, reached = state.text[reached:], len(state.text)
+                yield StreamEvent("token", {"text": text}, reached)
+            if state.status == MessageStatus.FAILED:
+                yield StreamEvent("error", {"code": state.error_code, "message": state.error}, reached)
+                return
+            if state.status != MessageStatus.STREAMING:
+                yield StreamEvent("done", {"status": state.status}, reached)
+                return
+            await _more(answer_id, state.changes, heard)
+
+
+async def follow_for(
+    user: User, chat_id: str, answer_id: str, *, after: int = 0
+) -> AsyncGenerator[StreamEvent, None]:
+    """``follow`` for as long as this person may see the chat: members are removed and chats made private meanwhile."""
+    looked = time.monotonic()
+    async with aclosing(follow(answer_id, after=after)) as found:
+        async for event in found:
+            if time.monotonic() - looked >= LOOK_AGAIN:
+                if not await in_thread(_may_see, user.pk, chat_id):
+                    yield StreamEvent(
+                        "error", {"code": "not_found", "message": NotFound.default_message}, after
+                    )
+                    return
+                looked = time.monotonic()
+            yield event
+
+
+def _may_see(user_pk: int, chat_id: str) -> bool:
+    user = User.objects.filter(pk=user_pk, is_active=True).first()
+    return user is not None and Chat.objects.visible_to(user).live().filter(public_id=chat_id).exists()
+
+
+def to_sse(event: StreamEvent) -> str:
+    """One server-sent event, its data as JSON on one line."""
+    return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"
+
+
+def message_channel(answer_id: str) -> str:
+    return f"message:{answer_id}"
+
+
+async def _state(answer_id: str) -> _State | None:
+    live = live_answer(answer_id)
+    if live is not None:
+        changes = live.changes
+        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "", live.told, changes)
+    return await in_thread(_stored_state, answer_id)
+
+
+def _stored_state(answer_id: str) -> _State | None:
+    answer = Message.objects.filter(public_id=answer_id).first()
+    if answer is None:
+        return None
+    if close_abandoned(answer, now=timezone.now()):
+        answer.refresh_from_db()
+    told = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
+    if answer.mode == Mode.DEEP_THINK:
+        told |= {step.public_id: ("step", step_event(step)) for step in answer.steps.all()}
+    return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, told)
+
+
+async def _more(answer_id: str, changes: int, heard: events.Subscription) -> None:
+    """Return when more happened than these ``changes``, or after a while."""
+    live = live_answer(answer_id)
+    if live is None:
+        await heard.get(POLL)
+        return
+    with live.reader() as woken:
+        if live.changes > changes or live_answer(answer_id) is not live:
+            return
+        try:
+            await asyncio.wait_for(woken.wait(), POLL)
+        except TimeoutError:
+            return

@@ -1,0 +1,113 @@
+"""Stored rows meet the rules for credentials again: when they are recalled, and all of them by ``scan_secrets``.
+
+Each row says by which rules it was checked, so a check costs nothing until the rules change, and a scan that was
+interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import connection, transaction
+
+from memories.forgetting.forget import drop_excerpts
+from memories.judging.secret_filter import RULES
+from memories.models import Memory
+from memories.models.memory import RevisionAction
+from memories.writing.drafts import refuse_secrets, without_secrets
+from memories.writing.gate import delete_memory
+from memoryhub.errors import NotFound, SecretRefused
+
+BATCH = 500
+# Without a wait: a row that somebody holds is checked another time.
+_STAMP = """
+UPDATE memories_memory SET secret_rules = %s WHERE id IN (
+    SELECT id FROM memories_memory WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
+"""
+
+
+@dataclass
+class Scan:
+    """How far it is. ``hidden``: (id, kind of credential); never a text."""
+
+    total: int
+    checked: int = 0
+    hidden: list[tuple[str, str]] = field(default_factory=list)
+    excerpts: list[str] = field(
+        default_factory=list
+    )  # ids of memories whose excerpt alone held one and is dropped
+
+
+def keep_clean(memories: Sequence[Memory], *, now: datetime) -> list[Memory]:
+    """These without the ones that today's rules refuse, which are hidden. For recall: no query if all were checked.
+
+    Reads content, summary, key, category and tags; excerpts are not given out by recall, and left to the scan.
+    """
+    stale = [memory for memory in memories if memory.secret_rules != RULES]
+    if not stale:
+        return list(memories)
+    found = {memory.pk for memory in stale if kind_in(memory)}
+    for memory in stale:
+        if memory.pk in found:
+            _hide(memory, now)
+    _stamp([memory.pk for memory in stale if memory.pk not in found])
+    return [memory for memory in memories if memory.pk not in found]
+
+
+def scan(*, now: datetime, anew: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
+    """Check the live memories that today's rules have not seen, in batches; yields after each.
+
+    ``anew``: all of them. Without ``hide`` nothing is changed, and nothing is marked as checked.
+    """
+    rows = Memory.objects.filter(deleted_at=None)
+    rows = rows if anew else rows.exclude(secret_rules=RULES)
+    progress, after = Scan(rows.count()), 0
+    while batch := list(rows.filter(pk__gt=after).order_by("pk").defer("search")[:BATCH]):
+        after = batch[-1].pk
+        clean = []
+        for memory in batch:
+            if kind := kind_in(memory):
+                progress.hidden.append((memory.public_id, kind))
+                if hide:
+                    _hide(memory, now)
+                continue
+            if without_secrets(memory.source_excerpt) != memory.source_excerpt:
+                progress.excerpts.append(memory.public_id)
+                if hide:
+                    _drop_excerpt(memory)
+            clean.append(memory.pk)
+        if hide:
+            _stamp(clean)
+        progress.checked += len(batch)
+        yield progress
+
+
+def kind_in(memory: Memory) -> str:
+    """The kind of credential that one of its fields holds by today's rules, or nothing."""
+    fields = ("content", "summary", "key", "category", "tags")
+    try:
+        refuse_secrets({name: getattr(memory, name) for name in fields})
+    except SecretRefused as refused:
+        return refused.kind or "credential"
+    return ""
+
+
+def _hide(memory: Memory, now: datetime) -> None:
+    try:
+        delete_memory(memory, by=None, now=now, action=RevisionAction.HIDE)
+    except NotFound:
+        return  # forgotten in the meantime, which is as good
+
+
+def _drop_excerpt(memory: Memory) -> None:
+    with transaction.atomic():
+        Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
+        drop_excerpts([memory.pk])
+
+
+def _stamp(ids: Sequence[int]) -> None:
+    if ids:
+        with connection.cursor() as cursor:
+            cursor.execute(_STAMP, [RULES, list(ids)])

@@ -1,0 +1,216 @@
+"""Values that the words before them call a secret: "password = …", "API key: …", "Authorization: Bearer …".
+
+The name says how suspicious to be, the sign between name and value says how formal the statement is, and the
+value must look like one. "=" is code, so nearly any value counts; ":" may be speech ("reset password: done"),
+so a plain word counts only where it is the whole of the statement; "is" is speech, so the value must look
+like no word at all.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from memories.judging.secret_filter import names, values
+from memories.judging.secret_filter.commands import find_command_secret
+from memories.judging.secret_filter.finding import Finding
+
+_QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
+_ABOUT = r"(?: (?:for|to|of|on|at|from|in)(?: [\w'./@-]{1,24}+){1,4}?)?"
+_TYPE = r":\s?[a-z][a-z\[\]|.]{0,16}\s?="  # password: str = …
+_ADVERB = r"(?: (?:set to|changed to|now|still|currently|called|simply|just|literally)){0,2}"
+_SIGN = (
+    rf"(?P<equals>\s{{0,3}}+(?:={{1,3}}>?|:=|\?=|%3d|{_TYPE})(?!=)\s{{0,10}}+)"
+    r"|(?P<tag>(?<![\"'=-])>(?![=<])|\"\s{1,3}(?:value|content)\s?=\s?)"
+    r"|(?P<colon>\s{0,3}+(?::{1,2}|\||%3a)\s{0,20}+(?:[|>]-?\s{1,20})?)"
+    r"|(?P<call>(?<=[\"']), ?|\()(?=[\"'])"
+    r"|(?P<verb>,?\s{1,3}+(?:is|was|are|will be|equals?|(?:set |changed |reset |updated )?to|as|has been)"
+    rf"{_ADVERB}:?\s{{1,10}}+)"
+)
+_ASSIGNMENT = re.compile(
+    r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
+    rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
+    r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
+    r"(?P<suffix>[a-z0-9_.-]{0,24}+(?=_{0,3}[\s=:?|>(,%&\"'`\\\])*])"  # else nothing below can follow
+    r"(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
+    rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}})"
+    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))[*_]{{0,3}}"
+    rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
+    r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
+)
+_BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
+# What judging may cost, in characters: as many as the text has, and these besides. A statement that is judged counts
+# its value and 40, one that is passed over 32. The densest of real files (sources of sign-in forms) come to half the
+# length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
+_ALLOWANCE = 32_768
+_JUDGED, _PASSED_OVER = 40, 32
+_SAME_NAME = re.compile(names.SAME_NAME)
+_NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
+
+
+class _Sign(Enum):
+    """How formal the statement is, most formal first."""
+
+    EQUALS = 1
+    COLON = 2
+    VERB = 3
+    SPACE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A name, a sign and a value found in the text, ready to be judged. Lives only while it is judged."""
+
+    name: str  # as written, with its suffix
+    same_name: bool  # the suffix leaves it a name for a secret
+    sign: _Sign
+    tight: bool  # no blank between sign and value
+    quoted: bool
+    json: bool  # name and value are both quoted
+    value: str
+    rest: str  # what follows the value
+
+
+def find_assignment(text: str) -> Finding | None:
+    """Return the first value in `text` (folded) that a name before it and its own looks make a credential."""
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters grow when lowered; positions must not move
+        lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    harmless: set[tuple[str, int]] = set()  # a text that repeats itself is judged once
+    spent = 0
+    for match in _ASSIGNMENT.finditer(lower):
+        start, end = match.span("value")
+        begun = max(match.start() - _BEFORE, 0)
+        around = (text[begun : end + _AFTER], match.start() - begun)
+        passed_over = around in harmless or _is_plain_speech(match, text) or _is_stand_in(match, text)
+        spent += _PASSED_OVER if passed_over else _JUDGED + end - start
+        if spent > _ALLOWANCE + end:
+            return Finding("too_many_statements", start, end)
+        if passed_over:
+            continue
+        value = values.trim(text[start:end], quoted=bool(match["quote"]))
+        if len(value) >= 3 and (kind := _judge(match, text, value)):
+            return Finding(kind, start, start + len(value))
+        harmless.add(around)
+    return find_command_secret(lower)
+
+
+def _is_plain_speech(match: re.Match[str], text: str) -> bool:
+    """Whether the statement is no assignment, or a plain word follows as it does in speech: the rules below would come
+    to the same, and cost ten times as much.
+    """
+    if (match["verb"] or match["space"]) and (match["some_key"] or (match["pass"] and not match["quote"])):
+        return True
+    if match["quote"] or not (match["verb"] or match["space"] or (match["colon"] and match["token"])):
+        return False
+    value = text[match.start("value") : match.end("value")]
+    announced = match["token"] or ""
+    header = announced == "authorization"
+    if not (match["colon"] or match["password"] or header or values.may_be_random(value)):
+        return True
+    word = value.rstrip(".,;:!?")
+    if not (len(word) < 20 and word.isalpha() and word.islower()):
+        return False
+    if not match["colon"]:
+        return True
+    start = match.start()
+    name = text[start : match.end("suffix")].replace(" ", "")
+    return name.isalpha() and name[1:].islower() and (not start or text[start - 1].isspace())
+
+
+def _is_stand_in(match: re.Match[str], text: str) -> bool:
+    """Whether the value is masked ("****") or a variable, which logs and templates have line after line."""
+    start, end = match.span("value")
+    if text[start] not in "*$[{(":
+        return False
+    value = values.trim(text[start:end], quoted=bool(match["quote"]))
+    return len(value) < 3 or values.is_placeholder(value)
+
+
+def _judge(match: re.Match[str], text: str, value: str) -> str | None:
+    """Return the kind of credential that a matched statement holds, or None."""
+    if values.is_placeholder(value):
+        return None
+    end = match.start("value") + len(value)
+    before = text[max(match.start() - _BEFORE, 0) : match.start()]
+    prefix = before.rsplit(maxsplit=1)[-1] if before and not before[-1].isspace() else ""
+    statement = _Statement(
+        name=prefix + text[match.start() : match.end("suffix")],
+        same_name=bool(match["issuer"] or _SAME_NAME.fullmatch(match["suffix"])),
+        sign=_sign(match),
+        tight=not text[match.start("value") - 1].isspace(),
+        quoted=bool(match["quote"]),
+        json=bool(match["quote"] and match["close"]),
+        value=value,
+        rest=text[end : end + _AFTER],
+    )
+    if match["some_key"] and values.names_no_secret(statement.name):
+        return None
+    if match["some_key"] or (match["issuer"] and not _NAMES_A_SECRET.search(match["suffix"])):
+        formal = statement.sign in (_Sign.EQUALS, _Sign.COLON)
+        return "named_key" if formal and values.is_random(value, at_least=16) else None
+    if match["password"] or match["pass"]:
+        if match["pass"] and not (statement.sign is _Sign.EQUALS or statement.json):
+            return None
+        return "password" if _is_password(statement) else None
+    word = match["token"]
+    if match["scheme"] or word in ("authorization", "bearer"):
+        is_header = word == "authorization" and len(value) >= 6 and not values.is_word(value)
+        return "authorization" if is_header or values.is_random(value, at_least=10) else None
+    return "secret" if _is_secret(statement) else None
+
+
+def _sign(match: re.Match[str]) -> _Sign:
+    if match["equals"] or match["tag"] or match["call"] is not None:
+        return _Sign.EQUALS
+    if match["colon"]:
+        return _Sign.COLON
+    return _Sign.VERB if match["verb"] else _Sign.SPACE
+
+
+def _is_password(statement: _Statement) -> bool:
+    """Passwords are short and often words: the form of the statement decides what a value must look like."""
+    value, rest = statement.value, statement.rest
+    if not statement.same_name:
+        return not values.is_code(value, rest) and values.is_random(value, at_least=12)
+    if statement.sign is _Sign.EQUALS:
+        return statement.quoted or not values.is_code(value, rest)
+    mixed = values.is_mixed(value, at_least=5)
+    if statement.sign is _Sign.COLON:
+        if statement.quoted:
+            return not values.is_status(value) and len(value) >= 4
+        alone = values.ends_statement(rest) and len(value) >= 4
+        return not values.is_code(value, rest) and (mixed or (alone and not values.is_status(value)))
+    if statement.sign is _Sign.VERB:
+        alone = values.ends_statement(rest)
+        number = alone and value.isdigit() and len(value) >= 4
+        proper = alone and value.isalpha() and value[0].isupper() and len(value) >= 5
+        return mixed or number or proper or (statement.quoted and rest[:1] in "\"'`" and len(value) >= 4)
+    command = statement.name.startswith("--") or statement.name.isupper()
+    alone = values.ends_statement(rest) and not values.is_technical(value)
+    return values.is_random(value, at_least=8) or (mixed and len(value) >= 6 and (command or alone))
+
+
+def _is_secret(statement: _Statement) -> bool:
+    """ "token", "secret" and "key" are ordinary words and names in code, so their values must look less like
+    either.
+    """
+    value, rest = statement.value, statement.rest
+    if not statement.same_name or value.isdigit():
+        if values.is_code(value, rest):
+            return False
+        return values.is_random(value, at_least=16) or (
+            value.isdigit() and len(value) >= 12 and statement.same_name
+        )
+    if statement.sign is _Sign.SPACE:
+        return values.is_random(value, at_least=12)
+    if statement.sign is _Sign.EQUALS:
+        if values.is_code(value, rest) and not statement.quoted:
+            return values.is_random(value, at_least=8)
+        if statement.tight or statement.quoted:
+            return len(value) >= 4
+        return values.is_mixed(value, at_least=6) or (len(value) >= 6 and values.ends_statement(rest))
+    if statement.sign is _Sign.COLON:
+        if statement.json or (values.ends_statement(rest) and values.is_identifier(statement.name)):
+            return len(value) >= 6 and not values.is_status(value) and not values.is_code(value, rest)
+        return values.is_random(value, at_least=8)
+    return values.is_random(value, at_least=8) or (statement.quoted and values.is_mixed(value, at_least=6))

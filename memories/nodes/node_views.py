@@ -1,0 +1,235 @@
+"""Pages of memory nodes: the list with its drawing, and one node with its memories, relations and neighbours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memories.models import Memory, MemoryNode, NodeRelation
+from memories.nodes import node_page, nodes
+from memories.nodes.node_forms import NodeForm, RelationForm
+from memories.pages.panel_page import PanelFilters, filtered
+from memoryhub.errors import DomainError
+from workspaces.access import get_workspace
+from workspaces.models import Role, Workspace
+from workspaces.pages.page_request import PageRequest
+
+NODES_SHOWN = 50
+NAMES_OFFERED = 200
+MEMORIES_SHOWN = 25
+RELATIONS_SHOWN = 100
+NEIGHBOURS_SHOWN = 60
+FOUND = 8
+
+
+def _workspace(
+    request: PageRequest, ws_id: str, need: Role = Role.VIEWER
+) -> tuple[Workspace, dict[str, Any]]:
+    found = get_workspace(request.user, ws_id, need=need)
+    can_write = Role(found.role).allows(Role.EDITOR)
+    return found, {"workspace": found, "can_write": can_write}
+
+
+def _node(
+    request: PageRequest, ws_id: str, node_id: str, need: Role = Role.VIEWER
+) -> tuple[MemoryNode, dict[str, Any]]:
+    workspace, context = _workspace(request, ws_id, need)
+    node = nodes.get_node(request.user, node_id, workspace=workspace)
+    return node, context | {"node": node}
+
+
+def _to(node: MemoryNode, part: str = "") -> HttpResponse:
+    return redirect(reverse("memories:node", args=[node.workspace.public_id, node.public_id]) + part)
+
+
+def _drawing(drawn: Sequence[MemoryNode], relations: Sequence[NodeRelation], ws_id: str) -> str:
+    """What static/js/node-map.js draws. The page says the same in words."""
+    return json.dumps(
+        {
+            "nodes": [
+                {
+                    "id": node.public_id,
+                    "name": node.name,
+                    "kind": node.kind,
+                    "memories": node.memory_count,  # type: ignore[attr-defined]  # annotated by with_counts
+                    "url": reverse("memories:node", args=[ws_id, node.public_id]),
+                }
+                for node in drawn
+            ],
+            "relations": [
+                [each.source.public_id, each.relation, each.target.public_id] for each in relations
+            ],
+        }
+    )
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The drawing of those with most relations, and all by name, in pages that ``?after=`` goes through."""
+    workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
+    form = NodeForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            made = nodes.create_node(workspace, **form.cleaned_data, by=request.user, now=timezone.now())
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            notices.success(request, _("“%(name)s” is made.") % {"name": made.name})
+            return _to(made)
+    query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    listed = node_page.search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
+    shown = list(listed)
+    more = shown[NODES_SHOWN - 1].public_id if len(shown) > NODES_SHOWN else ""
+    drawn, relations = ([], []) if query or after else node_page.best_related(workspace, request.user)
+    context |= {
+        "form": form,
+        "nodes": shown[:NODES_SHOWN],
+        "more": more,
+        "query": query,
+        "after": after,
+        "drawn": drawn,
+        "relations": relations,
+        "drawing": _drawing(drawn, relations, ws_id),
+        "total": MemoryNode.objects.filter(workspace=workspace).count(),
+        "kinds": node_page.kinds(workspace),
+    }
+    return render(request, "memories/nodes/list.html", context, status=422 if form.errors else 200)
+
+
+def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **forms: Any) -> HttpResponse:
+    user, workspace = request.user, node.workspace
+    depth = {"2": 2, "3": 3}.get(request.GET.get("depth", ""), 1)
+    around = nodes.neighbours(node, user, depth=depth, limit=NEIGHBOURS_SHOWN)
+    gathered = list(_gathered(request, node)[: MEMORIES_SHOWN + 1])
+    counted = nodes.counted(node, user)
+    context |= {
+        "node": counted,
+        "memories": gathered[:MEMORIES_SHOWN],
+        "next_memory": gathered[MEMORIES_SHOWN - 1].public_id if len(gathered) > MEMORIES_SHOWN else "",
+        "relations": nodes.relations_of(node).order_by("pk")[:RELATIONS_SHOWN],
+        "around": around,
+        "depth": depth,
+        "depths": range(1, nodes.DEEPEST + 1),
+        "drawing": _drawing([counted, *around.nodes], around.relations, workspace.public_id),
+        "form": NodeForm.of(node),
+        "relation_form": RelationForm(),
+        "names": MemoryNode.objects.filter(workspace=workspace).exclude(pk=node.pk)[:NAMES_OFFERED],
+        "relation_types": node_page.relation_types(workspace),
+        "kinds": node_page.kinds(workspace),
+    } | forms
+    failed = any(form.errors for form in forms.values())
+    return render(request, "memories/nodes/node.html", context, status=422 if failed else 200)
+
+
+def _gathered(request: PageRequest, node: MemoryNode) -> QuerySet[Memory]:
+    """Its memories that the person may see, newest first; only those after ``?after=``."""
+    return nodes.gathered(node, request.user, after=request.GET.get("after", "")).listed()
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """GET: the page. POST: another name, kind or description."""
+    found, context = _node(request, ws_id, node_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
+    if request.method == "GET":
+        return _page(request, found, context)
+    form = NodeForm(request.POST)
+    if form.is_valid():
+        try:
+            nodes.update_node(found, **form.cleaned_data, now=timezone.now())
+        except DomainError as error:
+            form.add_domain_error(error)
+            found, context = _node(request, ws_id, node_id)
+        else:
+            notices.success(request, _("Saved."))
+            return _to(found)
+    return _page(request, found, context, form=form)
+
+
+@login_required
+@require_GET
+def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """Memories that could be linked, as somebody types: a fragment."""
+    found, context = _node(request, ws_id, node_id, Role.EDITOR)
+    filters = PanelFilters(q=request.GET.get("q", ""))
+    free = nodes.memories_in_sight(found.workspace, request.user).exclude(nodes=found)
+    memories = filtered(free, filters).listed()[:FOUND] if filters else []
+    return render(request, "memories/nodes/found.html", context | {"memories": memories, "filters": filters})
+
+
+@login_required
+@require_POST
+def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    memory = nodes.memory_in_sight(found, request.user, request.POST.get("memory", ""))
+    nodes.link_memory(found, memory, now=timezone.now())
+    notices.success(request, _("Linked to “%(name)s”.") % {"name": found.name})
+    return _to(found, "#memories")
+
+
+@login_required
+@require_POST
+def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    memory = nodes.memory_in_sight(found, request.user, request.POST.get("memory", ""))
+    nodes.unlink_memory(found, memory)
+    notices.success(request, _("Unlinked. The memory itself stays."))
+    return _to(found, "#memories")
+
+
+@login_required
+@require_POST
+def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """To a node of the workspace, by its name."""
+    found, context = _node(request, ws_id, node_id, Role.EDITOR)
+    form = RelationForm(request.POST)
+    if form.is_valid():
+        try:
+            other = nodes.named(found.workspace, form.cleaned_data["other"])
+            nodes.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            return _to(found, "#relations")
+    return _page(request, found, context, relation_form=form)
+
+
+@login_required
+@require_POST
+def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """One of the relations on the page, from this node or to it: ``source``, ``target``, ``relation``."""
+    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    ends = (request.POST.get("source", ""), request.POST.get("target", ""))
+    source, target = (nodes.get_node(request.user, end, workspace=found.workspace) for end in ends)
+    nodes.unrelate(source, target, request.POST.get("relation", ""))
+    return _to(found, "#relations")
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
+    """GET: where somebody lands whose password came too late."""
+    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    return _to(found, "#danger") if request.method == "GET" else _delete(request, found)
+
+
+@reauthentication_required
+def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
+    nodes.delete_node(found)
+    notices.success(
+        request, _("The node “%(name)s” is deleted. What it gathered stays.") % {"name": found.name}
+    )
+    return redirect("memories:nodes", found.workspace.public_id)

@@ -1,0 +1,266 @@
+"""Memory nodes: named somebodies and somethings that gather a workspace's memories and are related to each other."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from memories.judging.secret_filter import find_secret
+from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation
+from memories.models.memory import MemoryQuerySet
+from memories.models.node import (
+    KIND_LENGTH,
+    NODE_DESCRIPTION_LENGTH,
+    NODE_NAME_LENGTH,
+    RELATION_LENGTH,
+    MemoryNodeQuerySet,
+)
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
+from workspaces.access import require
+from workspaces.actions.workspaces import clean_text
+from workspaces.models import Role, User, Workspace
+
+DEEPEST = 3
+MOST_NEIGHBOURS = 200
+MOST_RELATIONS = 500  # drawn or told beside neighbours
+# Breadth first, nearest first, each node as often as it is reached at another depth. What is read stops at the limit
+# inside, which holds more than four times MOST_NEIGHBOURS: nodes are left out only where there are too many to show.
+NEIGHBOURS = """
+    WITH RECURSIVE reach (node_id, depth) AS (
+        SELECT %(start)s::bigint, 0
+        UNION
+        SELECT beyond.node_id, reach.depth + 1
+        FROM reach CROSS JOIN LATERAL (
+            SELECT target_id AS node_id FROM memories_noderelation WHERE source_id = reach.node_id
+            UNION ALL
+            SELECT source_id FROM memories_noderelation WHERE target_id = reach.node_id
+        ) AS beyond
+        WHERE reach.depth < %(depth)s
+    )
+    SELECT node_id, min(depth) AS depth FROM (SELECT * FROM reach LIMIT 20000) AS walked
+    GROUP BY node_id HAVING min(depth) > 0 ORDER BY depth, node_id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """``nodes`` with their ``depth`` from the start, nearest first; ``relations`` among them and the start.
+
+    ``truncated``: there are more than could be given.
+    """
+
+    nodes: list[MemoryNode]
+    relations: list[NodeRelation]
+    truncated: bool
+
+
+def get_node(
+    user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
+) -> MemoryNode:
+    """NotFound outside what this person may see (or outside ``workspace``), Forbidden below ``need``."""
+    nodes = MemoryNode.objects.visible_to(user).select_related("workspace")
+    if workspace is not None:
+        nodes = nodes.filter(workspace=workspace)
+    node = nodes.filter(public_id=public_id).first()
+    if node is None:
+        raise NotFound("There is no such node, or it is not yours to see.")
+    require(node.role, need)
+    return node
+
+
+def memories_in_sight(workspace: Workspace, user: User) -> MemoryQuerySet:
+    """The live memories that nodes of this workspace may gather, as this person sees them: the workspace's own, and
+    their personal ones, which nobody else sees or counts in any node.
+    """
+    return Memory.objects.visible_to(user).live().filter(Q(workspace=workspace) | Q(owner=user))
+
+
+def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
+    memory = memories_in_sight(node.workspace, user).filter(public_id=public_id).first()
+    if memory is None:
+        raise NotFound("There is no such memory, or it is not yours to see.")
+    return memory
+
+
+def named(workspace: Workspace, name: str) -> MemoryNode:
+    """The node of this name, whatever its case; Invalid without one."""
+    node = MemoryNode.objects.filter(workspace=workspace, folded=fold(" ".join(name.split()))).first()
+    if node is None:
+        raise Invalid(fields={"other": "There is no node of this name here yet."})
+    return node
+
+
+def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
+    """Its memories as this person sees them; newest first, only those that follow the one with the id ``after``."""
+    found = memories_in_sight(node.workspace, user).filter(nodes=node)
+    if after:
+        last = memories_in_sight(node.workspace, user).filter(public_id=after).first()
+        if last is None:
+            return found.none()
+        found = found.filter(
+            Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk)
+        )
+    return found
+
+
+def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
+    """Each with ``memory_count``, as this person sees them, and ``relation_count``."""
+    links = NodeMemory.objects.filter(memory__in=memories_in_sight(workspace, user))
+    return nodes.annotate(
+        memory_count=number_of(links, "node"),
+        relation_count=number_of(NodeRelation.objects.all(), "source")
+        + number_of(NodeRelation.objects.all(), "target"),
+    )
+
+
+def number_of(rows: QuerySet[Any], field: str) -> Coalesce:
+    mine = rows.filter(**{field: OuterRef("pk")}).order_by().values(field)
+    return Coalesce(Subquery(mine.annotate(number=Count("*")).values("number")), 0)
+
+
+def counted(node: MemoryNode, user: User) -> MemoryNode:
+    """The node as it is now, with its counts."""
+    rows = MemoryNode.objects.filter(pk=node.pk).select_related("workspace")
+    return with_counts(rows, node.workspace, user).get()
+
+
+def fold(name: str) -> str:
+    """The name without case, composed: names of one fold are one name."""
+    composed = unicodedata.normalize("NFC", name)
+    return unicodedata.normalize("NFC", composed.casefold())
+
+
+def create_node(
+    workspace: Workspace, *, name: str, kind: str = "", description: str = "", by: User, now: datetime
+) -> MemoryNode:
+    """A new node. Conflict when the workspace has one of this name, whatever its case; two at once make one."""
+    values = _cleaned(name=name, kind=kind, description=description)
+    _refuse_cut_secret(values["name"], values["description"])
+    node = MemoryNode(workspace=workspace, created_by=by, created_at=now, updated_at=now, **values)
+    return _saved(node)
+
+
+def update_node(
+    node: MemoryNode,
+    *,
+    now: datetime,
+    name: str | None = None,
+    kind: str | None = None,
+    description: str | None = None,
+) -> MemoryNode:
+    """Change what is passed; ``None`` leaves it."""
+    given = {"name": name, "kind": kind, "description": description}
+    values = _cleaned(**{field: text for field, text in given.items() if text is not None})
+    for field, text in values.items():
+        setattr(node, field, text)
+    _refuse_cut_secret(node.name, node.description)
+    node.updated_at = now
+    return _saved(node, [*values, "updated_at"])
+
+
+def delete_node(node: MemoryNode) -> None:
+    """For good, with its links and relations. What it gathered stays."""
+    node.delete()
+
+
+def link_memory(node: MemoryNode, memory: Memory, *, now: datetime) -> bool:
+    """Have the node gather a memory (of ``memory_in_sight``); False where it had it already."""
+    return NodeMemory.objects.get_or_create(node=node, memory=memory, defaults={"created_at": now})[1]
+
+
+def unlink_memory(node: MemoryNode, memory: Memory) -> None:
+    NodeMemory.objects.filter(node=node, memory=memory).delete()
+
+
+def relate(
+    node: MemoryNode, target: MemoryNode, relation: str, *, now: datetime
+) -> tuple[NodeRelation, bool]:
+    """ "``node`` works on ``target``": the relation, and whether it is new."""
+    if target.workspace_id != node.workspace_id:
+        raise NotFound("There is no such node in this workspace.")
+    if target.pk == node.pk:
+        raise Invalid("A node is related to another one, not to itself.")
+    text = _cleaned(relation=relation)["relation"]
+    made, is_new = NodeRelation.objects.select_related("source", "target").get_or_create(
+        source=node, target=target, relation=text, defaults={"created_at": now}
+    )
+    return made, is_new
+
+
+def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
+    NodeRelation.objects.filter(source=node, target=target, relation=" ".join(relation.split())).delete()
+
+
+def relations_of(node: MemoryNode) -> QuerySet[NodeRelation]:
+    """From it and to it, oldest first."""
+    return NodeRelation.objects.filter(Q(source=node) | Q(target=node)).select_related("source", "target")
+
+
+def relations_among(nodes: Iterable[MemoryNode]) -> list[NodeRelation]:
+    """At most MOST_RELATIONS, oldest first."""
+    keys = [node.pk for node in nodes]
+    among = NodeRelation.objects.filter(source__in=keys, target__in=keys)
+    return list(among.select_related("source", "target").order_by("pk")[:MOST_RELATIONS])
+
+
+def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50) -> Neighbourhood:
+    """What can be reached in up to ``depth`` (1 to DEEPEST) relations, whichever way they point. Three queries."""
+    limit = min(limit, MOST_NEIGHBOURS)
+    bounds = {"start": node.pk, "depth": min(depth, DEEPEST), "limit": limit + 1}
+    with connection.cursor() as cursor:
+        cursor.execute(NEIGHBOURS, bounds)
+        depths = dict(cursor.fetchall()[: limit + 1])
+    kept = list(depths)[:limit]
+    rows = with_counts(MemoryNode.objects.filter(pk__in=kept), node.workspace, user)
+    found = sorted(rows.select_related("workspace"), key=lambda each: (depths[each.pk], each.folded))
+    for each in found:
+        each.depth = depths[each.pk]
+    relations = relations_among([node, *found])
+    return Neighbourhood(found, relations, len(depths) > limit or len(relations) == MOST_RELATIONS)
+
+
+def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
+    """Two of one name at once: the table lets one in."""
+    node.folded = fold(node.name)
+    try:
+        with transaction.atomic():
+            node.save(update_fields=[*fields, "folded"] if fields else None)
+    except IntegrityError as error:
+        if "one_node_of_a_name" not in str(error):
+            raise
+        taken = "Another node of this workspace has this name."
+        raise Conflict(taken, fields={"name": "is taken"}) from None
+    return node
+
+
+LIMITS = {
+    "name": (1, NODE_NAME_LENGTH),
+    "kind": (0, KIND_LENGTH),
+    "description": (0, NODE_DESCRIPTION_LENGTH),
+    "relation": (1, RELATION_LENGTH),
+}
+
+
+def _cleaned(**values: str) -> dict[str, str]:
+    """Stripped and checked. Raises Invalid or SecretRefused, naming the field."""
+    cleaned = {}
+    for field, text in values.items():
+        text = text.replace("\r\n", "\n").strip() if field == "description" else " ".join(text.split())
+        low, high = LIMITS[field]
+        cleaned[field] = clean_text(field, text, low=low, high=high)
+        if find_secret(text):
+            raise SecretRefused(fields={field: "looks like a credential"})
+    return cleaned
+
+
+def _refuse_cut_secret(name: str, description: str) -> None:
+    """A credential cut in two by the boundary of name and description."""
+    if find_secret(f"{name}={description}"):
+        raise SecretRefused(fields={"description": "looks like a credential"})

@@ -1,0 +1,176 @@
+"""A page of the memory panel: filtered, searched by words as they are typed, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from memories.models import Memory, Scope
+from memories.models.memory import MemoryQuerySet
+from memories.pages.panel import live_in
+from memories.recalling.embedding import searchable
+from memories.writing import review
+from memoryhub.llm.registry import embedder_is_local, get_embedder
+from memoryhub.ready import Ready
+from workspaces.models import Agent, AgentQuerySet, Membership, User, Workspace
+
+PAGE_SIZE = 20
+PROPOSALS_SHOWN = 20
+MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
+MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
+# All that a card shows: each column more is work for every row, and four tables have ninety of them.
+ON_CARD = (
+    "public_id",
+    "workspace",
+    "content",
+    "scope",
+    "category",
+    "pinned",
+    "source_type",
+    "source_chat_id",
+    "source_message_id",
+    "created_at",
+    "author__username",
+    "agent__name",
+    "may_replace__content",
+    "may_replace__deleted_at",
+)
+
+
+@dataclass(frozen=True)
+class PanelFilters:
+    """What the panel's form says. ``pinned`` and ``review`` (may replace an older one) narrow when true."""
+
+    q: str = ""
+    category: str = ""
+    source: str = ""
+    pinned: bool = False
+    review: bool = False
+    whose: str = ""  # a scope, or the id of the assistant in whose chats it is recalled
+
+    def __bool__(self) -> bool:
+        return any((self.q.strip(), self.category, self.source, self.pinned, self.review, self.whose))
+
+
+@dataclass(frozen=True)
+class PanelPage:
+    """``next``: the memory after which more follow, empty at the end."""
+
+    memories: list[Memory]
+    next: str = ""
+
+
+def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
+    """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
+    shown = memories.select_related("author", "agent", "may_replace").only(*ON_CARD)
+    return shown.annotate(has_vector=searchable()).order_by("-created_at", "-id")
+
+
+def on_cards(memories: list[Memory], workspace: Workspace) -> list[Memory]:
+    """These of the workspace with their ``files`` and ``origins``, and ``is_searchable``: whether the current
+    embedder's vector is there, or none is wanted. Two queries.
+    """
+    by_words_for_good = get_embedder() is None or (workspace.local_only and not embedder_is_local())
+    for memory in memories:
+        memory.is_searchable = by_words_for_good or memory.has_vector  # type: ignore[attr-defined]
+    files, origins = Prefetch("assets", to_attr="files"), Prefetch("sources", to_attr="origins")
+    prefetch_related_objects(memories, files, origins)
+    return memories
+
+
+_NEWEST = Ready(
+    lambda workspace, user, now: for_cards(live_in(Workspace(pk=workspace), User(pk=user), now)),
+    workspace=int,
+    user=int,
+    now=datetime,
+)
+
+
+def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
+    """Live memories of the workspace that hold every word of the search somewhere, as ``on_cards`` gives them. Four
+    queries at most.
+    """
+    if filters or before:
+        found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
+        memories = list(for_cards(found)[: PAGE_SIZE + 1])
+    else:
+        asked = {"workspace": workspace.pk, "user": user.pk, "now": timezone.now()}
+        memories = _NEWEST.all(limit=PAGE_SIZE + 1, **asked)
+    more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
+    return PanelPage(on_cards(memories[:PAGE_SIZE], workspace), more)
+
+
+def _after(before: str, memories: MemoryQuerySet, workspace: Workspace, user: User) -> MemoryQuerySet:
+    """Those of them that follow the one with this id, none where there is no such; all where it is empty."""
+    if not before:
+        return memories
+    named = Memory.objects.visible_to(user).filter(public_id=before, workspace=workspace)
+    last = named.values_list("created_at", "pk").first()
+    if last is None:
+        return memories.none()
+    return memories.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
+
+
+def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
+    """The categories and source types in use, for the filters. One query."""
+    pairs = set(live_in(workspace, user).order_by().values_list("category", "source_type").distinct())
+    return sorted({category for category, _ in pairs if category}), sorted({source for _, source in pairs})
+
+
+def _assistants(*, workspace: int) -> AgentQuerySet:
+    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
+    found = Agent.objects.filter(Q(archived_at=None) | kept, workspace=workspace)
+    return found.order_by(Lower("name"), "pk").defer("instructions")
+
+
+_ASSISTANTS = Ready(_assistants, workspace=int)
+_PROPOSALS = Ready(
+    lambda workspace, user: review.proposals(Workspace(pk=workspace), User(pk=user)),
+    workspace=int,
+    user=int,
+)
+_MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace=workspace).order_by(), workspace=int)
+
+
+def assistants(workspace: Workspace) -> list[Agent]:
+    """Those for which something may be remembered or is, by name."""
+    return _ASSISTANTS.all(workspace=workspace.pk, limit=MOST_ASSISTANTS)
+
+
+def proposals(workspace: Workspace, user: User) -> list[Memory]:
+    """The oldest of those that wait for review."""
+    return _PROPOSALS.all(workspace=workspace.pk, user=user.pk, limit=PROPOSALS_SHOWN)
+
+
+def is_shared(workspace: Workspace) -> bool:
+    """Whether an author is worth naming: more than one person is in."""
+    return _MEMBERS.count(workspace=workspace.pk) > 1
+
+
+def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
+    """Those that hold every word of the search somewhere, and pass the other filters."""
+    for word in filters.q.split()[:MOST_WORDS]:
+        memories = memories.filter(
+            Q(content__icontains=word)
+            | Q(summary__icontains=word)
+            | Q(key__icontains=word)
+            | Q(category__icontains=word)
+            | Q(tags__icontains=word)
+        )
+    if filters.category:
+        memories = memories.filter(category=filters.category)
+    if filters.source:
+        memories = memories.filter(source_type=filters.source)
+    if filters.whose in Scope.values:
+        memories = memories.filter(scope=filters.whose)
+    elif filters.whose:
+        memories = memories.filter(agent__public_id=filters.whose)
+    if filters.pinned:
+        memories = memories.filter(pinned=True)
+    if filters.review:
+        memories = memories.filter(may_replace__isnull=False, may_replace__deleted_at=None)
+    return memories

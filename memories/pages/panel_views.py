@@ -1,0 +1,274 @@
+"""The memory panel, its cards, and the receipt under an answer. Fragments only: the pages around them are chat's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memories.access import get_memory
+from memories.models import Memory
+from memories.models.memory import CATEGORIES, SOURCE_LABELS
+from memories.pages.memory_forms import AddForm, EditForm
+from memories.pages.panel import count_live, usage
+from memories.pages.panel_page import (
+    PanelFilters,
+    PanelPage,
+    assistants,
+    choices,
+    for_cards,
+    is_shared,
+    on_cards,
+    proposals,
+    search_panel,
+)
+from memories.recalling.receipts import mark_not_relevant, receipt_for
+from memories.writing import gate, review
+from memories.writing.versions import Stale
+from memoryhub.errors import Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.models import Agent, Role, Workspace
+from workspaces.pages.page_request import PageRequest
+
+# Where a memory is shown decides what it looks like after an edit, a delete or an undo.
+PLACES = {
+    "panel": "memories/cards.html",
+    "receipt": "memories/receipt_memory.html",
+    "message": "memories/message_slot.html",
+}
+
+
+def _workspace(
+    request: PageRequest, ws_id: str, need: Role = Role.VIEWER
+) -> tuple[Workspace, dict[str, Any]]:
+    found = get_workspace(request.user, ws_id, need=need)
+    can_write = Role(found.role).allows(Role.EDITOR)
+    can_propose = review.may_propose(found, found.role)
+    return found, {
+        "workspace": found,
+        "can_write": can_write,
+        "can_propose": can_propose,
+        "now": timezone.now(),
+    }
+
+
+def _memory(
+    request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR, *, include_deleted: bool = False
+) -> tuple[Memory, dict[str, Any]]:
+    found, context = _workspace(request, ws_id, need)
+    memory = get_memory(request.user, mem_id, workspace=found, need=need, include_deleted=include_deleted)
+    return memory, context | {"memory": memory, "place": _place(request)}
+
+
+def _place(request: PageRequest) -> str:
+    wanted = request.GET.get("as") or request.POST.get("as", "")
+    return wanted if wanted in PLACES else "panel"
+
+
+def _show(
+    request: PageRequest, memory: Memory, context: dict[str, Any], *, changed: bool = False
+) -> HttpResponse:
+    """The memory as it stands in its place; ``changed`` has badge and panel look again."""
+    workspace = context["workspace"]
+    [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)], workspace)
+    context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
+    response = render(request, PLACES[_place(request)], context)
+    return _changed(request, response, workspace) if changed else response
+
+
+def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
+    """Adds the badge at once; what else shows memories listens for ``memories:changed``. So does the badge of another
+    workspace's page, which a personal memory is seen on."""
+    if request.session.get("workspace", workspace.public_id) == workspace.public_id:
+        badge = {"workspace": workspace, "count": count_live(workspace, request.user), "oob": True}
+        response.write(render(request, "memories/badge.html", badge).content.decode())
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@login_required
+@require_GET
+def panel(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The whole panel; with ``part=list`` what is below its filters; with ``before`` the next cards."""
+    found, context = _workspace(request, ws_id)
+    asked = request.GET
+    filters = PanelFilters(
+        q=asked.get("q", ""),
+        category=asked.get("category", ""),
+        source=asked.get("source", ""),
+        pinned=asked.get("pinned") == "on",
+        review=asked.get("review") == "on",
+        whose=asked.get("whose", ""),
+    )
+    before = asked.get("before", "")
+    page = search_panel(found, request.user, filters, before=before)
+    context |= {"page": page, "filters": filters, "is_shared": is_shared(found), "place": "panel"}
+    if before:
+        return render(request, "memories/cards.html", context)
+    context["usage"] = usage(found, request.user)
+    if not filters:
+        context["proposals"] = proposals(found, request.user)
+    if asked.get("part") == "list":
+        return render(request, "memories/region.html", context)
+    categories, sources = choices(found, request.user)
+    agents = assistants(found)
+    context |= {
+        "agents": agents,
+        "categories": categories,
+        "sources": [(source, SOURCE_LABELS.get(source, source)) for source in sources],
+        "usual_categories": CATEGORIES,
+        "form": AddForm(agents=_in_use(agents)),
+    }
+    return render(request, "memories/panel.html", context)
+
+
+@login_required
+@require_GET
+def count(request: PageRequest, ws_id: str) -> HttpResponse:
+    found, context = _workspace(request, ws_id)
+    return render(request, "memories/badge.html", context | {"count": count_live(found, request.user)})
+
+
+@login_required
+@require_POST
+def create(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Who may not write may propose, where the workspace reviews proposals."""
+    found, context = _workspace(request, ws_id)
+    review.require_to_save(found)
+    agents = _in_use(assistants(found))
+    form = AddForm(request.POST, agents=agents)
+    if form.is_valid():
+        fields = form.draft_fields
+        agent_id = fields.pop("agent_id")
+        agent = next((agent for agent in agents if agent.public_id == agent_id), None)
+        draft = gate.Draft(workspace=found, author=request.user, agent=agent, **fields)
+        try:
+            saved = review.save_or_propose(draft, by=request.user, now=context["now"])
+        except Invalid as error:
+            form.add_domain_errors(error.message, error.fields)
+        else:
+            context |= {"form": AddForm(agents=agents), "saved": saved}
+            return _changed(request, render(request, "memories/add_form.html", context), found)
+    return _refused(render(request, "memories/add_form.html", context | {"form": form}))
+
+
+def _in_use(agents: list[Agent]) -> list[Agent]:
+    return [agent for agent in agents if not agent.is_archived]
+
+
+def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
+    """A form with its errors goes back to where it was, not among the notices like other refusals."""
+    response.status_code = status
+    response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
+    return response
+
+
+@login_required
+@require_GET
+def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id, Role.VIEWER)
+    return _show(request, memory, context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id)
+    if request.method == "GET":
+        return render(request, "memories/edit_form.html", context | {"form": EditForm.of(memory)})
+    form = EditForm.of(memory, data=request.POST)
+    if form.is_valid():
+        changes = {"content": form.cleaned_data["content"], "category": form.cleaned_data["category"] or None}
+        try:
+            edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=form.seen, **changes)
+        except Invalid as error:
+            form.add_domain_errors(error.message, error.fields)
+        except Stale as stale:
+            context |= {"form": form.over(stale.memory), "newer": stale.memory}
+            return _refused(render(request, "memories/edit_form.html", context), status=stale.status)
+        else:
+            return _show(request, edited, context, changed=True)
+    return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """“Forgotten. Undo”. Under a message the Remember button comes back instead: that was an undo."""
+    memory, context = _memory(request, ws_id, mem_id)
+    context |= {"memory": gate.delete_memory(memory, by=request.user, now=context["now"])}
+    template = PLACES["message"] if context["place"] == "message" else "memories/forgotten.html"
+    return _changed(request, render(request, template, context), context["workspace"])
+
+
+@login_required
+@require_POST
+def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
+    restored = gate.restore_memory(memory, by=request.user, now=context["now"])
+    return _show(request, restored, context, changed=True)
+
+
+@login_required
+@require_POST
+def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id)
+    pinned = request.POST.get("pinned") == "on"
+    edited = gate.edit_memory(memory, by=request.user, now=context["now"], pinned=pinned)
+    return _show(request, edited, context)
+
+
+@login_required
+@require_POST
+def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """“May replace”: ``keep=both`` drops the question, else the older one is forgotten (softly)."""
+    memory, context = _memory(request, ws_id, mem_id)
+    if request.POST.get("keep") == "both":
+        return _show(request, gate.keep_both(memory, by=request.user, now=context["now"]), context)
+    older = memory.may_replace
+    replaced = gate.replace_older(memory, by=request.user, now=context["now"])
+    response = _show(request, replaced, context, changed=True)
+    if older is not None:
+        toast = context | {"memory": older, "text": _("The older one is forgotten.")}
+        response.write(render(request, "memories/forgotten_toast.html", toast).content.decode())
+    return response
+
+
+@login_required
+@require_GET
+def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    memory, context = _memory(request, ws_id, mem_id, Role.VIEWER)
+    revisions = memory.revisions.select_related("by")[:50]
+    return render(request, "memories/history.html", context | {"revisions": revisions})
+
+
+@login_required
+@require_GET
+def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
+    """What an answer recalled: used first, what was left out folded below."""
+    found = receipt_for(msg_id, request.user)
+    if found is None:
+        raise NotFound(_("No memories are noted for this answer."))
+    _found, context = _workspace(request, found.workspace.public_id)
+    items = list(found.items.all())
+    context |= {
+        "receipt": found,
+        "used": [item for item in items if item.used],
+        "left_out": [item for item in items if not item.used],
+        "is_own": found.user_id == request.user.pk,
+        "place": "receipt",
+    }
+    return render(request, "memories/receipt.html", context)
+
+
+@login_required
+@require_POST
+def not_relevant(request: PageRequest, item_id: int) -> HttpResponse:
+    value = request.POST.get("value", "on") == "on"
+    item = mark_not_relevant(item_id, request.user, value=value, now=timezone.now())
+    return render(request, "memories/not_relevant.html", {"item": item})

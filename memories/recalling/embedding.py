@@ -1,0 +1,343 @@
+"""Vectors of memories: made with the model that recall compares now, stored beside its label, never compared across.
+
+Which model that is stands in ``EmbeddingModel``, not in the settings: after the settings name another, recall and
+saves stay with the old one until ``memories.recalling.reembedding`` has built the new one's vectors (docs/decisions/0009).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, Subquery
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
+from memories.recalling.cooldown import asking
+from memoryhub import prepared
+from memoryhub.llm.base import Embedder, Vectors
+from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
+from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
+from memoryhub.ready import Ready
+
+logger = logging.getLogger(__name__)
+_ahead = ThreadPoolExecutor(
+    max_workers=1, thread_name_prefix="embed-ahead"
+)  # its thread is begun with the first text
+BATCH = 64
+EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; measured in docs/recall.md
+
+# Locked until commit, so that the switch to another model waits for whoever is writing vectors of this one.
+_STILL_USED = """
+SELECT 1 FROM memories_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
+"""
+
+# One row of ``put_vectors``, which does the same for many.
+_PUT = f"""
+WITH used AS MATERIALIZED ({_STILL_USED.replace("%s", "%(model)s::text")})
+INSERT INTO memories_memoryembedding (memory_id, place, model, dimension, live, embedding, statement)
+SELECT %(memory)s::bigint, %(place)s::bigint, %(model)s::text, %(dimension)s::int, %(live)s::boolean,
+       %(embedding)s::halfvec, %(statement)s::halfvec
+FROM used
+ON CONFLICT (memory_id, model) DO UPDATE SET place = excluded.place, dimension = excluded.dimension,
+    live = excluded.live, embedding = excluded.embedding, statement = excluded.statement
+RETURNING id
+"""  # noqa: S608  constants only
+_DROP_OTHERS = (
+    "DELETE FROM memories_memoryembedding WHERE memory_id = %(memory)s::bigint AND model <> %(model)s::text"
+)
+
+Text = tuple[str, str]  # a memory's content and its excerpt
+
+
+class EmbedderChangedSize(EmbedderBadReply):
+    """The model answers with vectors of another size than those stored under its name."""
+
+    code = "embedder_changed_size"
+    retryable = False
+    sentence = (
+        "The embedding model's answers have another size than before. `manage.py reembed` builds them anew."
+    )
+
+
+class StaysHere(EmbedderError):
+    """The text may not leave this machine, and the embedder is elsewhere."""
+
+    code = "stays_here"
+    about_the_text = False
+    sentence = "Texts of this workspace never leave this machine, and the embedding model is elsewhere."
+
+
+class EarlierModelGone(EmbedderError):
+    """The vectors are still those of the model configured before, and that one cannot be asked."""
+
+    code = "earlier_embedder_gone"
+    sentence = "The earlier embedding model cannot be asked, and the new one's vectors are not complete yet."
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """One memory's vectors, each of shape (dimension,) and length 1."""
+
+    model: str  # its label
+    statement: Vectors  # of the text alone: what near-duplicates are found by
+    search: Vectors  # averaged with the excerpt's where there is one: what recall compares
+
+
+_ACTIVE = Ready(lambda: EmbeddingModel.objects.filter(state=ModelState.ACTIVE))
+
+
+def active_model() -> str | None:
+    """The label whose vectors recall compares now; None where no embedder is configured. One query."""
+    embedder = get_embedder()
+    if embedder is None:
+        return None
+    active = _ACTIVE.first()
+    return active.label if active else embedder.name
+
+
+def searchable() -> Exists:
+    """For annotating memories: whether the vector that recall compares is there. Costs no query of its own."""
+    active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
+    return Exists(MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=Subquery(active)))
+
+
+def is_local(model: EmbeddingModel | None) -> bool:
+    """Whether what this model embeds stays on this machine. None: the configured one."""
+    configured = get_embedder()
+    if model is None or (configured is not None and configured.name == model.name):
+        return embedder_is_local()
+    return embedder_is_local(model.base_url)
+
+
+def embeddable(model: EmbeddingModel | None) -> Q:
+    """The memories whose text this model may be sent: all, or those that may leave this machine."""
+    return Q() if is_local(model) else Q(workspace__local_only=False)
+
+
+def embed_query(
+    texts: Sequence[str], active: EmbeddingModel | None, *, stays: bool = False
+) -> tuple[str, Vectors] | None:
+    """The ``active`` model's label and its vectors of these texts; None where no embedder is configured.
+
+    ``stays``: they never leave this machine. Raises EmbedderError, EarlierModelGone and StaysHere among them.
+    ``str(error)`` says why in a sentence.
+    """
+    embedder = get_embedder()
+    if embedder is None:
+        return None
+    if stays and not is_local(active):
+        raise StaysHere
+    if active is None:  # nothing was ever embedded, so there is nothing to compare with either
+        return embedder.name, embedder.embed(texts)
+    with asking(active.label):
+        return active.label, vectors_of(active, texts)
+
+
+def embed_ahead(texts: Sequence[str]) -> None:
+    """Begin with these beside whatever is done until they are asked for, where the embedder is in this process and
+    keeps what it embedded last. A failure is met again, and said, by who asks.
+    """
+    embedder = get_embedder()
+    if embedder is not None and getattr(embedder, "keeps_recent", False):
+        _ahead.submit(embedder.embed, texts)
+
+
+def why_words(error: EmbedderError) -> str:
+    """Why recall falls back to words, for its receipt."""
+    if isinstance(error, EarlierModelGone):
+        return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
+    if isinstance(error, StaysHere):
+        return "the embedder is on another machine, and texts of this workspace stay on this one"
+    if isinstance(error, EmbedderChangedSize):
+        return "the embedder's answers have changed their size"
+    return "the embedder did not answer"
+
+
+def embed_texts(texts: Sequence[Text], *, stays: Sequence[bool] = ()) -> list[Embedded | None] | None:
+    """Embed (content, excerpt) pairs with the active model; None when there is no embedder or it fails (logged).
+
+    ``stays`` says of each whether it never leaves this machine: with an embedder elsewhere it gets None. Never call
+    this inside a transaction: it may wait for a model.
+    """
+    if not texts:
+        return None
+    try:
+        model = active_or_first()
+        if model is None:
+            return None
+        kept = any(stays) and not is_local(model)
+        sent = [not (kept and stays[number]) for number in range(len(texts))]
+        leaving = [text for text, is_sent in zip(texts, sent, strict=True) if is_sent]
+        made = iter(_asked(model, leaving) if leaving else ())
+        return [next(made) if is_sent else None for is_sent in sent]
+    except EmbedderError as error:
+        logger.warning("Embedding %d texts failed: %s (%s)", len(texts), error, error.code)
+        return None
+
+
+def _asked(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
+    with asking(model.label):
+        return _embed(model, texts)
+
+
+def embed_one(content: str, excerpt: str = "", *, stays: bool = False) -> Embedded | None:
+    embedded = embed_texts([(content, excerpt)], stays=[stays])
+    return embedded[0] if embedded else None
+
+
+def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | None]:
+    """Embed pairs for a background job: None for each text that the model does not take, whatever the others are.
+
+    Raises EmbedderError when the model fails altogether.
+    """
+    try:
+        return list(_embed(model, texts))
+    except (EmbedderBadRequest, EmbedderBadReply) as error:
+        if isinstance(error, EmbedderChangedSize):
+            raise
+        if len(texts) == 1:
+            logger.warning("A text could not be embedded: %s (%s)", error, error.code)
+            return [None]
+        alone = [embed_each(model, [text])[0] for text in texts]
+        if not any(alone):
+            raise
+        return alone
+
+
+def active_or_first() -> EmbeddingModel | None:
+    """The model to embed with. The very first time that is the configured one, which becomes the active.
+
+    None where no embedder is configured. Raises EmbedderError if the first cannot say its vectors' size.
+    """
+    embedder = get_embedder()
+    if embedder is None:
+        return None
+    active = _ACTIVE.first()
+    if active is None:
+        now = timezone.now()
+        EmbeddingModel.objects.bulk_create(
+            [
+                EmbeddingModel(
+                    label=embedder.name,
+                    name=embedder.name,
+                    base_url=configured_base_url(),
+                    dimension=dimension_of(embedder),
+                    state=ModelState.ACTIVE,
+                    started_at=now,
+                    activated_at=now,
+                )
+            ],
+            ignore_conflicts=True,  # of two processes the first wins
+        )
+        active = _ACTIVE.first()
+    return active
+
+
+def configured_base_url() -> str:
+    return settings.EMBEDDING_BASE_URL or ""
+
+
+def dimension_of(embedder: Embedder) -> int:
+    """How long its vectors are: nothing but an answer tells."""
+    return int(embedder.embed(["How long is a vector?"]).shape[1])
+
+
+def vectors_of(model: EmbeddingModel, texts: Sequence[str]) -> Vectors:
+    """The model's vectors of these texts. Raises EmbedderError."""
+    configured = get_embedder()
+    is_configured = configured is not None and configured.name == model.name
+    embedder = configured if is_configured else get_earlier_embedder(model.name, model.base_url)
+    if embedder is None:
+        raise EarlierModelGone(detail=f"{model.name} has no address")
+    try:
+        vectors = embedder.embed(texts)
+    except EmbedderError as error:
+        if is_configured or isinstance(error, EmbedderBadRequest):
+            raise
+        raise EarlierModelGone(detail=f"{model.name}: {error}") from error
+    if vectors.shape != (len(texts), model.dimension):
+        raise EmbedderChangedSize(detail=f"{model.name}: {vectors.shape[-1]}, not {model.dimension}")
+    return vectors
+
+
+def _embed(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
+    excerpts = [excerpt for _, excerpt in texts if excerpt]
+    vectors = vectors_of(model, [content for content, _ in texts] + excerpts)
+    of_excerpts = iter(vectors[len(texts) :])
+    return [
+        Embedded(model.label, own, _mixed(own, next(of_excerpts)) if excerpt else own)
+        for own, (_, excerpt) in zip(vectors, texts, strict=False)
+    ]
+
+
+def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
+    mixed = (1 - EXCERPT_SHARE) * own + EXCERPT_SHARE * excerpt
+    length = float(np.linalg.norm(mixed))
+    return (mixed / length).astype(np.float32) if length > 1e-6 else own
+
+
+def store_vector(memory: Memory, embedded: Embedded, *, is_new: bool = False) -> None:
+    """Set the vector of a new text; those of a text before are gone, whatever model they are of.
+
+    If recall went over to another model since it was made, the memory is queued for that one instead. A model that
+    is being built gets its own from the rebuild, which looks for what is missing until the switch.
+    """
+    given = {
+        "memory": memory.pk,
+        "place": memory.place,
+        "model": embedded.model,
+        "dimension": len(embedded.search),
+        "live": memory.deleted_at is None,
+        "embedding": prepared.halfvec(embedded.search),
+        "statement": None if embedded.search is embedded.statement else prepared.halfvec(embedded.statement),
+    }
+    if not is_new:
+        prepared.rows(_DROP_OTHERS, given)
+    if not prepared.rows(_PUT, given):
+        prepared.rows(_DROP_OTHERS, {**given, "model": ""})
+        queue_embedding([memory.pk])
+
+
+def put_vectors(label: str, pairs: Sequence[tuple[Memory, Embedded]]) -> bool:
+    """Store vectors of this model beside any of others. False, and nothing stored, if the model is in use no more.
+
+    Part of a transaction that holds the memories' rows (or made them): they cannot be edited or deleted meanwhile.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_STILL_USED, [label])
+        if cursor.fetchone() is None:
+            return False
+    rows = [
+        MemoryEmbedding(
+            memory=memory,
+            place=memory.place,
+            model=label,
+            dimension=len(embedded.search),
+            live=memory.deleted_at is None,
+            embedding=embedded.search,
+            statement=None if embedded.search is embedded.statement else embedded.statement,
+        )
+        for memory, embedded in pairs
+    ]
+    MemoryEmbedding.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["memory", "model"],
+        update_fields=["place", "dimension", "live", "embedding", "statement"],
+    )
+    return True
+
+
+def queue_embedding(memory_ids: Sequence[int]) -> None:
+    """Embed these in the background, once the running transaction has committed."""
+    ids = list(memory_ids)
+    transaction.on_commit(
+        lambda: async_task("memories.tasks.embed_memories", memory_ids=ids, task_name="embed memories")
+    )

@@ -1,0 +1,266 @@
+"""How good recall is on questions whose answers are known: hit@k, recall@k, MRR and the time it takes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, transaction
+from pgvector import HalfVector
+
+from memories.recalling import words
+from memories.recalling.candidates import Where, look
+from memories.recalling.embedding import embed_query, embed_texts
+from memories.recalling.ranking import WEIGHTS, Weights
+from memories.recalling.recall import recall
+from memories.recalling.signals import read_question
+from memories.writing.drafts import Draft, cut_at_word
+from memories.writing.many import save_memories
+from memoryhub.errors import Invalid
+from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.registry import get_embedder
+from workspaces.models import User, Workspace
+
+BEFORE, AFTER = 2, 1  # the neighbours a remembered message is stored with
+BATCH = 64  # memories embedded and stored at a time
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One line of the file: what was said, and questions with the ids of the memories that answer them."""
+
+    name: str
+    memories: list[dict[str, Any]]
+    queries: list[dict[str, Any]]
+
+
+class Malformed(Exception):
+    """The file is not what it should be; the message names the line and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: a ranking, or a baseline, and what of it is switched off."""
+
+    name: str
+    ranking: str
+    weights: Weights = WEIGHTS
+    excerpts: bool = True  # whether the memories it is asked of were stored with theirs
+
+
+@dataclass
+class Score:
+    """What one ranking found. ``ranks``: for each query the 1-based places of its relevant memories that were found."""
+
+    seconds: list[float] = field(default_factory=list)
+    ranks: list[list[int]] = field(default_factory=list)
+    relevant: list[int] = field(default_factory=list)
+
+    def hit(self, k: int) -> float:
+        return _mean([any(rank <= k for rank in ranks) for ranks in self.ranks])
+
+    def recall(self, k: int) -> float:
+        pairs = zip(self.ranks, self.relevant, strict=True)
+        return _mean([sum(rank <= k for rank in ranks) / total for ranks, total in pairs])
+
+    def mrr(self) -> float:
+        return _mean([1 / min(ranks) if ranks else 0.0 for ranks in self.ranks])
+
+    def milliseconds(self, share: float) -> float:
+        return milliseconds(self.seconds, share)
+
+
+def milliseconds(seconds: Sequence[float], share: float) -> float:
+    """The time that this share of the calls stayed within; 0 where there were none."""
+    ordered = sorted(seconds)
+    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def read_conversations(path: Path) -> Iterator[Conversation]:
+    """One conversation a line: ``{"name", "memories": [{"id", "text", "at", "source"?}], "queries": [{"text",
+    "relevant"}]}``. Blank lines are passed over. Raises Malformed, naming the line."""
+    with path.open(encoding="utf-8") as lines:
+        number = 0
+        try:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _conversation(json.loads(line), number)
+        except UnicodeDecodeError:
+            raise Malformed(f"line {number + 1} or after: not UTF-8 text") from None
+        except json.JSONDecodeError as error:
+            raise Malformed(f"line {number}: not JSON: {error}") from None
+        except ValueError as error:
+            raise Malformed(f"line {number}: {error}") from None
+
+
+def _conversation(data: Any, number: int) -> Conversation:
+    """A checked line of the file. Raises ValueError, saying what is wrong with it."""
+    memories, queries = _objects(data, "memories"), _objects(data, "queries")
+    known: set[str] = set()
+    for memory in memories:
+        identifier, _ = _text(memory, "id", "a memory"), _text(memory, "text", "a memory")
+        if identifier in known:
+            raise ValueError(f"two memories have the id {identifier!r}")
+        known.add(identifier)
+        said_at = _text(memory, "at", "a memory")
+        if datetime.fromisoformat(said_at).tzinfo is None:
+            raise ValueError(f"a memory's at has no time zone: {said_at!r}")
+        if "source" in memory:
+            _text(memory, "source", "a memory", may_be_blank=True)
+    for query in queries:
+        _text(query, "text", "a query")
+        relevant = query.get("relevant")
+        if not isinstance(relevant, list) or not relevant:
+            raise ValueError("a query's relevant must be a list of memories' ids, not empty")
+        if unknown := [identifier for identifier in relevant if identifier not in known]:
+            raise ValueError(f"a query's relevant id {unknown[0]!r} is no memory's")
+    return Conversation(str(data.get("name", number)), memories, queries)
+
+
+def _objects(data: Any, name: str) -> list[dict[str, Any]]:
+    found = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(found, list) or not found or not all(isinstance(item, dict) for item in found):
+        raise ValueError(f"{name} must be a list of objects, not empty")
+    return found
+
+
+def _text(item: dict[str, Any], name: str, whose: str, *, may_be_blank: bool = False) -> str:
+    value = item.get(name)
+    if not isinstance(value, str) or not (may_be_blank or value.strip()):
+        raise ValueError(f"{whose}'s {name} must be text")
+    return value
+
+
+def load_conversation(
+    conversation: Conversation,
+    workspace: Workspace,
+    user: User,
+    progress: Callable[[], None],
+    *,
+    excerpts: bool = True,
+) -> dict[int, str]:
+    """Store every memory through the gate, near-duplicates too; the file's id by database key.
+
+    A memory's ``source`` is its excerpt, as capture stores it. One without is a message, remembered as it was said:
+    its excerpt is its neighbours, two before and one after. What the gate refuses is left out, and cannot be found.
+    """
+    ids: dict[int, str] = {}
+    drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
+    while batch := list(islice(drafts, BATCH)):
+        vectors = embed_texts([(draft.content, draft.source_excerpt) for _, _, draft in batch])
+        numbered = list(enumerate(batch))
+        for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):  # a save has one moment
+            numbers, parts = zip(*part, strict=True)
+            given = [vectors[number] for number in numbers] if vectors else None
+            drafts_of_moment = [draft for _, _, draft in parts]
+            saved = save_memories(drafts_of_moment, by=user, now=said_at, vectors=given, dedupe="create")
+            for (known_as, _, _), stored in zip(parts, saved, strict=True):
+                ids[stored.memory.pk] = known_as
+                progress()
+    return ids
+
+
+def cleaned_drafts(
+    conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool = True
+) -> Iterator[tuple[str, datetime, Draft]]:
+    """Each memory's id, when it was said, and its cleaned draft."""
+    texts = [memory["text"] for memory in conversation.memories]
+    for number, memory in enumerate(conversation.memories):
+        neighbours = "\n".join(texts[max(0, number - BEFORE) : number + AFTER + 1])
+        draft = Draft(
+            content=cut_at_word(memory["text"]),
+            workspace=workspace,
+            author=user,
+            source_excerpt=memory.get("source", neighbours) if excerpts else "",
+            source_type="import",
+        )
+        with suppress(Invalid):  # refused, as it would be from any other door
+            yield memory["id"], datetime.fromisoformat(memory["at"]), draft.cleaned()
+
+
+def evaluate(
+    conversation: Conversation,
+    ids: dict[int, str],
+    workspace: Workspace,
+    user: User,
+    scores: Mapping[Line, Score],
+    depth: int,
+    progress: Callable[[], None],
+) -> list[float]:
+    """Ask every question once on every line; the seconds that embedding each question took, which no line counts.
+
+    The question's moment is the day after the last thing that was said.
+    """
+    now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
+    embedding = []
+    for query in conversation.queries:
+        began = time.perf_counter()
+        _embed_ahead(query["text"], now)
+        embedding.append(time.perf_counter() - began)
+        relevant = set(query["relevant"])
+        for line, score in scores.items():
+            began = time.perf_counter()
+            found = _ask(query["text"], workspace, user, line, depth, now)
+            score.seconds.append(time.perf_counter() - began)
+            score.ranks.append([rank for rank, pk in enumerate(found, 1) if ids.get(pk) in relevant])
+            score.relevant.append(len(relevant))
+        progress()
+    return embedding
+
+
+def _embed_ahead(text: str, now: datetime) -> None:
+    """The embedder keeps its last texts: the first line that asks must not pay for all of them."""
+    embedder = get_embedder()
+    if embedder is not None:
+        with suppress(EmbedderError):  # recall says itself that it went without
+            embedder.embed([text, read_question(text, now).gist])
+
+
+def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:
+    if line.ranking == "bm25":
+        return list(words.bm25(text, Where(workspace.pk, user.pk).params, depth))
+    if line.ranking == "vector":
+        return _by_vector(text, workspace, user, depth)
+    # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one
+    # line recalled must not count as accessed for the next.
+    with transaction.atomic():
+        found = recall(
+            text,
+            workspace,
+            user,
+            limit=depth,
+            ranking=line.ranking,
+            threshold=-10.0,
+            now=now,
+            weights=line.weights,
+        )
+        transaction.set_rollback(True)
+    return [item.memory.pk for item in found.items]
+
+
+def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
+    """The baseline others ship: the statement's own vector, nearest first, nothing else."""
+    where = look(workspace.pk, user.pk)
+    embedded = embed_query([text], where.active) if where else None
+    if embedded is None:
+        return []
+    model, vectors = embedded
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT memory_id FROM memories_memoryembedding WHERE place = %s AND live AND model = %s "
+            "ORDER BY coalesce(statement, embedding) <=> %s LIMIT %s",
+            [workspace.pk, model, HalfVector(vectors[0]).to_text(), depth],
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else 0.0

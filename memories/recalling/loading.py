@@ -1,0 +1,94 @@
+"""The memories that recall found: loaded in one statement, looked at by today's rules, and noted as used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from memories.judging.secret_filter import RULES
+from memories.models import Memory
+from memories.models.memory import PLACE
+from memoryhub import prepared
+from workspaces.models import User
+
+BUMPED_EVERY = timedelta(minutes=1)
+# A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it and the
+# older one that it may replace, as a page shows them.
+_NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
+# All in the order of the model's fields: from_db goes by that.
+_AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
+_OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
+_LOAD = f"""
+SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
+           SELECT 1 FROM memories_memoryembedding e WHERE e.memory_id = m.id AND e.model = %(active)s::text
+       ), {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
+FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
+LEFT JOIN (SELECT {", ".join(_OLDER)} FROM memories_memory) o ON o.id = m.may_replace_id
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
+  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND {PLACE} = ANY(%(places)s::bigint[])
+"""  # noqa: S608  column names only
+# Rows that somebody holds are passed over, and so are those accessed within the minute: nothing depends on seconds.
+# Nor on the last of them after a crash: outside a transaction the commit does not wait for the disk.
+_BUMP = """
+WITH quick AS MATERIALIZED (SELECT {quick})
+UPDATE memories_memory SET last_accessed_at = %(now)s::timestamptz FROM quick WHERE id IN (
+    SELECT id FROM memories_memory WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NULL
+      AND (last_accessed_at IS NULL OR last_accessed_at < %(now)s::timestamptz - interval '1 minute')
+    FOR UPDATE SKIP LOCKED)
+"""
+_QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the statement's own transaction
+
+
+def load_memories(
+    ids: Iterable[int], params: Mapping[str, Any], *, model: str, now: datetime
+) -> dict[int, Memory]:
+    """Those of these that are live, in one of ``params``'s ``places``, and no credential by today's rules. One query.
+
+    Each with its author, the older one it may replace, and ``searchable``: whether the vector of ``model`` is there.
+    """
+    people: dict[int, User] = {}
+    rows = prepared.rows(_LOAD, {**params, "ids": prepared.bigints(ids), "active": model})
+    return {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows], now)}
+
+
+def note_use(memories: list[Memory], now: datetime) -> None:
+    """They were accessed now; most were within the minute, and cost nothing."""
+    before = now - BUMPED_EVERY
+    bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
+    for memory in bumped:
+        memory.last_accessed_at = now
+    if ids := [each.pk for each in bumped]:
+        quick = "1" if connection.in_atomic_block else _QUICK
+        prepared.rows(_BUMP.format(quick=quick), {"now": now, "ids": prepared.bigints(ids)})
+
+
+def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
+    """One row of ``_LOAD``; ``people`` are the authors met so far."""
+    at, after = len(_NAMES), len(_NAMES) + 1 + len(_AUTHOR)
+    memory = Memory.from_db(connection.alias, _NAMES, row[:at])
+    memory.searchable = row[at]  # type: ignore[attr-defined]  # as in memories.recalling.embedding.searchable
+    if isinstance(memory.source_details, str):  # not by a prepared statement
+        memory.source_details = json.loads(memory.source_details)
+    author = memory.author_id
+    if author is not None and author not in people:
+        people[author] = User.from_db(connection.alias, _AUTHOR, row[at + 1 : after])
+    memory.author = people[author] if author is not None else None
+    older = memory.may_replace_id is not None
+    memory.may_replace = Memory.from_db(connection.alias, _OLDER, row[after:]) if older else None
+    return memory
+
+
+def _clean(memories: list[Memory], now: datetime) -> list[Memory]:
+    """Without those that newer rules for credentials refuse. No query where all were checked by them."""
+    if all(memory.secret_rules == RULES for memory in memories):
+        return memories
+    from memories.forgetting.secret_scan import (
+        keep_clean,  # hiding goes through the gate and forgetting, which recall in turn
+    )
+
+    return keep_clean(memories, now=now)

@@ -1,0 +1,120 @@
+"""A receipt for every answer: what was recalled, used, left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.models import Prefetch
+
+from memories.models import Memory, Receipt, ReceiptItem
+from memories.recalling.recall import Recall
+from memoryhub.errors import NotFound
+from workspaces.models import User, Workspace
+
+BELOW_THRESHOLD = "below the threshold"
+OVER_LIMIT = "over the limit"
+NO_ROOM = "no room in the model's context"
+
+
+def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
+    """For each recalled item in order: whether it is used, and else why not."""
+    verdicts: list[tuple[bool, str]] = []
+    used = 0
+    for item in found.items:
+        if item.score < threshold:
+            verdicts.append((False, BELOW_THRESHOLD))
+        elif used >= limit:
+            verdicts.append((False, OVER_LIMIT))
+        else:
+            used += 1
+            verdicts.append((True, ""))
+    return verdicts
+
+
+def store_receipt(
+    message_id: str,
+    found: Recall,
+    verdicts: list[tuple[bool, str]],
+    *,
+    workspace: Workspace,
+    user: User,
+    threshold: float,
+) -> Receipt:
+    """Keep what a turn recalled with its answer; a retried answer gets a new receipt in place of the old.
+
+    What was forgotten for good since it was recalled is left out.
+    """
+    with transaction.atomic():
+        there = _hold([item.memory.pk for item in found.items])
+        kept = [pair for pair in zip(found.items, verdicts, strict=True) if pair[0].memory.pk in there]
+        Receipt.objects.filter(message_id=message_id).delete()
+        receipt = Receipt.objects.create(
+            message_id=message_id,
+            workspace=workspace,
+            user=user,
+            ranking=found.ranking,
+            threshold=threshold,
+            degraded=found.degraded,
+        )
+        ReceiptItem.objects.bulk_create(
+            ReceiptItem(
+                receipt=receipt,
+                memory=item.memory,
+                position=position,
+                score=item.score,
+                score_parts={name: round(value, 4) for name, value in item.parts.items()},
+                content=item.memory.content,
+                used=used,
+                reason=reason,
+            )
+            for position, (item, (used, reason)) in enumerate(kept, start=1)
+        )
+    return receipt
+
+
+def _hold(ids: list[int]) -> set[int]:
+    """Which of these rows are there; they stay until the running transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE", [ids])
+        return {row[0] for row in cursor.fetchall()}
+
+
+def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
+    """The receipts of these answers by message id, their items with what this person may still see.
+
+    An item whose memory the reader may not see (somebody's personal one) or that was deleted is left out.
+    """
+    visible = Memory.objects.visible_to(user).filter(deleted_at=None)
+    items = ReceiptItem.objects.filter(memory__in=visible).select_related("memory", "memory__workspace")
+    receipts = Receipt.objects.filter(
+        message_id__in=list(message_ids), workspace__memberships__user=user
+    ).prefetch_related(Prefetch("items", queryset=items))
+    return {receipt.message_id: receipt for receipt in receipts}
+
+
+def receipt_for(message_id: str, user: User) -> Receipt | None:
+    """The receipt of one answer, None where the person may not see the chat it stands in."""
+    # By name: who may see a chat is a rule of the room above this one, which must not be imported here.
+    chats = apps.get_model("chat", "Chat").objects.visible_to(user).live()
+    if not chats.filter(messages__public_id=message_id).exists():
+        return None
+    return receipts_for([message_id], user).get(message_id)
+
+
+def mark_not_relevant(item_id: int, user: User, *, value: bool = True, now: datetime) -> ReceiptItem:
+    """A person says a recalled memory had nothing to do with the question. Theirs to say about their own turns."""
+    item = (
+        ReceiptItem.objects.filter(
+            pk=item_id, receipt__user=user, memory__in=Memory.objects.visible_to(user).filter(deleted_at=None)
+        )
+        .select_related("memory", "receipt")
+        .first()
+    )
+    if item is None:
+        raise NotFound()
+    item.not_relevant = value
+    item.save(update_fields=["not_relevant"])
+    return item

@@ -1,0 +1,311 @@
+"""Changing the embedding model without a pause: build the new vectors beside the old, switch at once, clear up.
+
+Recall compares the active model's vectors until those of the new one are complete (docs/decisions/0009). What is
+missing is read from the vectors themselves, so the work may be stopped or killed anywhere and goes on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
+from memories.models.memory import MemoryQuerySet
+from memories.recalling import embedding
+from memoryhub.errors import Conflict
+from memoryhub.llm.base import Embedder
+from memoryhub.llm.errors import EmbedderError
+
+logger = logging.getLogger(__name__)
+BATCH = embedding.BATCH
+CLEAN_BATCH = 1000
+GRACE = timedelta(minutes=1)  # a recall that began before the switch still compares the old vectors
+_LOCK = "SELECT pg_try_advisory_lock(hashtext('memories.recalling.reembedding'), 0)"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext('memories.recalling.reembedding'), 0)"
+# The building goes on only while this row says so; the share lock makes a stop or a switch wait for the batch.
+_GOES_ON = """
+SELECT 1 FROM memories_embeddingmodel WHERE id = %s AND state = 'building' AND stopped_at IS NULL FOR SHARE
+"""
+_PROGRESSED = """
+UPDATE memories_embeddingmodel SET done_count = done_count + %(stored)s, reached_id = %(reached)s, rate = %(rate)s,
+    refused_ids = refused_ids || %(refused)s::bigint[], progressed_at = %(now)s, error = ''
+WHERE id = %(id)s
+"""
+_CLEAN = """
+DELETE FROM memories_memoryembedding WHERE id IN (
+    SELECT id FROM memories_memoryembedding WHERE id > %(after)s AND model = %(label)s ORDER BY id LIMIT %(batch)s
+) AND NOT EXISTS (SELECT 1 FROM memories_embeddingmodel WHERE label = %(label)s AND state <> 'retired')
+RETURNING id
+"""
+
+
+class Outcome(StrEnum):
+    NOTHING = "nothing to build"
+    ELSEWHERE = "another process is building"
+    STOPPED = "stopped"
+    UNFINISHED = "unfinished"
+    FAILING = "the model does not answer"
+    SWITCHED = "switched"
+
+
+def notice_settings() -> EmbeddingModel | None:
+    """What is to be built now that the settings say what they say, begun if it was not. Raises EmbedderError."""
+    configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
+    building = EmbeddingModel.objects.building()
+    if configured is None or active is None:
+        return None
+    base_url = embedding.configured_base_url()
+    for model in (active, building):
+        if model is not None and model.name == configured.name and model.base_url != base_url:
+            EmbeddingModel.objects.filter(pk=model.pk).update(base_url=base_url)  # it moved
+    if building is not None and building.name == configured.name:
+        return building
+    if configured.name != active.name:
+        return _begin(configured)
+    if building is not None:  # the settings went back to the active one
+        _retire(building)
+    return None
+
+
+def begin_again() -> EmbeddingModel:
+    """Build all vectors anew though the model's name is the same. Conflict without an embedder or vectors.
+
+    Raises EmbedderError when the model cannot be asked.
+    """
+    configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
+    if configured is None or active is None:
+        raise Conflict("There is no embedder, or nothing was embedded yet.", code="nothing_to_build")
+    return _begin(configured, anew=True)
+
+
+def start() -> EmbeddingModel | None:
+    """Go on with what was stopped, or begin what the settings ask for; in the background. Raises EmbedderError."""
+    model = notice_settings()
+    if model is not None:
+        EmbeddingModel.objects.filter(pk=model.pk).update(stopped_at=None, refused_ids=[], error="")
+        queue()
+        model.refresh_from_db()
+    return model
+
+
+def stop() -> EmbeddingModel | None:
+    """Build no further until somebody starts it again; recall stays with the active model."""
+    EmbeddingModel.objects.filter(state=ModelState.BUILDING, stopped_at=None).update(
+        stopped_at=timezone.now(), rate=None
+    )
+    return EmbeddingModel.objects.building()
+
+
+def queue() -> None:
+    transaction.on_commit(lambda: async_task("memories.tasks.rebuild", task_name="build vectors"))
+
+
+def has_work() -> bool:
+    """Whether a job would find something to do that no process is doing. Begins what the settings ask for."""
+    try:
+        model = notice_settings()
+    except EmbedderError as error:
+        logger.warning("The new embedding model cannot be asked: %s (%s)", error, error.code)
+        model = None
+    wanted = model is not None and model.stopped_at is None
+    if not wanted and not EmbeddingModel.objects.to_clean(timezone.now() - GRACE).exists():
+        return False
+    with _alone() as alone:
+        return alone
+
+
+def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = lambda model: None) -> Outcome:
+    """Build for about so many seconds. One process at a time; every batch is kept, whenever this ends."""
+    with _alone() as alone:
+        if not alone:
+            return Outcome.ELSEWHERE
+        deadline, counted = time.monotonic() + seconds, False
+        while True:
+            model = EmbeddingModel.objects.building()
+            if model is None:
+                return Outcome.NOTHING
+            if model.stopped_at is not None:
+                return Outcome.STOPPED
+            if not counted:
+                _count(model)
+                counted = True
+            progressed(model)
+            if time.monotonic() >= deadline:
+                return Outcome.UNFINISHED
+            try:
+                if _build_batch(model):
+                    continue
+            except EmbedderError as error:
+                logger.warning("Building vectors failed: %s (%s)", error, error.code)
+                EmbeddingModel.objects.filter(pk=model.pk).update(error=str(error)[:300], rate=None)
+                return Outcome.FAILING
+            if switch(model):
+                return Outcome.SWITCHED
+
+
+def missing(model: EmbeddingModel) -> MemoryQuerySet:
+    """The memories that still need a vector of this model before recall can go over to it."""
+    vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model.label)
+    rows = Memory.objects.filter(embedding.embeddable(model), ~Exists(vectors), deleted_at=None)
+    return rows.exclude(pk__in=model.refused_ids) if model.refused_ids else rows
+
+
+def switch(model: EmbeddingModel) -> bool:
+    """Make recall compare this model's vectors, if none is missing. One commit; False when there is more to build.
+
+    Writers of vectors hold a share lock on their model's row: those under way are waited for and then counted, and
+    those that come later find the old model retired and queue their memory for the new one.
+    """
+    with transaction.atomic():
+        rows = EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update()
+        states = {row.pk: row for row in rows}
+        locked = states.get(model.pk)
+        if locked is None or locked.state != ModelState.BUILDING or locked.stopped_at is not None:
+            return False
+        if missing(locked).exists():
+            return False
+        now = timezone.now()
+        EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(
+            state=ModelState.RETIRED, retired_at=now
+        )
+        EmbeddingModel.objects.filter(pk=locked.pk).update(state=ModelState.ACTIVE, activated_at=now)
+    logger.info("Recall now compares vectors of %s", model.label)
+    return True
+
+
+def clean(*, seconds: float) -> int:
+    """Delete vectors of retired models, in batches, for about so many seconds; how many went."""
+    deadline, gone = time.monotonic() + seconds, 0
+    for model in EmbeddingModel.objects.to_clean(timezone.now() - GRACE):
+        after = 0
+        while time.monotonic() < deadline:
+            with connection.cursor() as cursor:
+                cursor.execute(_CLEAN, {"after": after, "label": model.label, "batch": CLEAN_BATCH})
+                ids = [row[0] for row in cursor.fetchall()]
+            gone += len(ids)
+            if not ids:
+                still = EmbeddingModel.objects.filter(pk=model.pk, state=ModelState.RETIRED)
+                still.update(cleaned_at=timezone.now())
+                break
+            after = max(ids)
+    return gone
+
+
+def _begin(configured: Embedder, *, anew: bool = False) -> EmbeddingModel:
+    """Note that this model's vectors are to be built; what was being built before is given up."""
+    dimension = embedding.dimension_of(configured)
+    with transaction.atomic():
+        list(EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update())
+        building = EmbeddingModel.objects.building()
+        if building is not None:
+            if building.name == configured.name and building.dimension == dimension and not anew:
+                return building  # another process was first
+            _retire(building)
+        known = EmbeddingModel.objects.filter(name=configured.name, state=ModelState.RETIRED)
+        reusable = None if anew else known.filter(dimension=dimension).first()
+        model = reusable or EmbeddingModel(
+            label=_free_label(configured.name), name=configured.name, dimension=dimension
+        )
+        model.base_url, model.state = embedding.configured_base_url(), ModelState.BUILDING
+        model.started_at = timezone.now()
+        model.activated_at = model.retired_at = model.cleaned_at = model.stopped_at = None
+        model.reached_id, model.refused_ids, model.error, model.rate = 0, [], "", None
+        model.save()
+    _count(model)
+    return model
+
+
+def _free_label(name: str) -> str:
+    taken = set(EmbeddingModel.objects.filter(name=name).values_list("label", flat=True))
+    number, label = 1, name
+    while label in taken:
+        number += 1
+        label = f"{name[:190]} ({number})"
+    return label
+
+
+def _retire(model: EmbeddingModel) -> None:
+    EmbeddingModel.objects.filter(pk=model.pk).update(
+        state=ModelState.RETIRED, retired_at=timezone.now(), rate=None
+    )
+
+
+def _count(model: EmbeddingModel) -> None:
+    """What the progress starts from: two counts over all memories, once a run."""
+    model.total_count = Memory.objects.filter(embedding.embeddable(model), deleted_at=None).count()
+    model.done_count = max(0, model.total_count - missing(model).count())
+    model.save(update_fields=["total_count", "done_count"])
+
+
+def _build_batch(model: EmbeddingModel) -> bool:
+    """Embed and store the next memories without a vector; False when a look from the start found none."""
+    started = time.monotonic()
+    rows = missing(model).order_by("pk").only("pk", "content", "source_excerpt")
+    batch = list(rows.filter(pk__gt=model.reached_id)[:BATCH])
+    if not batch:
+        if not model.reached_id:
+            return False
+        EmbeddingModel.objects.filter(pk=model.pk).update(reached_id=0)  # for what changed behind us
+        return True
+    made = embedding.embed_each(model, [(memory.content, memory.source_excerpt) for memory in batch])
+    pairs = [(memory, vectors) for memory, vectors in zip(batch, made, strict=True) if vectors is not None]
+    stored = _store(model, pairs)
+    if pairs and not stored:
+        time.sleep(0.2)  # somebody holds just these rows: do not turn round and round on them
+    rate = len(batch) / max(1e-3, time.monotonic() - started)
+    with connection.cursor() as cursor:
+        progress: dict[str, Any] = {
+            "id": model.pk,
+            "stored": stored,
+            "reached": batch[-1].pk,
+            "rate": rate if model.rate is None else 0.8 * model.rate + 0.2 * rate,
+            "refused": [memory.pk for memory, vectors in zip(batch, made, strict=True) if vectors is None],
+            "now": timezone.now(),
+        }
+        cursor.execute(_PROGRESSED, progress)
+    return True
+
+
+def _store(model: EmbeddingModel, pairs: Sequence[tuple[Memory, embedding.Embedded]]) -> int:
+    """Store what still is the vector of its memory: not of one that was edited or deleted while it was made."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_GOES_ON, [model.pk])
+            if cursor.fetchone() is None:
+                return 0
+        of = {memory.pk: (memory, vectors) for memory, vectors in pairs}
+        rows = Memory.objects.filter(pk__in=of, deleted_at=None).order_by("pk")
+        locked = rows.defer("search").select_for_update(skip_locked=True)
+        fresh = [
+            (memory, of[memory.pk][1])
+            for memory in locked
+            if (memory.content, memory.source_excerpt)
+            == (of[memory.pk][0].content, of[memory.pk][0].source_excerpt)
+        ]
+        if fresh:
+            embedding.put_vectors(model.label, fresh)
+        return len(fresh)
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether this process is the only one at it, held until the block ends; a killed one frees it by itself."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK)
+        alone = bool(cursor.fetchone()[0])
+    try:
+        yield alone
+    finally:
+        if alone:
+            with connection.cursor() as cursor:
+                cursor.execute(_UNLOCK)

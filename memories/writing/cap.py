@@ -1,0 +1,69 @@
+"""How many automatic memories one place may keep: ``MEMORYHUB_MAX_MEMORIES`` for each workspace and scope owner.
+
+An assistant's own memories are a place of their own.
+
+Counted after every automatic save, so it reads a small index and stops at the cap. ``memories.writing.eviction`` makes room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+from django_q.tasks import async_task
+
+# What the model or a conversation made, in use. The words of the index memory_automatic, or it would not be used.
+COUNTED = """
+    workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s AND deleted_at IS NULL
+    AND agent_id IS NOT DISTINCT FROM %(agent)s
+    AND (expires_at IS NULL OR expires_at > %(now)s)
+    AND (source_type = 'model' OR source_type::text LIKE 'auto\\_%%')
+"""
+_COUNT = f"SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE {COUNTED} LIMIT %(most)s) counted"  # noqa: S608
+
+
+def excess(
+    workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime, most: int
+) -> int:
+    """By how many this place is above the cap, counted up to ``most``; 0 without a cap."""
+    if not settings.MAX_MEMORIES:
+        return 0
+    params = {
+        "workspace": workspace_id,
+        "owner": owner_id,
+        "agent": agent_id,
+        "now": now,
+        "most": settings.MAX_MEMORIES + most,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, params)
+        return max(0, int(cursor.fetchone()[0]) - settings.MAX_MEMORIES)
+
+
+@dataclass(frozen=True)
+class _LookAfter:
+    """Run after the commit: queue making room, if there is need."""
+
+    workspace_id: int
+    owner_id: int | None
+    agent_id: int | None
+
+    def __call__(self) -> None:
+        place = asdict(self)
+        if excess(**place, now=timezone.now(), most=1):
+            async_task("memories.tasks.evict", task_name="make room", **place)
+
+
+def look_after(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
+    """Once the running transaction has committed, queue making room if this place is above the cap then.
+
+    However many memories a transaction saves there, it is looked after once.
+    """
+    if not settings.MAX_MEMORIES:
+        return
+    job = _LookAfter(workspace_id, owner_id, agent_id)
+    if not any(waiting[1] == job for waiting in connection.run_on_commit):
+        transaction.on_commit(job)

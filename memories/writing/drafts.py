@@ -1,0 +1,218 @@
+"""What a caller wants remembered, and the rules its fields must keep (docs/api.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from memories.judging.duplicates import normalise
+from memories.judging.secret_filter import find_secret
+from memories.models import Scope, SourceType
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, place_of
+from memories.writing.sources import clean_sources
+from memoryhub.errors import Invalid, SecretRefused
+from workspaces.models import Agent, User, Workspace
+
+TAG_LENGTH = 50
+TAGS = 20
+LABEL_LENGTH = 50
+EXCERPT_LENGTH = 6000
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A memory that is not one yet. ``author`` is the person behind it; personal scope makes it theirs alone.
+
+    ``agent`` is the assistant in whose chats it is recalled, and comes with the scope of that name.
+    """
+
+    content: str
+    workspace: Workspace
+    author: User | None
+    category: str | None = None
+    key: str | None = None
+    summary: str | None = None
+    tags: Sequence[str] = ()
+    importance: float = 0.5
+    pinned: bool = False
+    expires_at: datetime | None = None
+    scope: str = Scope.WORKSPACE
+    agent: Agent | None = None
+    source_type: str = SourceType.USER
+    source_chat_id: str = ""
+    source_message_id: str = ""
+    source_excerpt: str = ""
+    source_details: Mapping[str, Any] = field(default_factory=dict)
+    sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
+    for_review: bool = False  # it waits for a person with the right to write
+
+    @property
+    def place(self) -> int:
+        """Where the memory will be looked for; see ``Memory.place``."""
+        owner, agent = self.owner, self.agent
+        return place_of(
+            self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
+        )
+
+    @property
+    def owner(self) -> User | None:
+        """Whose alone it will be."""
+        return self.author if self.scope == Scope.USER else None
+
+    def to_review(self) -> Draft:
+        return replace(self, for_review=True)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Proposed by a model or noticed in a conversation; see ``Memory.is_automatic``."""
+        return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
+
+    @property
+    def waits_for_review(self) -> bool:
+        """``for_review``, or made by a model where the workspace reviews that; one's own is never its business."""
+        reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
+        return self.for_review or (self.is_automatic and reviewed)
+
+    def cleaned(self) -> Draft:
+        """The draft, every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""
+        values = clean_fields({name: getattr(self, name) for name in CLEANERS})
+        source_type = _text("source_type", self.source_type, LABEL_LENGTH) or SourceType.USER
+        if self.scope not in Scope.values:
+            raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
+        if self.scope == Scope.USER and self.author is None:
+            raise Invalid(fields={"scope": "a personal memory needs a person"})
+        if self.scope == Scope.AGENT and self.agent is None:
+            raise Invalid(fields={"agent_id": "is required with the scope agent"})
+        if self.scope != Scope.AGENT and self.agent is not None:
+            raise Invalid(fields={"agent_id": "goes with the scope agent alone"})
+        if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
+            raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
+        if found := find_secret(source_type):
+            raise SecretRefused(fields={"source_type": "looks like a credential"}, kind=found.kind)
+        excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
+        values["sources"] = clean_sources(self.sources)
+        return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
+
+
+def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The given fields of a memory, stripped and checked. Raises Invalid with every wrong field, or SecretRefused."""
+    cleaned, wrong = {}, {}
+    for name, value in values.items():
+        try:
+            cleaned[name] = CLEANERS[name](name, value)
+        except ValueError as error:
+            wrong[name] = str(error)
+    if wrong:
+        raise Invalid(fields=wrong)
+    refuse_secrets(cleaned)
+    return cleaned
+
+
+def refuse_secrets(values: Mapping[str, Any]) -> None:
+    """Raises SecretRefused naming the field. The text itself goes nowhere."""
+    for name in ("content", "summary", "key", "category"):
+        if values.get(name) and (found := find_secret(values[name])):
+            raise SecretRefused(fields={name: "looks like a credential"}, kind=found.kind)
+    if values.get("tags") and (found := find_secret("\n".join(values["tags"]))):
+        raise SecretRefused(fields={"tags": "look like a credential"}, kind=found.kind)
+    # A credential cut in two by the boundary of label and text: "api_key" beside "AbC123…".
+    if values.get("key") and values.get("content"):
+        found = find_secret(f"{values['key']}={values['content']}")
+        if found:
+            raise SecretRefused(fields={"content": "looks like a credential"}, kind=found.kind)
+
+
+def without_secrets(excerpt: str) -> str:
+    """The lines of a source excerpt that hold no credential; nothing at all if one spans lines."""
+    kept = "\n".join(line for line in excerpt.splitlines() if not find_secret(line))
+    return "" if find_secret(kept) else kept
+
+
+def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
+    """Text taken from a message, cut at a word to ``limit`` characters."""
+    text = UNSTORABLE.sub("", text).strip()
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    boundary = max(head.rfind(" "), head.rfind("\n"))
+    return (head[:boundary] if boundary > limit // 2 else head).rstrip() + "…"
+
+
+def content_hash(content: str) -> str:
+    """Equal for texts that differ in case, width, white space or closing punctuation only."""
+    return hashlib.sha256(normalise(content).encode()).hexdigest()
+
+
+def _text(name: str, value: Any, limit: int) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    if UNSTORABLE.search(value):
+        raise ValueError("has a character that cannot be stored (NUL or half of a pair)")
+    value = value.strip()
+    if len(value) > limit:
+        raise ValueError(f"may have at most {limit:,} characters, and has {len(value):,}")
+    return value
+
+
+def _content(name: str, value: Any) -> str:
+    text = _text(name, value, CONTENT_LENGTH)
+    if not text:
+        raise ValueError(f"is required, 1 to {CONTENT_LENGTH:,} characters")
+    return text
+
+
+def _label(limit: int) -> Any:
+    def clean(name: str, value: Any) -> str | None:
+        return None if value is None else _text(name, value, limit) or None
+
+    return clean
+
+
+def _tags(name: str, value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError("must be a list of short texts")
+    tags = [_text(name, tag, TAG_LENGTH) for tag in value]
+    tags = list(dict.fromkeys(tag for tag in tags if tag))
+    if len(tags) > TAGS:
+        raise ValueError(f"may be at most {TAGS}")
+    return tags
+
+
+def _importance(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("must be a number from 0 to 1")
+    if not 0 <= value <= 1:
+        raise ValueError("must be from 0 to 1")
+    return float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _moment(name: str, value: Any) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError("must be a date and time with a time zone, or empty")
+    return value
+
+
+CLEANERS: dict[str, Any] = {
+    "content": _content,
+    "summary": _label(CONTENT_LENGTH),
+    "key": _label(KEY_LENGTH),
+    "category": _label(CATEGORY_LENGTH),
+    "tags": _tags,
+    "importance": _importance,
+    "pinned": _flag,
+    "expires_at": _moment,
+}

@@ -1,0 +1,56 @@
+"""Making room: above the cap the least valuable automatic memories go, softly and in the background."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connection, transaction
+
+from memories.models import Memory
+from memories.models.memory import RevisionAction
+from memories.writing import cap
+from memories.writing.gate import delete_memory
+
+BATCH = 50  # rows locked at a time: nobody waits for more than these few deletes
+
+# Two jobs of one place at once would each remove the same excess: the second waits, and counts what is left.
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('memories.writing.eviction'), %s)"
+# Value = 0.2 * max(recency of created, of accessed) + 0.1 * importance; recency = 0.5^(age / 30 days).
+# What a person saved or imported, and what is pinned, is not among them. Locked rows are in use: they stay this time.
+_LEAST = f"""
+SELECT id FROM memories_memory
+WHERE {cap.COUNTED} AND NOT pinned
+ORDER BY 0.2 * power(0.5::float8, greatest(0, date_part('epoch',
+             %(now)s - greatest(created_at, last_accessed_at))) / 2592000.0)
+         + 0.1 * importance, id
+LIMIT %(excess)s
+FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants only
+
+
+def evict(workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime) -> int:
+    """Softly delete what exceeds ``MEMORYHUB_MAX_MEMORIES`` in this workspace, owner and assistant; how many went."""
+    gone = 0
+    while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
+        gone += batch
+    return gone
+
+
+def _evict_batch(workspace_id: int, owner_id: int | None, agent_id: int | None, now: datetime) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_ONE_AT_A_TIME, [workspace_id % 2**31])
+        above = cap.excess(workspace_id, owner_id, agent_id, now=now, most=BATCH)
+        if not above:
+            return 0
+        params = {
+            "workspace": workspace_id,
+            "owner": owner_id,
+            "agent": agent_id,
+            "now": now,
+            "excess": above,
+        }
+        cursor.execute(_LEAST, params)
+        ids = [row[0] for row in cursor.fetchall()]
+        for memory in Memory.objects.filter(pk__in=ids).select_related("workspace", "owner"):
+            delete_memory(memory, by=None, now=now, action=RevisionAction.EVICT)
+    return len(ids)

@@ -1,0 +1,298 @@
+"""Mining finished turns for memories: queued, retried with backoff, run at least once and stored once."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django_q.tasks import async_task
+
+from memories.consent import vetoed
+from memories.judging.extraction.candidates import Candidate
+from memories.judging.extraction.model import (
+    Complete,
+    distil_with_model,
+    extract_with_model,
+    synthesize,
+)
+from memories.judging.extraction.provenance import is_taken_from
+from memories.judging.extraction.rules import extract_with_rules
+from memories.models import Extraction, Memory, Scope
+from memories.models.extraction import ExtractionStatus
+from memories.recalling.embedding import embed_texts
+from memories.writing import gate, refusals
+from memories.writing.announcing import announce_auto_saved
+from memories.writing.drafts import Draft, cut_at_word
+from memories.writing.tombstones import WasForgotten
+from memories.writing.turn_text import TurnText, load_message, load_turn
+from memories.writing.versions import Stale, version_of
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
+from memoryhub.llm.base import Message
+from memoryhub.llm.errors import ModelError
+from workspaces.access import personal_place
+from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.models import User, Workspace
+
+logger = logging.getLogger(__name__)
+MAX_ATTEMPTS = 5
+BACKOFF = timedelta(seconds=30)  # doubled with every attempt
+SWEEP = 50
+LEAST_OUTPUT = 200  # characters of an output that is worth mining
+
+
+def queue_extraction(
+    *, workspace: Workspace, user: User, chat_id: str, message_id: str, source_type: str, now: datetime
+) -> Extraction:
+    """Record that this turn is to be mined and hurry a worker to it; saying so twice records it once."""
+    extraction, made = Extraction.objects.get_or_create(
+        message_id=message_id,
+        source_type=source_type,
+        defaults={"workspace": workspace, "user": user, "chat_id": chat_id, "next_attempt_at": now},
+    )
+    if made:
+        hurry(extraction)
+    return extraction
+
+
+def queue_distillation(
+    *,
+    workspace: Workspace,
+    user: User,
+    chat_id: str,
+    message_id: str,
+    source_type: str,
+    text: str,
+    now: datetime,
+) -> Extraction | None:
+    """``queue_extraction`` for an output: of a tool call, a summary, long thinking. Short ones hold nothing: None.
+
+    ``message_id`` is the public id under which the output is loaded later.
+    """
+    if len(text.strip()) < LEAST_OUTPUT:
+        return None
+    return queue_extraction(
+        workspace=workspace,
+        user=user,
+        chat_id=chat_id,
+        message_id=message_id,
+        source_type=source_type,
+        now=now,
+    )
+
+
+def hurry(extraction: Extraction) -> None:
+    job = {"extraction_id": extraction.pk, "task_name": "extract"}
+    transaction.on_commit(lambda: async_task("memories.tasks.extract_turn", **job))
+
+
+def retry(extraction: Extraction, *, now: datetime) -> None:
+    """A failed extraction begins anew, with all its attempts."""
+    Extraction.objects.filter(pk=extraction.pk).update(
+        status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, error="", finished_at=None
+    )
+    hurry(extraction)
+
+
+def sweep(*, now: datetime) -> int:
+    """Run what is due and no job took up (a lost job, a retry whose time has come); how many."""
+    due = list(Extraction.objects.due(now).order_by("next_attempt_at").values_list("pk", flat=True)[:SWEEP])
+    for pk in due:
+        extract(pk, now=now)
+    return len(due)
+
+
+def extract(extraction_id: int, *, now: datetime) -> str:
+    """Mine one turn. Killed in the middle it runs again: the saves and "done" are one transaction."""
+    extraction = _claim(extraction_id, now)
+    if extraction is None:
+        return "nothing to do"
+    try:
+        turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type)
+        place = _place_for(extraction, turn) if turn else None
+        if turn is None or place is None:
+            return _store(extraction, "", [], now=now)
+        complete = _completer(turn, extraction.workspace, extraction.user)
+        name, candidates = _candidates(turn, complete)
+        drafts = [_draft(extraction, turn, place, name, candidate) for candidate in candidates]
+        return _store(extraction, name, drafts, now=now)
+    except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
+        _failed(extraction, error, now)
+        return f"failed: {type(error).__name__}"
+
+
+def _claim(extraction_id: int, now: datetime) -> Extraction | None:
+    """Count the attempt before making it, so that a turn that kills its worker is given up in the end."""
+    with transaction.atomic():
+        extraction = (
+            Extraction.objects.select_for_update(of=("self",))
+            .select_related("workspace__connection", "user")
+            .filter(pk=extraction_id, status=ExtractionStatus.PENDING)
+            .first()
+        )
+        if extraction is None:
+            return None
+        if extraction.attempts >= MAX_ATTEMPTS:
+            _give_up(extraction, "Its worker ended in the middle, several times.", now)
+            return None
+        extraction.attempts += 1
+        extraction.next_attempt_at = now + timedelta(seconds=settings.JOB_TIMEOUT)
+        extraction.save(update_fields=["attempts", "next_attempt_at"])
+    return extraction
+
+
+def completer(chosen: Chosen) -> Complete | None:
+    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here."""
+    model = chosen.model
+    if chosen.trouble is not None or not model.capabilities.can_extract:
+        return None
+
+    def complete(messages: list[dict[str, str]]) -> str:
+        asked = [Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages]
+        return model.complete(asked, temperature=0.0, max_tokens=800)
+
+    return complete
+
+
+def _completer(turn: TurnText, workspace: Workspace, user: User | None) -> Complete | None:
+    """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
+    return completer(chosen_for(turn.workspace or workspace, user, first=turn.connection))
+
+
+def _candidates(turn: TurnText, complete: Complete | None) -> tuple[str, list[Candidate]]:
+    if turn.is_output:  # rules read what people say of themselves, which an output is not
+        text = turn.messages[0][1]
+        return ("model", distil_with_model(complete, text)) if complete else ("none", [])
+    if complete is None:
+        return "rules", extract_with_rules(turn.messages)
+    return "model", extract_with_model(complete, turn.messages)
+
+
+def _place_for(extraction: Extraction, turn: TurnText) -> Workspace | None:
+    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids."""
+    if not turn.is_private:
+        return extraction.workspace
+    try:
+        return personal_place(extraction.user, said_in=turn.workspace or extraction.workspace)
+    except Conflict:
+        return None
+
+
+def _draft(
+    extraction: Extraction, turn: TurnText, place: Workspace, extractor: str, candidate: Candidate
+) -> Draft:
+    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
+
+    What only repeats a tool, a memory or a document that the model was shown waits for review.
+    """
+    return Draft(
+        content=cut_at_word(candidate.text),
+        summary=cut_at_word(candidate.text),
+        workspace=place,
+        scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
+        author=extraction.user,
+        category=candidate.kind,
+        importance=candidate.importance,
+        source_type=extraction.source_type,
+        source_chat_id=extraction.chat_id,
+        source_message_id=turn.user_message_id,
+        source_excerpt=turn.excerpt,
+        source_details={"extractor": extractor, **candidate.details},
+        for_review=is_taken_from(candidate.text, said=turn.said, shown=turn.shown),
+    )
+
+
+def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: datetime) -> str:
+    cleaned, refused = [], 0
+    for draft in drafts:
+        try:
+            with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                cleaned.append(draft.cleaned())
+        except (SecretRefused, Invalid):
+            refused += 1
+    stays = [draft.workspace.local_only for draft in cleaned]
+    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], stays=stays)
+    with transaction.atomic():
+        row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
+        if row is None:
+            return "its chat was forgotten"
+        if row.status != ExtractionStatus.PENDING:
+            return "another worker was first"
+        saved = []
+        for number, draft in enumerate(cleaned):
+            try:
+                vectors = embedded[number] if embedded else None
+                with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                    saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
+            except WasForgotten:
+                refused += 1
+        stored = [result.memory for result in saved if result.created]
+        row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
+        row.stored_count, row.refused_count = len(stored), refused
+        row.duplicate_count = len(saved) - len(stored)
+        row.save()
+        announce_auto_saved(stored, chat_id=extraction.chat_id)
+    return f"stored {len(stored)}"
+
+
+def _failed(extraction: Extraction, error: Exception, now: datetime) -> None:
+    logger.warning(
+        "Extraction %s failed (attempt %s): %s", extraction.pk, extraction.attempts, type(error).__name__
+    )
+    # Errors of models are sentences of ours; others may quote stored text and are named by their kind only.
+    reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__} while extracting"
+    if extraction.attempts >= MAX_ATTEMPTS:
+        _give_up(extraction, reason, now)
+        return
+    wait = BACKOFF * 2 ** (extraction.attempts - 1)
+    Extraction.objects.filter(pk=extraction.pk, status=ExtractionStatus.PENDING).update(
+        error=reason[:500], next_attempt_at=now + wait
+    )
+
+
+def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
+    Extraction.objects.filter(pk=extraction.pk, status=ExtractionStatus.PENDING).update(
+        status=ExtractionStatus.FAILED, error=reason[:500], finished_at=now
+    )
+
+
+def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
+    """Have one memory's summary, and its content where that was synthesised, made anew from its source message.
+
+    Runs in the background, and not at all if somebody edits the memory before that. Conflict when it has no source
+    message.
+    """
+    if not memory.source_message_id:
+        raise Conflict("This memory has no source message to extract from.", code="no_source")
+    job = {"memory_id": memory.pk, "by_id": by.pk if by else None, "version": version_of(memory)}
+    transaction.on_commit(
+        lambda: async_task("memories.tasks.rerun_extraction", task_name="rerun extraction", **job)
+    )
+
+
+def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = "") -> str:
+    """The work of ``rerun``: may wait for a model. Says what it did. Reads only what the person who asks may see.
+
+    Nothing to a memory that is no more in this ``version`` (left out: as it is given here).
+    """
+    turn = load_message(memory.source_message_id, by)
+    if turn is None:
+        return "its source message is gone"
+    complete = _completer(turn, memory.workspace, by)
+    changes: dict[str, str] = {}
+    name, candidates = _candidates(turn, complete)
+    if candidates:
+        changes["summary"] = candidates[0].text
+    if complete is not None and memory.source_details.get("synthesize"):
+        changes["content"] = cut_at_word(synthesize(complete, turn.messages[0][1]))
+    if not changes:
+        return f"{name} found nothing to say"
+    try:
+        seen = {version or version_of(memory)}
+        gate.edit_memory(memory, by=by, now=now, made_from=memory.source_message_id, seen=seen, **changes)
+    except (NotFound, WasForgotten):
+        return "it was forgotten in the meantime"
+    except Stale:
+        return "somebody edited it in the meantime"
+    return f"{name} refreshed {' and '.join(sorted(changes))}"

@@ -1,0 +1,62 @@
+"""Vectors that come later than their memories: made in the background, and compared then."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from memories.models import Memory
+from memories.models.memory import RevisionAction
+from memories.recalling.embedding import Embedded, put_vectors, queue_embedding
+from memories.writing.announcing import announce
+from memories.writing.gate import delete_memory
+from memories.writing.places import one_writer_at_a_time
+from memories.writing.similar import find_similar
+from workspaces.models import User
+
+
+def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
+    """Have these embedded anew in the background; their count."""
+    ids = list(memories.filter(deleted_at=None).values_list("pk", flat=True))
+    Memory.objects.filter(pk__in=ids).update(embedding_failed_at=None)
+    queue_embedding(ids)
+    return len(ids)
+
+
+def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
+    """Store a vector made in the background, unless the memory was edited or deleted while it was being made.
+
+    A memory that was saved without one is compared now: a duplicate is merged, that is the newer goes (softly).
+    """
+    with transaction.atomic():
+        one_writer_at_a_time(memory.workspace)
+        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
+        made_of = (memory.content, memory.source_excerpt)
+        if locked is None or (locked.content, locked.source_excerpt) != made_of:
+            return
+        never_compared = locked.updated_at == locked.created_at and not locked.embeddings.exists()
+        if not put_vectors(embedded.model, [(locked, embedded)]):
+            queue_embedding([locked.pk])  # recall went over to another model meanwhile
+            return
+        Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
+        if never_compared:
+            _compare_late(locked, embedded, now=now)
+        announce(locked, "embed")
+
+
+def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
+    found = find_similar(
+        memory.content,
+        embedded,
+        memory.place,
+        now=now,
+        threshold=settings.DEDUPE_THRESHOLD,
+        before=memory.pk,
+    )
+    if found.duplicate and not memory.pinned and not memory.key:
+        delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
+    elif found.possible_update:
+        Memory.objects.filter(pk=memory.pk).update(may_replace=found.possible_update)

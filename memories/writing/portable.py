@@ -1,0 +1,263 @@
+"""A memory as a line of an export, and back: every field but what is derived from them (docs/exchange.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+from memories.judging.secret_filter import find_secret
+from memories.models import Memory, Review, Scope
+from memories.models.memory import RevisionAction
+from memories.writing.drafts import (
+    CLEANERS,
+    LABEL_LENGTH,
+    UNSTORABLE,
+    Draft,
+    clean_fields,
+)
+from memoryhub.errors import Invalid, SecretRefused
+from workspaces.models import Agent, User, Workspace
+
+PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
+SOURCE = ("source_chat_id", "source_message_id", "source_excerpt", "source_details")
+DATES = ("expires_at", "created_at", "updated_at", "last_accessed_at", "deleted_at")
+DERIVED = (
+    "id",
+    "content_hash",
+    "search",
+    "secret_rules",
+    "embedding_failed_at",
+)  # made anew where it is imported
+ID_LENGTH = 32
+DETAILS_LENGTH = 10_000  # characters of source details, as JSON
+REVISIONS = 5_000
+SOURCES = 100
+
+Find = Callable[[str], User | None]  # a person by the name they have in the file
+
+
+@dataclass(frozen=True)
+class PastRevision:
+    action: str
+    at: datetime
+    by: User | None = None
+    before: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a memory from elsewhere brings along beside its draft. Where something is missing it is as of a new one."""
+
+    public_id: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    last_accessed_at: datetime | None = None
+    deleted_at: datetime | None = None
+    review: str = ""
+    may_replace: str = ""  # a public id
+    sources: tuple[str, ...] = ()  # public ids
+    revisions: tuple[PastRevision, ...] = ()
+
+
+def memory_line(memory: Memory) -> dict[str, Any]:
+    """What an export says of a memory. Its workspace, people, assistant, sources and revisions must be loaded."""
+    line: dict[str, Any] = {"type": "memory", "id": memory.public_id, "workspace": memory.workspace.public_id}
+    line |= {name: getattr(memory, name) for name in (*PLAIN, *SOURCE)}
+    line |= {name: _written(getattr(memory, name)) for name in DATES}
+    line["owner"] = memory.owner.get_username() if memory.owner else None
+    line["author"] = memory.author.get_username() if memory.author else None
+    line["agent"] = memory.agent.public_id if memory.agent else None
+    line["review"] = memory.review
+    line["sources"] = [source.source_id for source in memory.sources.all()]
+    line["may_replace"] = memory.may_replace.public_id if memory.may_replace else None
+    line["revisions"] = [
+        {
+            "action": revision.action,
+            "by": revision.by.get_username() if revision.by else None,
+            "at": _written(revision.at),
+            "before": revision.before,
+        }
+        for revision in sorted(memory.revisions.all(), key=lambda revision: revision.pk)
+    ]
+    return line
+
+
+@dataclass(frozen=True)
+class ReadMemory:
+    """A line that was understood: names and ids as they stand in the file, the draft cleaned but in no place yet."""
+
+    draft: Draft
+    past: Past
+    workspace: str
+    author: str
+    agent: str
+    revisers: tuple[str, ...]
+
+
+def read_memory(line: Mapping[str, Any]) -> ReadMemory:
+    """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
+    given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
+    given["expires_at"] = read_moment("expires_at", line.get("expires_at"))
+    scope = line.get("scope", Scope.WORKSPACE)
+    nowhere = Workspace()
+    draft = Draft(
+        **({"content": None} | given),  # cleaned below
+        workspace=nowhere,
+        author=User() if scope == Scope.USER else None,
+        scope=scope if isinstance(scope, str) else "",
+        agent=Agent(workspace=nowhere) if scope == Scope.AGENT else None,
+        source_type=_short("source_type", line.get("source_type", "import"), LABEL_LENGTH),
+        source_chat_id=_short("source_chat_id", line.get("source_chat_id", ""), ID_LENGTH),
+        source_message_id=_short("source_message_id", line.get("source_message_id", ""), ID_LENGTH),
+        source_excerpt=_text("source_excerpt", line.get("source_excerpt", "")),
+        source_details=_details(line.get("source_details")),
+    )
+    revisions = line.get("revisions") or []
+    if not isinstance(revisions, list) or len(revisions) > REVISIONS:
+        raise Invalid(fields={"revisions": f"must be a list of at most {REVISIONS:,}"})
+    past = Past(
+        public_id=_text("id", line.get("id", "")),
+        review=_review(line),
+        sources=_sources(line),
+        may_replace=_text("may_replace", line.get("may_replace") or ""),
+        revisions=tuple(_revision(revision) for revision in revisions),
+        **{name: read_moment(name, line.get(name)) for name in DATES if name != "expires_at"},
+    )
+    return ReadMemory(
+        draft.cleaned(),
+        past,
+        workspace=_text("workspace", line.get("workspace", "")),
+        author=_name("author", line.get("author")),
+        agent=_text("agent", line.get("agent") or ""),
+        revisers=tuple(_name("revisions.by", revision.get("by")) for revision in revisions),
+    )
+
+
+def settle(
+    read: ReadMemory, *, workspace: Workspace, importer: User, person: Find, agent: Agent | None
+) -> tuple[Draft, Past]:
+    """The draft and past in this place. A personal memory is always the importer's; an author who is not here is
+    kept in the source details.
+    """
+    draft = read.draft
+    author = person(read.author) if read.author else None
+    details = dict(draft.source_details)
+    if read.author and author is None:
+        details["author"] = read.author
+    draft = replace(
+        draft,
+        workspace=workspace,
+        author=importer if draft.scope == Scope.USER else author,
+        agent=agent,
+        source_details=details,
+    )
+    revisions = tuple(
+        replace(revision, by=person(name) if name else None)
+        for revision, name in zip(read.past.revisions, read.revisers, strict=True)
+    )
+    return draft, replace(read.past, revisions=revisions)
+
+
+def _revision(given: Any) -> PastRevision:
+    if not isinstance(given, dict) or given.get("action") not in RevisionAction.values:
+        raise Invalid(fields={"revisions": "each must be an object with one of the known actions"})
+    at = read_moment("revisions.at", given.get("at"))
+    if at is None:
+        raise Invalid(fields={"revisions.at": "is required"})
+    before = given.get("before") or {}
+    if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt"}:
+        raise Invalid(fields={"revisions.before": "must be an object of a memory's fields"})
+    moments = (
+        {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
+    )
+    clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
+    refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
+    return PastRevision(given["action"], at, before=storable("revisions.before", before))
+
+
+def read_moment(name: str, value: Any) -> datetime | None:
+    """ISO 8601 with its zone; None stays None. Raises Invalid."""
+    if value is None:
+        return None
+    # No day of the calendar, or none once it is moved to UTC: refused below, like every other wrong one.
+    with suppress(ValueError, OverflowError):
+        moment = parse_datetime(value) if isinstance(value, str) else None
+        if moment is not None and moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    raise Invalid(fields={name: "must be a date and time with a time zone, or null"})
+
+
+def storable(name: str, value: Any) -> Any:
+    """A JSON value as it is, if the database can store it. Raises Invalid."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        raise Invalid(fields={name: "must be plain JSON"}) from None
+    if UNSTORABLE.search(text) or "\\u0000" in text:
+        raise Invalid(fields={name: "has a character that cannot be stored"})
+    return value
+
+
+def refuse_hidden_secrets(name: str, value: Any) -> None:
+    """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        label, part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += part.items()
+        elif isinstance(part, list):
+            waiting += [(label, each) for each in part]
+        elif isinstance(part, str) and (find_secret(part) or (label and find_secret(f"{label}={part}"))):
+            raise SecretRefused(fields={name: "looks like a credential"})
+
+
+def _details(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or len(json.dumps(storable("source_details", value))) > DETAILS_LENGTH:
+        raise Invalid(
+            fields={"source_details": f"must be an object of at most {DETAILS_LENGTH:,} characters"}
+        )
+    refuse_hidden_secrets("source_details", value)
+    return dict(value)
+
+
+def _review(line: Mapping[str, Any]) -> str:
+    review = line.get("review", Review.NONE)
+    if review not in Review.values or (review and line.get("deleted_at") is None):
+        raise Invalid(fields={"review": "must be one of the known words, and comes with deleted_at"})
+    return str(review)
+
+
+def _sources(line: Mapping[str, Any]) -> tuple[str, ...]:
+    sources = line.get("sources") or []
+    if not isinstance(sources, list) or len(sources) > SOURCES:
+        raise Invalid(fields={"sources": f"must be a list of at most {SOURCES} ids"})
+    return tuple(dict.fromkeys(_short("sources", source, ID_LENGTH) for source in sources))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or UNSTORABLE.search(value):
+        raise Invalid(fields={name: "must be text"})
+    return value
+
+
+def _short(name: str, value: Any, limit: int) -> str:
+    text = _text(name, value)
+    if len(text) > limit:
+        raise Invalid(fields={name: f"may have at most {limit} characters"})
+    return text
+
+
+def _name(name: str, value: Any) -> str:
+    return "" if value is None else _short(name, value, 150)
+
+
+def _written(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat() if moment else None

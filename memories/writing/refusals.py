@@ -1,0 +1,69 @@
+"""How often something was not stored, and why: a number a day, workspace, origin and kind. Never what it was."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from functools import partial
+
+from django.db import DatabaseError, connection, transaction
+
+from memories.models import SourceType
+from memories.writing.tombstones import WasForgotten
+from memoryhub import metrics
+from memoryhub.errors import DomainError, Invalid, SecretRefused
+
+logger = logging.getLogger(__name__)
+OTHER_SOURCE = "other"
+_QUICK = "SET LOCAL lock_timeout = '250ms'"
+_COUNT = """
+INSERT INTO memories_refusal (day, workspace_id, source_type, kind, number) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (workspace_id, day, source_type, kind) DO UPDATE SET number = memories_refusal.number + excluded.number
+"""
+
+
+@contextmanager
+def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None]:
+    """Count what the gate refuses within, and let it rise."""
+    try:
+        yield
+    except (Invalid, WasForgotten) as refusal:
+        note(refusal, workspace_id, source_type, now)
+        raise
+
+
+def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetime) -> None:
+    note_all([refusal], workspace_id, source_type, now)
+
+
+def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
+    """Count them. Never raises and hardly waits: the number may be missing, what the caller does may not.
+
+    Within a transaction it is counted after the commit, so that no lock is held until then; without one, so that the
+    number of what is refused survives whatever comes of the request.
+    """
+    kinds: Counter[str] = Counter()
+    for refusal in refusals:
+        metrics.count_refusal(refusal)
+        kinds[kind_of(refusal)] += 1
+    source = source_type if source_type in SourceType.values else OTHER_SOURCE  # a caller's label is text
+    day = now.astimezone(UTC).date()
+    for kind, number in kinds.items():
+        transaction.on_commit(partial(_count, day, workspace_id, source, kind, number), robust=True)
+
+
+def kind_of(refusal: DomainError) -> str:
+    """The sort of credential, else the error's code: "forgotten", "invalid"."""
+    return (isinstance(refusal, SecretRefused) and refusal.kind) or refusal.code
+
+
+def _count(day: date, workspace_id: int, source: str, kind: str, number: int) -> None:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_QUICK)
+            cursor.execute(_COUNT, [day, workspace_id, source, kind, number])
+    except DatabaseError as error:
+        logger.warning("A refusal was not counted: %s", type(error).__name__)

@@ -1,0 +1,155 @@
+"""Proposals: what nobody with the right to write has said themselves waits here for one who has.
+
+A proposal is a row that lies as if it were deleted, so no list, count, recall or dedupe knows it. Approving brings it
+into use; a rejected one stays, so that the same is not proposed again, until it is purged like everything deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from memories.models import Memory, Review, Revision, Scope
+from memories.models.memory import MemoryQuerySet, RevisionAction
+from memories.recalling.embedding import embed_one, queue_embedding, store_vector
+from memories.recalling.words import index_words, unindex_words
+from memories.writing import cap, gate, tombstones
+from memories.writing.announcing import announce
+from memories.writing.gate import Draft, Saved
+from memories.writing.places import beside, one_writer_at_a_time
+from memories.writing.similar import find_similar
+from memories.writing.versions import next_update
+from memoryhub.errors import Conflict, Forbidden, NotFound
+from workspaces.access import require
+from workspaces.audit import Verb, record
+from workspaces.models import Role, User, Workspace
+
+
+def may_propose(workspace: Workspace, role: str) -> bool:
+    """Who may not write may propose, where the workspace reviews proposals."""
+    return not Role(role).allows(Role.EDITOR) and workspace.reviews_proposals
+
+
+def require_to_save(workspace: Workspace) -> None:
+    """Forbidden for who may neither write nor propose here. ``workspace`` carries the person's ``role``."""
+    role = workspace.role
+    if not may_propose(workspace, role):
+        require(role, Role.EDITOR)
+
+
+def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key") -> Saved:
+    """``gate.save_memory`` for a person: what a viewer says waits. ``draft.workspace`` carries their ``role``."""
+    require_to_save(draft.workspace)
+    if may_propose(draft.workspace, draft.workspace.role):
+        if draft.scope == Scope.USER:
+            raise Forbidden("Personal memories are saved in a workspace of your own.")
+        draft = draft.to_review()
+    return gate.save_memory(draft, by=by, now=now, dedupe=dedupe)
+
+
+def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
+    """What waits here, oldest first; of personal ones only their owner's."""
+    waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
+    return waiting.select_related("author", "workspace", "agent").order_by("created_at", "pk")
+
+
+def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
+    """One that waits, or was rejected. NotFound outside what this person may see, Forbidden below ``need``."""
+    rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
+    found = rows.select_related("author", "workspace", "agent", "owner").filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound("There is no such proposal, or somebody has decided about it.")
+    require(workspace.role, need)
+    return found
+
+
+def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
+    """Bring a proposal into use, a rejected one too. Known meanwhile: that one is returned, and this one goes.
+
+    Costs one embedding. NotFound if somebody decided in the meantime.
+    """
+    stays = memory.workspace.local_only
+    embedded = embed_one(memory.content, memory.source_excerpt, stays=stays)
+    with transaction.atomic():
+        one_writer_at_a_time(memory.workspace)
+        locked = _locked(memory)
+        others = beside(locked, now).exclude(pk=locked.pk)
+        known = others.filter(content_hash=locked.content_hash).first()
+        if known is None and embedded is not None:
+            threshold = settings.DEDUPE_THRESHOLD
+            found = find_similar(locked.content, embedded, locked.place, now=now, threshold=threshold)
+            known, locked.may_replace = found.duplicate, found.possible_update
+        if known is not None:
+            _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
+            return Saved(known, created=False, duplicate=True)
+        if locked.key and others.filter(key=locked.key).exists():
+            raise Conflict("Another memory has its key by now. Reject it, or edit that one.")
+        tombstones.lift(locked)
+        locked.deleted_at = None
+        _decide(locked, RevisionAction.APPROVE, Review.NONE, by, now)
+        index_words([locked.pk])
+        if embedded is not None:
+            store_vector(locked, embedded)
+        else:
+            queue_embedding([locked.pk])
+        if locked.is_automatic:
+            cap.look_after(locked.workspace_id, locked.owner_id, locked.agent_id)
+    return Saved(locked, created=True)
+
+
+def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
+    """It is not stored, and the same is not proposed again. Twice does nothing more."""
+    with transaction.atomic():
+        locked = _locked(memory)
+        if locked.review != Review.REJECTED:
+            _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
+    return locked
+
+
+def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
+    """Undo of either decision: it waits again, out of use. Twice does nothing more.
+
+    Raises NotFound if it was forgotten meanwhile, Conflict if nobody ever decided about it.
+    """
+    with transaction.atomic():
+        locked = _locked(memory, proposals_only=False)
+        if locked.review == Review.PENDING:
+            return locked
+        if not decided(Memory.objects.filter(pk=locked.pk)).exists():
+            raise Conflict("Nobody ever decided about this one.", code="no_proposal")
+        if locked.review == Review.NONE:
+            locked.embeddings.all().delete()
+            unindex_words([locked.pk])
+        _decide(locked, RevisionAction.PROPOSE, Review.PENDING, by, now)
+    return locked
+
+
+def decided(rows: QuerySet[Memory]) -> QuerySet[Memory]:
+    """Those of these that somebody rejected, or approved and that are in use."""
+    approved = Revision.objects.filter(memory=OuterRef("pk"), action=RevisionAction.APPROVE)
+    return rows.filter(Q(review=Review.REJECTED) | Q(Exists(approved), review=Review.NONE, deleted_at=None))
+
+
+def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) -> None:
+    memory.review, memory.updated_at = outcome, next_update(memory, now)
+    memory.deleted_at = (
+        memory.deleted_at if outcome == Review.NONE else now
+    )  # kept from here on like what is deleted
+    memory.save(update_fields=["review", "deleted_at", "updated_at", "may_replace"])
+    Revision.objects.create(memory=memory, action=action, by=by, at=now)
+    place = memory.workspace if memory.owner_id is None else None  # a personal one concerns nobody else
+    record(Verb.MODERATED, by=by, workspace=place, target=memory.public_id, details={"action": action})
+    announce(memory, action)
+
+
+def _locked(memory: Memory, *, proposals_only: bool = True) -> Memory:
+    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "owner", "may_replace")
+    if proposals_only:
+        rows = rows.exclude(review=Review.NONE)
+    locked = rows.filter(pk=memory.pk).first()
+    if locked is None:
+        raise NotFound("Somebody has decided about this proposal in the meantime.")
+    return locked

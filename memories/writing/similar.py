@@ -1,0 +1,96 @@
+"""The nearest live memories of a text: its duplicate, or the older statement it may replace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+
+from memories.judging.duplicates import may_merge
+from memories.models import Memory
+from memories.recalling.embedding import Embedded
+from memoryhub import prepared
+from memoryhub.ready import Ready
+
+CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
+NEAREST = 10
+MOST_KEYS = 2**63 - 1
+POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
+_NEAREST = f"""
+WITH near AS MATERIALIZED (
+    SELECT id FROM memories_memoryembedding
+    WHERE live AND place = %(place)s::bigint AND model = %(model)s::text AND dimension = %(dimension)s::int
+    ORDER BY embedding <=> %(vector)s::halfvec LIMIT {CANDIDATES}
+), nearest AS MATERIALIZED (
+    SELECT memory_id, 1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec) AS cosine
+    FROM near JOIN memories_memoryembedding USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
+)
+SELECT m.id, m.content, cosine FROM nearest JOIN memories_memory m ON m.id = memory_id
+WHERE cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
+  AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+ORDER BY cosine DESC
+"""  # noqa: S608  constants only
+
+
+_MEMORY = Ready(lambda pk: Memory.objects.filter(pk=pk), pk=int)
+M = TypeVar("M", "Stored", Memory)
+
+
+@dataclass(frozen=True)
+class Similar(Generic[M]):
+    duplicate: M | None = None
+    possible_update: M | None = None
+
+
+class Stored(NamedTuple):
+    """What is looked at of a memory."""
+
+    pk: int
+    content: str
+
+
+def find_similar(
+    content: str,
+    embedded: Embedded,
+    place: int,
+    *,
+    now: datetime,
+    threshold: float,
+    before: int = MOST_KEYS,
+) -> Similar[Memory]:
+    """Look among the live memories of ``place``, of keys below ``before``, at the nearest by cosine of the statements.
+
+    At or above ``threshold`` and merged by the guard: a duplicate. Near, but with another number, date, name or
+    negation: a possible update, however close the vectors are.
+    """
+    given = {
+        "place": place,
+        "model": embedded.model,
+        "dimension": len(embedded.statement),
+        "vector": prepared.halfvec(embedded.statement),
+        "least": min(threshold, POSSIBLE_UPDATE),
+        "now": now,
+        "before": before,
+    }
+    nearest = [(Stored(pk, text), cosine) for pk, text, cosine in prepared.rows(_NEAREST, given)]
+    found = judge(content, nearest, threshold=threshold)
+    return Similar(_loaded(found.duplicate), _loaded(found.possible_update))
+
+
+def _loaded(stored: Stored | None) -> Memory | None:
+    return _MEMORY.first(pk=stored.pk) if stored else None
+
+
+def judge(content: str, nearest: Sequence[tuple[M, float]], *, threshold: float) -> Similar[M]:
+    """What a text is to its nearest live memories, given with their cosines, best first."""
+    possible_update: M | None = None
+    for memory, cosine in nearest:
+        if cosine < min(threshold, POSSIBLE_UPDATE):
+            continue
+        mergeable = may_merge(memory.content, content)
+        if cosine >= threshold and mergeable:
+            return Similar(duplicate=memory)
+        if cosine >= POSSIBLE_UPDATE and not mergeable and possible_update is None:
+            possible_update = memory
+    return Similar(possible_update=possible_update)

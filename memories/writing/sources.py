@@ -1,0 +1,68 @@
+"""Where memories come from: the public ids of chats and messages. Nothing here knows a chat.
+
+What a memory says of its origin its readers see, so an id alone must tell nothing: no id is ever looked up for the one
+who asks, given or filtered by, and an id opens a chat only to those who may open it anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from memories.models import Memory, MemorySource
+from memories.models.memory import MemoryQuerySet
+from memories.writing.versions import next_update
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.ids import LENGTH
+
+MOST_SOURCES = 20
+TYPES = {"chat": "chat", "msg": "message"}  # by the prefix of the id
+FORM = re.compile(rf"({'|'.join(TYPES)})_[A-Za-z0-9]{{{LENGTH}}}")
+
+
+def clean_sources(ids: Sequence[str]) -> list[str]:
+    """Each once, in their order. Invalid unless all are ids of chats or messages, MOST_SOURCES at most."""
+    if len(ids) > MOST_SOURCES:
+        raise Invalid(fields={"sources": f"may be at most {MOST_SOURCES}"})
+    for each in ids:
+        if not isinstance(each, str) or not FORM.fullmatch(each):
+            raise Invalid(fields={"sources": "must be ids of chats (chat_…) or messages (msg_…)"})
+    return list(dict.fromkeys(ids))
+
+
+def add_sources(memory: Memory, ids: Iterable[str]) -> None:
+    """To a new memory. Cleaned ids; part of the transaction that makes it."""
+    MemorySource.objects.bulk_create(MemorySource(memory=memory, source_id=each) for each in ids)
+
+
+def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
+    """Have these in place of those that callers gave before. What the memory was noticed in stays what it is."""
+    ids = clean_sources(ids)
+    with transaction.atomic():
+        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
+        if locked is None:
+            raise NotFound("This memory was forgotten in the meantime.")
+        before = list(locked.sources.values_list("source_id", flat=True))
+        if ids != before:
+            locked.sources.all().delete()
+            add_sources(locked, ids)
+            memory.updated_at = locked.updated_at = next_update(locked, now)
+            locked.save(update_fields=["updated_at"])
+    return memory
+
+
+def sources_of(memory: Memory) -> list[dict[str, str]]:
+    """``{type, id}`` of each: what it was noticed in first, then what callers gave."""
+    own = [memory.source_chat_id, memory.source_message_id]
+    given = [source.source_id for source in memory.sources.all()]
+    ids = dict.fromkeys(each for each in [*own, *given] if each)
+    return [{"type": TYPES.get(each.split("_")[0], "other"), "id": each} for each in ids]
+
+
+def from_source(memories: MemoryQuerySet, source_id: str) -> MemoryQuerySet:
+    given = MemorySource.objects.filter(source_id=source_id).values("memory")
+    return memories.filter(Q(source_chat_id=source_id) | Q(source_message_id=source_id) | Q(pk__in=given))

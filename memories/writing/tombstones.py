@@ -1,0 +1,122 @@
+"""Tombstones: how the gate knows what was forgotten for good, although nothing of it is kept (docs/decisions/0014).
+
+A tombstone is the HMAC of a text in the form that ``essence`` gives, for one place. Its key lies in the data folder,
+not in the database: who reads the database alone cannot try out guesses. The key is none of those that sign
+sessions, so that a new ``MEMORYHUB_SECRET_KEY`` raises nothing from the dead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from memories.judging.duplicates import normalise
+from memories.models import Memory, SourceType, Tombstone
+from memories.writing.drafts import Draft
+from memoryhub import prepared
+from memoryhub.errors import Conflict
+from workspaces.models import User
+
+_LIFT = "DELETE FROM memories_tombstone WHERE digest = %(digest)s AND place = ANY(%(places)s::bigint[])"
+MEANT = frozenset("%#")  # signs that punctuation counts among its own and that change what is said: 5 %, C#
+
+
+class WasForgotten(Conflict):
+    """Forgotten for good here, and no person is asking for it: nothing is stored. A model hears "not stored"."""
+
+    code = "forgotten"
+    default_message = "Not stored: this was forgotten for good here."
+
+
+def essence(text: str) -> str:
+    """The text without case, width, spacing, punctuation and unseen signs; a sign inside a number stays.
+
+    Two texts of one essence are one sentence to everybody who reads them. ``3.5`` is not ``35``.
+    """
+    folded = normalise(text)
+    kept = []
+    for at, sign in enumerate(folded):
+        group = unicodedata.category(sign)[0]
+        inside_a_number = folded[at - 1 : at].isdigit() and folded[at + 1 : at + 2].isdigit()
+        if group in "LNMS" or sign in MEANT or (group == "P" and inside_a_number):
+            kept.append(sign)
+    return "".join(kept) or folded
+
+
+def digest(text: str) -> str:
+    return hmac.new(settings.FORGET_KEY.encode(), essence(text).encode(), hashlib.sha256).hexdigest()
+
+
+def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
+    """Note that these (place, text) were forgotten for good; how many tombstones are new."""
+    wanted = {(place, digest(text)) for place, text in texts if text}
+    new = wanted - _there(wanted)
+    Tombstone.objects.bulk_create(
+        [Tombstone(place=place, digest=made, created_at=now) for place, made in sorted(new)],
+        ignore_conflicts=True,
+    )
+    return len(new)
+
+
+def forgotten(drafts: Sequence[Draft]) -> list[bool]:
+    """Which of these the gate must not store by itself. One query."""
+    asked = [{(place, digest(draft.content)) for place in _places(draft)} for draft in drafts]
+    there = _there(set().union(*asked))
+    return [bool(pairs & there) for pairs in asked]
+
+
+def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
+    """Whether a person saves this, just now: a model, a conversation and an import are none."""
+    return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
+
+
+def check(draft: Draft, *, by: User | None) -> None:
+    """The gate's question. Raises WasForgotten; what a person saves themselves lifts the tombstone instead.
+
+    Part of the transaction that stores the draft, under the lock of the workspace's writers. One query.
+    """
+    if is_said_by_a_person(draft, by):
+        if draft.waits_for_review:  # whoever approves it lifts the tombstone
+            return
+        _lift(_places(draft), draft.content)
+    elif forgotten([draft])[0]:
+        raise WasForgotten
+
+
+def lift(memory: Memory) -> None:
+    """A person decided that this is to be remembered."""
+    _lift([memory.place], memory.content)
+
+
+def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
+    """``check`` for new text of a memory that is there."""
+    for text in filter(None, (changes.get("content"), changes.get("summary"))):
+        if by is not None:
+            _lift([memory.place], text)
+        elif _there({(memory.place, digest(text))}):
+            raise WasForgotten
+
+
+def _lift(places: Iterable[int], text: str) -> None:
+    prepared.rows(_LIFT, {"places": prepared.bigints(places), "digest": digest(text)})
+
+
+def _places(draft: Draft) -> set[int]:
+    """Where a forgotten one keeps this out: its own place, its workspace, and what is its author's alone."""
+    personal = {-draft.author.pk} if draft.author else set()
+    return {draft.place, draft.workspace.pk} | personal
+
+
+def _there(wanted: set[tuple[int, str]]) -> set[tuple[int, str]]:
+    if not wanted:
+        return set()
+    found = Tombstone.objects.filter(
+        place__in={place for place, _ in wanted}, digest__in={made for _, made in wanted}
+    )
+    return wanted & set(found.values_list("place", "digest"))

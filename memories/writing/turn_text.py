@@ -1,0 +1,45 @@
+"""Where extraction gets a turn's text. Memories know nothing of chats: the chat app registers how to load one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workspaces.models import User, Workspace
+from workspaces.models.connection import Connection
+
+
+@dataclass(frozen=True)
+class TurnText:
+    """What one finished turn said: (role, text) of its user and assistant messages, in order, and its surroundings."""
+
+    messages: tuple[tuple[str, str], ...]
+    user_message_id: str
+    excerpt: str  # the messages around the user's: two before, one after
+    is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
+    is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
+    said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
+    shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
+    connection: Connection | None = None  # the one chosen for its chat
+    workspace: Workspace | None = None  # of its chat; None: the extraction's own
+
+
+TurnLoader = Callable[[str, str], TurnText | None]
+MessageLoader = Callable[[str, User | None], TurnText | None]
+_turn_loader: list[TurnLoader] = []
+_message_loader: list[MessageLoader] = []
+
+
+def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
+    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under; ``message``
+    any message by its own, for a person who may see it. None where it is gone or off limits.
+    """
+    _turn_loader[:], _message_loader[:] = [turn], [message]
+
+
+def load_turn(public_id: str, source_type: str) -> TurnText | None:
+    return _turn_loader[0](public_id, source_type)
+
+
+def load_message(message_id: str, reader: User | None) -> TurnText | None:
+    return _message_loader[0](message_id, reader)

@@ -1,0 +1,126 @@
+"""Which assistant a chat is with: chosen when it begins or later, over REST and on the page."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from chat.models import Chat
+from tests.api import Api, error_of
+from tests.conftest import Cast
+from tests.factories import make_agent, make_chat, make_workspace
+from workspaces.agents.agents import archive_agent
+from workspaces.models import User
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_chat_is_begun_with_one_and_goes_over_to_none(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace)
+    api = Api(cast.editor)
+    body = {"workspace_id": cast.workspace.public_id, "agent_id": agent.public_id}
+    chat = api.post("chats", body).json()
+    assert chat["agent_id"] == agent.public_id
+    listed = api.get("chats", workspace_id=cast.workspace.public_id).json()["items"]
+    assert [item["agent_id"] for item in listed] == [agent.public_id]
+    assert api.patch(f"chats/{chat['id']}", {"title": "Plans"}).json()["agent_id"] == agent.public_id
+    assert api.patch(f"chats/{chat['id']}", {"agent_id": None}).json()["agent_id"] is None
+    other = make_agent(cast.owner, cast.workspace)
+    changed = api.patch(f"chats/{chat['id']}", {"agent_id": other.public_id})
+    assert changed.json()["agent_id"] == other.public_id
+
+
+def test_without_a_word_there_is_none(cast: Cast) -> None:
+    make_agent(cast.owner, cast.workspace)
+    assert (
+        Api(cast.owner).post("chats", {"workspace_id": cast.workspace.public_id}).json()["agent_id"] is None
+    )
+
+
+@pytest.mark.parametrize("kind", ["of another workspace", "archived", "no id", "number"])
+def test_who_cannot_be_chosen_is_refused_at_the_field(cast: Cast, kind: str) -> None:
+    elsewhere = make_agent(cast.owner, make_workspace(owner=cast.owner, name="Other"))
+    archived = make_agent(cast.owner, cast.workspace)
+    archive_agent(archived, by=cast.owner, now=timezone.now())
+    wrong = {
+        "of another workspace": elsewhere.public_id,
+        "archived": archived.public_id,
+        "no id": "agent_x",
+        "number": 5,
+    }[kind]
+    api, chat = Api(cast.owner), make_chat(cast.owner, cast.workspace, title="Before")
+    for refused in (
+        api.post("chats", {"workspace_id": cast.workspace.public_id, "agent_id": wrong}),
+        api.patch(f"chats/{chat.public_id}", {"title": "After", "agent_id": wrong}),
+    ):
+        assert refused.status_code == 422
+        assert list(error_of(refused)["fields"]) == ["agent_id"]
+    assert list(Chat.objects.values_list("title", "agent")) == [("Before", None)]
+
+
+def test_a_chat_goes_on_with_an_archived_one(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace, name="Planner")
+    chat = make_chat(cast.owner, cast.workspace, agent=agent)
+    archive_agent(agent, by=cast.owner, now=timezone.now())
+    assert Api(cast.owner).get(f"chats/{chat.public_id}").json()["agent_id"] == agent.public_id
+    html = signed_in(cast.owner).get(f"/chats/{chat.public_id}/").content.decode()
+    assert "Planner (archived)" in html
+
+
+def test_the_page_of_a_new_chat_begins_with_the_one_asked_for(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace, name="Planner")
+    client, page = signed_in(cast.editor), f"/workspaces/{cast.workspace.public_id}/"
+    html = client.get(page, {"agent": agent.public_id}).content.decode()
+    assert "A new chat with Planner" in html
+    assert f'value="{agent.public_id}" selected' in " ".join(html.split())
+    for other in ("", "agent_x", "<script>"):
+        assert "A new chat in Shared" in client.get(page, {"agent": other}).content.decode()
+    viewed = signed_in(cast.viewer).get(page).content.decode()
+    assert "A new chat" not in viewed and "Choose a chat in the list" in viewed
+
+
+def test_the_first_message_begins_the_chat_with_the_one_chosen(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace, name="Planner")
+    client, page = signed_in(cast.editor), f"/workspaces/{cast.workspace.public_id}/chats/"
+    assert client.post(page, {"content": "Hello", "agent": agent.public_id}).status_code == 302
+    chat = Chat.objects.get()
+    assert chat.agent == agent
+    html = client.get(f"/chats/{chat.public_id}/").content.decode()
+    assert '<span class="talking-to__agent">Planner</span>' in html
+    assert client.post(page, {"content": "Hello", "agent": "agent_x"}).status_code == 422
+    archive_agent(agent, by=cast.owner, now=timezone.now())
+    refused = client.post(page, {"content": "Hello", "agent": agent.public_id})
+    assert (refused.status_code, Chat.objects.count()) == (422, 1)
+    assert "“Planner” is archived." in refused.content.decode()
+
+
+def test_choosing_later_says_so_above_the_conversation(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace, name="<i>Planner</i>")
+    chat = make_chat(cast.owner, cast.workspace)
+    client, page = signed_in(cast.editor), f"/chats/{chat.public_id}/agent/"
+    html = client.post(page, {"agent": agent.public_id}).content.decode()
+    assert 'id="talking-to"' in html and 'hx-swap-oob="true"' in html
+    assert "&lt;i&gt;Planner&lt;/i&gt;" in html and "<i>Planner" not in html
+    chat.refresh_from_db()
+    assert chat.agent == agent
+    assert "talking-to__agent" not in client.post(page, {"agent": ""}).content.decode()
+    chat.refresh_from_db()
+    assert chat.agent is None
+
+
+def test_where_there_are_none_nothing_is_to_be_chosen(cast: Cast) -> None:
+    html = signed_in(cast.editor).get(f"/workspaces/{cast.workspace.public_id}/").content.decode()
+    assert "agent-chooser" not in html
+
+
+def test_chats_stay_when_the_row_of_an_assistant_goes(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace)
+    chat = make_chat(cast.owner, cast.workspace, agent=agent)
+    agent.delete()
+    chat.refresh_from_db()
+    assert chat.agent is None

@@ -1,0 +1,287 @@
+"""The pages and REST doors of export and import: what they show, and at what cost."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import AsyncClient, Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from chat.exchange import files, run
+from chat.models.imports import Import, ImportStatus
+from memories.models import Memory
+from tests.api import Api, error_of
+from tests.chat.exchange.test_exchange import imported_whole, uploaded
+from tests.chat.exchange.test_exchange_foreign import (
+    LIST,
+    SECRET,
+    as_json,
+    gpt_conversation,
+)
+from tests.chat.exchange.test_exchange_rules import (
+    REFUSED,
+    chat,
+    file_of,
+    memory,
+    message,
+)
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture(autouse=True)
+def _data_dir(tmp_path: Any, settings: Any) -> None:
+    settings.DATA_DIR = tmp_path
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def text_of(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_from_the_settings_to_a_finished_import(cast: Cast) -> None:
+    client = signed_in(cast.editor)
+    ws = cast.workspace.public_id
+    settings_page = text_of(client, f"/workspaces/{ws}/settings/")
+    assert f"/workspaces/{ws}/export/" in settings_page and f"/imports/?workspace={ws}" in settings_page
+    assert f'value="{ws}" selected' in text_of(client, f"/imports/?workspace={ws}")
+    file = SimpleUploadedFile("facts <b>.json", as_json(LIST))
+    response = client.post("/imports/", {"file": file, "workspace": ws})
+    imported = Import.objects.get()
+    page = f"/imports/{imported.public_id}/"
+    assert (response.status_code, response["Location"]) == (302, page)
+    assert "Looking at what would be stored" in text_of(client, page)
+    assert "hx-get" in text_of(client, f"{page}progress/")
+    run.advance(imported.pk, seconds=60)
+    assert client.get(f"{page}progress/", headers=HTMX)["HX-Refresh"] == "true"
+    shown = text_of(client, page)
+    assert "facts &lt;b&gt;.json" in shown and "Olive lives in Lisbon" in shown
+    assert "the same as line 1" in shown and "looks like a password or key" in shown and SECRET not in shown
+    refused = text_of(client, f"{page}?show=refused")
+    assert "looks like a password or key" in refused and "Rufus weighs" not in refused
+    assert client.post(f"{page}start/", {"chats": "on", "memories": "on"}).status_code == 302
+    assert "Storing" in text_of(client, page)
+    run.advance(imported.pk, seconds=60)
+    assert "Done. The uploaded file is deleted." in text_of(client, page)
+    assert Memory.objects.count() == 3
+    assert client.post(f"{page}delete/").status_code == 302
+    assert "facts" not in text_of(client, "/imports/").replace("statements about", "")
+
+
+def test_it_is_stopped_and_goes_on_from_its_page(cast: Cast) -> None:
+    client = signed_in(cast.editor)
+    imported = uploaded(cast.editor, as_json([gpt_conversation()]), cast.workspace)
+    page = f"/imports/{imported.public_id}/"
+    assert client.post(f"{page}start/", {}).status_code == 422  # neither chats nor memories
+    client.post(f"{page}start/", {"memories": "on"})
+    client.post(f"{page}stop/")
+    assert "Stopped after 0 of" in text_of(client, page)
+    client.post(f"{page}resume/")
+    run.advance(imported.pk, seconds=60)
+    assert Memory.objects.count() == 2 and not cast.workspace.chats.exists()
+
+
+def test_viewers_are_offered_the_export_alone(cast: Cast) -> None:
+    page = text_of(signed_in(cast.viewer), f"/workspaces/{cast.workspace.public_id}/settings/")
+    assert "/export/" in page and "/imports/?workspace" not in page
+    assert cast.workspace.public_id not in text_of(signed_in(cast.viewer), "/imports/").split("<main")[1]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01", b"[]"])
+def test_a_file_that_is_none_is_refused_at_the_form(cast: Cast, content: bytes) -> None:
+    response = signed_in(cast.editor).post("/imports/", {"file": SimpleUploadedFile("x", content)})
+    assert response.status_code == 422
+    assert any(mark in response.content.decode() for mark in ('role="alert"', 'class="field__error"'))
+    assert not Import.objects.exists()
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(cast: Cast, settings: Any) -> None:
+    settings.IMPORT_MAX_BYTES = 1000
+    data = {"file": SimpleUploadedFile("x", b"x" * 100_000)}
+    assert signed_in(cast.editor).post("/imports/", data).status_code == 413
+    response = Api(cast.editor).client.post(
+        "/chat/api/imports", {"file": SimpleUploadedFile("x", b"x" * 100_000)}
+    )
+    assert (response.status_code, error_of(response)["code"]) == (413, "too_large")
+
+
+def test_the_whole_way_over_rest(cast: Cast) -> None:
+    api = Api(cast.editor)
+    ws = cast.workspace.public_id
+    known = make_memory("The roof leaks", cast.owner, cast.workspace)
+    form = {"file": SimpleUploadedFile("list.json", as_json(LIST)), "workspace_id": ws}
+    made = api.client.post("/chat/api/imports", form)
+    assert made.status_code == 201
+    imported = made.json()
+    path = f"imports/{imported['id']}"
+    assert (imported["status"], imported["checked"], imported["workspace_id"]) == ("preview", False, ws)
+    assert error_of(api.post(f"{path}/start"))["code"] == "conflict"
+    run.advance(Import.objects.get().pk, seconds=60)
+    looked_at = api.get(path).json()
+    assert looked_at["checked"] and looked_at["preview"]["memory"] == {
+        "new": 2, "update": 0, "duplicate": 2, "refused": 3,
+    }  # fmt: skip
+    pages = api.pages(f"{path}/rows", limit=3)
+    assert [len(page) for page in pages] == [3, 3, 1]
+    rows = [row for page in pages for row in page]
+    assert rows[2] | {"text": ""} == {
+        "line": 3, "kind": "memory", "outcome": "duplicate", "reason": "", "text": "",
+        "duplicate_of": "", "same_as_line": 1,
+    }  # fmt: skip
+    assert rows[3]["text"] == "" and rows[3]["reason"] == "secret: content"
+    assert rows[6]["duplicate_of"] == known.public_id
+    refused = [row["line"] for page in api.pages(f"{path}/rows", outcome="refused") for row in page]
+    assert refused == [4, 5, 6]
+    assert "is here as “The roof leaks”" in text_of(api.client, f"/imports/{imported['id']}/")
+    assert api.post(f"{path}/start", {"chats": True, "twice": 1}).status_code == 422
+    assert api.post(f"{path}/start", {"chats": False, "memories": False}).status_code == 422
+    assert api.post(f"{path}/start").json()["status"] == "running"
+    assert api.post(f"{path}/stop").json()["status"] == "stopped"
+    assert api.post(f"{path}/resume").status_code == 202
+    run.advance(Import.objects.get().pk, seconds=60)
+    done = api.get(path).json()
+    assert (done["status"], done["progress"], done["stored"]) == ("done", 1.0, done["preview"])
+    assert [item["id"] for item in api.get("imports").json()["items"]] == [imported["id"]]
+    assert api.delete(path).status_code == 204 and api.get(path).status_code == 404
+
+
+def test_a_line_says_why_its_text_is_gone(cast: Cast) -> None:
+    imported = uploaded(cast.owner, file_of(memory(), chat(title="")))
+    page = f"/imports/{imported.public_id}/"
+    client = signed_in(cast.owner)
+    assert "(without a text)" in client.get(page).content.decode(), "a chat without a title"
+    files.remove(imported.public_id)
+    for status in ("preview", "stopped", "failed", "done"):
+        Import.objects.update(status=status)
+        html = client.get(page).content.decode()
+        assert "(its text was deleted with the upload)" in html, status
+        assert "(without a text)" not in html, status
+
+
+def test_a_form_that_is_not_right_is_refused(cast: Cast) -> None:
+    client = Api(cast.editor).client
+
+    def post(**fields: Any) -> int:
+        return client.post("/chat/api/imports", fields).status_code
+
+    file = lambda: SimpleUploadedFile("x", b"Cats purr")  # noqa: E731
+    assert post() == post(file="text") == post(file=file(), other=1) == 422
+    assert post(file=file(), workspace_id="ws_1") == 404
+    assert client.post("/chat/api/imports", "{}", content_type="application/json").status_code == 415
+    assert not Import.objects.exists()
+
+
+def test_a_copy_of_the_file_is_sent_while_it_is_read(cast: Cast) -> None:
+    question = make_message(make_chat(cast.owner, cast.workspace), "Hello")
+    response = signed_in(cast.owner).get("/export/")
+    lines = [json.loads(line) for line in io.BytesIO(b"".join(response)).readlines()]  # type: ignore[arg-type]
+    assert response["Content-Type"] == "application/x-ndjson" and not response.has_header("Content-Length")
+    assert [line["type"] for line in lines] == ["memoryhub", "workspace", "chat", "message"]
+    assert lines[-1]["id"] == question.public_id
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_over_asgi_no_piece_waits_for_the_next(cast: Cast) -> None:
+    client = AsyncClient()
+    await client.aforce_login(cast.owner)
+    response: Any = await client.get("/export/")
+    assert response.is_async
+    pieces = [piece async for piece in response.streaming_content]
+    assert len(pieces) == 2 and pieces[0].startswith(b'{"type":"memoryhub"')
+
+
+def queries(act: Callable[[], Any]) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        act()
+    return len(captured)
+
+
+def test_every_page_and_list_costs_the_same_for_few_and_many(cast: Cast) -> None:
+    client = signed_in(cast.owner)
+
+    def grow(number: int) -> str:
+        lines = [memory(f"Person {n} owns a boat", author="eddie") for n in range(number)]
+        imported = uploaded(cast.owner, file_of(*lines), cast.workspace)
+        Import.objects.filter(pk=imported.pk).update(created_at=timezone.now())
+        for n in range(number):
+            message_ = make_message(make_chat(cast.editor, cast.workspace), f"Hello {n}")
+            make_memory(f"Cat {n} purrs", cast.editor, cast.workspace, source_message_id=message_.public_id)
+        return imported.public_id
+
+    def costs(public_id: str) -> dict[str, int]:
+        paths = [
+            "/imports/",
+            f"/imports/{public_id}/",
+            "/chat/api/imports",
+            f"/chat/api/imports/{public_id}/rows",
+        ]
+        cost = {path.replace(public_id, ""): queries(lambda path=path: client.get(path)) for path in paths}  # type: ignore[misc]
+        return cost | {"export": queries(lambda: b"".join(client.get("/export/")))}  # type: ignore[arg-type]
+
+    first = grow(3)
+    costs(first)
+    few = costs(first)
+    many = costs(grow(40))
+    assert many == few
+
+
+def test_looking_and_storing_cost_the_same_for_few_lines_and_for_many(cast: Cast) -> None:
+    def costs(number: int, of: str) -> list[int]:
+        ids = [f"chat_{of}{n:023}" for n in range(number)]
+        lines = [chat(id=public_id, created_by="eddie") for public_id in ids]
+        for n, public_id in enumerate(ids):
+            asked = f"msg_{of}{n:023}"
+            lines.append(message(id=asked, of=public_id, author="vera"))
+            answer = f"msg_{of.lower()}{n:023}"
+            lines.append(message(id=answer, of=public_id, role="assistant", reply_to=asked))
+            source = {"source_chat_id": public_id, "source_message_id": asked}
+            lines.append(memory(f"{of} {n} owns a boat", id=f"mem_{of}{n:023}", author="eddie", **source))
+        imported = run.begin(
+            cast.owner, workspace=cast.workspace, filename="", pieces=[file_of(*lines)], now=timezone.now()
+        )
+        looking = queries(lambda: run.advance(imported.pk, seconds=60))
+        run.start(imported, now=timezone.now())
+        storing = queries(lambda: run.advance(imported.pk, seconds=60))
+        imported.refresh_from_db()
+        assert imported.status == ImportStatus.DONE and imported.outcomes["memory"]["new"] == number
+        return [looking, storing]
+
+    costs(2, "A")
+    few, many = costs(3, "B"), costs(60, "C")
+    assert all(more <= less + 2 for less, more in zip(few, many, strict=True)), (few, many)
+
+
+def test_lines_of_every_kind_can_be_shown(cast: Cast) -> None:
+    imported = uploaded(cast.owner, file_of(chat(), *REFUSED.values()))
+    page = f"/imports/{imported.public_id}/"
+    client = signed_in(cast.owner)
+    assert SECRET not in text_of(client, page)
+    last = imported.rows.order_by("-number").values_list("number", flat=True)[0]
+    assert "Show more" not in text_of(client, f"{page}?after={last - 3}")
+    for query in ("?after=x", "?after=999999999999", "?show=everything", "?show=new&after=1"):
+        text_of(client, page + query)
+
+
+def test_the_rows_of_a_finished_import_say_what_happened_without_the_text(cast: Cast) -> None:
+    imported = imported_whole(cast.editor, as_json(LIST), cast.workspace)
+    run.files.remove(imported.public_id)  # which happens at the commit
+    shown = text_of(signed_in(cast.editor), f"/imports/{imported.public_id}/")
+    assert "Olive lives in Lisbon" not in shown and "Line 4" in shown

@@ -1,0 +1,328 @@
+"""The course of an import: killed, stopped, resumed, swept, twice at once; and how little it holds in memory."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tracemalloc
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from chat import tasks
+from chat.exchange import chunk, files, lines, run, sources
+from chat.exchange.json_stream import items
+from chat.models.imports import (
+    KEPT,
+    MAX_ATTEMPTS,
+    Import,
+    ImportStatus,
+)
+from memories.models import Memory
+from memoryhub.errors import Conflict, TooLarge, TooManyRequests
+from tests.chat.exchange.test_exchange import exported, uploaded
+from tests.chat.exchange.test_exchange_foreign import as_json, gpt_conversation
+from tests.conftest import Cast
+from tests.factories import make_memory
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now
+PEOPLE = ("Anna", "Boris", "Clara", "Dmitri", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas")
+
+
+@pytest.fixture(autouse=True)
+def _data_dir(tmp_path: Any, settings: Any) -> None:
+    settings.DATA_DIR = tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "ROWS", 3)
+    monkeypatch.setattr(sources, "ROWS", 3)
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Which imports were queued: here on the spot, though the test's transaction is never committed."""
+    asked: list[int] = []
+    monkeypatch.setattr(run, "_queue", lambda imported: asked.append(imported.pk))
+    return asked
+
+
+def statements(count: int = 10) -> bytes:
+    return as_json([f"{name} owns a boat" for name in PEOPLE[:count]])
+
+
+def native(cast: Cast) -> bytes:
+    for name in PEOPLE:
+        make_memory(f"{name} owns a boat", cast.owner, cast.workspace)
+    data = exported(cast.owner, cast.workspace)
+    Memory.objects.all().delete()
+    return data
+
+
+def stored() -> list[str]:
+    return sorted(Memory.objects.values_list("content", flat=True))
+
+
+ALL = [f"{name} owns a boat" for name in PEOPLE]
+
+
+@pytest.mark.parametrize("kind", ["statements", "native"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
+    cast: Cast, kind: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = uploaded(cast.editor, statements() if kind == "statements" else native(cast), cast.workspace)
+    run.start(imported, now=NOW())
+    real, calls = chunk.take, []
+
+    def dies(*args: Any, **kwargs: Any) -> None:
+        real(*args, **kwargs)
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt  # after it stored, before it noted that
+
+    monkeypatch.setattr(chunk, "take", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run.advance(imported.pk, seconds=60)
+    assert len(stored()) < len(ALL)
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    imported.refresh_from_db()
+    assert stored() == ALL
+    assert imported.outcomes == imported.foreseen and imported.outcomes["memory"]["new"] == 10
+
+
+def test_a_worker_killed_while_looking_writes_the_lines_again(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = as_json([gpt_conversation(conversation_id=f"c-{n}") for n in range(6)])
+    whole = uploaded(cast.editor, data, cast.workspace)
+    expected = files.lines_of(whole.public_id).read_bytes()
+    real, calls = chunk.keep_rows, []
+
+    def dies(*args: Any) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        real(*args)
+
+    imported = run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
+    monkeypatch.setattr(chunk, "keep_rows", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run.advance(imported.pk, seconds=60)
+    with files.lines_of(imported.public_id).open("ab") as file:
+        file.write(b'{"half a line')  # as far as it got
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.CHECKED
+    imported.refresh_from_db()
+    assert files.lines_of(imported.public_id).read_bytes() == expected
+    assert imported.foreseen == whole.foreseen and imported.rows.count() == whole.rows.count()
+
+
+def test_it_is_stopped_between_chunks_and_goes_on_where_it_was(cast: Cast, queued: list[int]) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(imported, now=NOW())
+    assert run.advance(imported.pk, seconds=0) == run.Outcome.UNFINISHED
+    assert queued[-1] == imported.pk
+    run.stop(imported, now=NOW())
+    assert len(stored()) == 3
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.NOTHING
+    with pytest.raises(Conflict):
+        run.stop(imported, now=NOW())
+    run.resume(imported, now=NOW())
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    assert stored() == ALL
+    for refused in (run.start, run.stop, run.resume):
+        with pytest.raises(Conflict):
+            refused(imported, now=NOW())
+
+
+def test_it_cannot_be_started_before_it_was_looked_at(cast: Cast) -> None:
+    imported = run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    with pytest.raises(Conflict):
+        run.start(imported, now=NOW())
+
+
+def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_callbacks: Any) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(imported, now=NOW())
+    run.advance(imported.pk, seconds=0)
+    with django_capture_on_commit_callbacks(execute=True):
+        run.delete(imported)
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.NOTHING
+    assert len(stored()) == 3 and list(files.all_kept()) == []
+
+
+def test_one_process_at_a_time(cast: Cast) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(imported, now=NOW())
+    parameters = connection.get_connection_params()  # type: ignore[no-untyped-call]
+    for name in ("cursor_factory", "context", "prepare_threshold", "client_encoding"):
+        parameters.pop(name, None)
+    with psycopg.connect(**parameters) as other:
+        assert other.execute(run._LOCK, [imported.pk]).fetchone() == (True,)
+        assert run.advance(imported.pk, seconds=60) == run.Outcome.ELSEWHERE
+        other.execute(run._UNLOCK, [imported.pk])
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+
+
+def test_what_fails_again_and_again_is_given_up_and_says_where(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(imported, now=NOW())
+    run.advance(imported.pk, seconds=0)
+
+    def fails(*args: Any, **kwargs: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(chunk, "take", fails)
+    for _ in range(MAX_ATTEMPTS):
+        with pytest.raises(ZeroDivisionError):
+            run.advance(imported.pk, seconds=60)
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.FAILED
+    imported.refresh_from_db()
+    assert (imported.status, "beyond line 3" in imported.error) == (ImportStatus.FAILED, True)
+    assert len(stored()) == 3 and list(files.all_kept()) == []
+
+
+def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(imported, now=NOW())
+    with monkeypatch.context() as patched:
+        patched.setattr("chat.exchange.remembering.embed_texts", lambda texts, stays=False: None)
+        for _ in range(MAX_ATTEMPTS):
+            assert run.advance(imported.pk, seconds=60) == run.Outcome.WAITING
+    imported.refresh_from_db()
+    assert (imported.status, imported.error) == (ImportStatus.STOPPED, "The embedder does not answer.")
+    run.resume(imported, now=NOW())
+    assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
+    assert stored() == ALL
+
+
+def test_the_sweep_takes_up_what_no_job_is_at(cast: Cast, queued: list[int]) -> None:
+    looked_at = run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    running = uploaded(cast.editor, statements(), cast.workspace)
+    run.start(running, now=NOW())
+    idle = uploaded(cast.editor, statements(), cast.workspace)
+    queued.clear()
+    assert run.sweep(now=NOW()) == 2
+    assert sorted(queued) == [looked_at.pk, running.pk] and idle.pk not in queued
+
+
+def test_the_minutes_sweep_and_the_job_are_these(cast: Cast) -> None:
+    imported = run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    assert tasks.run_import(import_id=imported.pk) == "checked"
+    assert "0 imports" in tasks.sweep()
+
+
+def test_what_nobody_finishes_is_cleared_away_after_a_week(
+    cast: Cast, django_capture_on_commit_callbacks: Any
+) -> None:
+    left = uploaded(cast.editor, statements(), cast.workspace)
+    done = uploaded(cast.editor, b"Cats purr", cast.workspace)
+    run.start(done, now=NOW())
+    with django_capture_on_commit_callbacks(execute=True):
+        run.advance(done.pk, seconds=60)
+    assert list(files.all_kept()) == [left.public_id]
+    with django_capture_on_commit_callbacks(execute=True):
+        run.sweep(now=NOW() + KEPT - timedelta(hours=1))
+        assert left.rows.exists()
+        run.sweep(now=NOW() + KEPT + timedelta(hours=1))
+    assert list(Import.objects.values_list("pk", "status")) == [(done.pk, "done")]
+    assert not done.rows.exists() and list(files.all_kept()) == []
+
+
+def test_files_whose_workspace_is_gone_are_cleared_away(cast: Cast) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    cast.workspace.delete()
+    run.sweep(now=NOW())
+    assert list(files.all_kept()) == [imported.public_id]  # perhaps it is just being uploaded
+    run.sweep(now=NOW() + timedelta(hours=2))
+    assert list(files.all_kept()) == []
+
+
+def test_uploads_are_for_this_user_only_and_have_a_limit(cast: Cast, settings: Any, tmp_path: Path) -> None:
+    imported = uploaded(cast.editor, statements(), cast.workspace)
+    folder = files.folder_of(imported.public_id)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder, *sorted(folder.iterdir()))]
+    assert modes == [0o700, 0o700, 0o600, 0o600]
+    settings.IMPORT_MAX_BYTES = 100
+    with pytest.raises(TooLarge):
+        uploaded(cast.editor, b"x" * 60 + b"\n" + b"y" * 60, cast.workspace)
+    assert list(files.all_kept()) == [imported.public_id]
+
+
+def test_uploads_in_a_minute_and_unfinished_ones_are_limited(cast: Cast, settings: Any) -> None:
+    for _ in range(run.MOST_OPEN):
+        run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    with pytest.raises(Conflict):
+        run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    settings.THROTTLES = settings.THROTTLES | {"uploads": 1}
+    run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    with pytest.raises(TooManyRequests):
+        run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+
+
+MANY = 100_000
+
+
+def peak(run_through: Iterator[Any]) -> tuple[int, int]:
+    """How many there were, and the most memory held meanwhile, in bytes."""
+    tracemalloc.start()
+    try:
+        return sum(1 for _ in run_through), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_hundred_thousand_lines_are_read_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "ROWS", 500)
+    path = tmp_path / "many.jsonl"
+    line = json.dumps({"type": "memory", "content": "Cats purr " * 20}).encode() + b"\n"
+    with path.open("wb") as file:
+        for _ in range(MANY // 1000):
+            file.write(line * 1000)
+
+    def chunks() -> Iterator[object]:
+        with path.open("rb") as file:
+            piece = lines.Chunk([], 0, 0, ends=False)
+            while not piece.ends:
+                piece = lines.read_chunk(file, offset=piece.offset, number=piece.number)
+                assert len(piece.records) <= 500
+                yield from range(len(piece.records))
+
+    count, held = peak(chunks())
+    assert count == MANY
+    assert held < 4 * 2**20 < path.stat().st_size / 4
+
+
+class Endless:
+    """A JSON array that is never whole anywhere."""
+
+    def __init__(self, item: bytes, count: int) -> None:
+        self.item, self.left, self.begun, self.waiting = item, count, False, b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        while len(self.waiting) < size and (self.left or not self.begun):
+            self.waiting += (b"," if self.begun else b"[") + self.item
+            self.begun, self.left = True, self.left - 1
+            if not self.left:
+                self.waiting += b"]"
+        data, self.waiting = self.waiting[:size], self.waiting[size:]
+        return data
+
+
+def test_the_elements_of_a_long_array_are_built_one_at_a_time() -> None:
+    item = as_json({"mapping": {}, "title": "Dinner " * 100})
+    count, held = peak(items(Endless(item, 20_000)))
+    assert count == 20_000
+    assert held < 2 * 2**20 < len(item) * 20_000 / 4

@@ -1,0 +1,555 @@
+"""Deep thinking in whole turns over real HTTP: plan, answer, check, and what goes wrong in each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from chat.chats.actions import begin_turn, close_abandoned, stop_answer
+from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
+from chat.modes import deep_think, require_mode
+from chat.modes.deep_think import PLAN_TOKENS, room_for_plan
+from chat.prompting.context import room_beside_answer
+from chat.prompting.text import tokens
+from chat.turns import runner
+from chat.turns.retry import edit_message, retry_answer
+from chat.turns.turn import close_interrupted
+from memories.models import Memory, Scope
+from memoryhub.errors import Invalid
+from memoryhub.llm.base import Capabilities
+from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Hang, Reply, ScriptedOpenAI
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUESTION = "When is the project deadline?"
+SMALL = Capabilities(has_tools=False, can_extract=False, context_tokens=2048, local=True)
+LARGE = Capabilities(has_tools=False, can_extract=True, context_tokens=16_384, local=True)
+
+
+@pytest.fixture
+def chat(scripted_model: ScriptedOpenAI) -> Chat:
+    return make_chat(make_user("olive", memory_default=True))
+
+
+@pytest.fixture
+def deadline(chat: Chat) -> Memory:
+    return make_memory("The project deadline is March 15", chat.created_by, chat.workspace)
+
+
+def begin(chat: Chat, content: str = QUESTION, **options: Any) -> Message:
+    by = options.pop("by", chat.created_by)
+    return begin_turn(
+        chat, content=content, by=by, now=timezone.now(), mode=Mode.DEEP_THINK, **options
+    ).answer
+
+
+def think(chat: Chat, content: str = QUESTION, **options: Any) -> Message:
+    answer = begin(chat, content, **options)
+    assert runner.wait_until_idle(20)
+    answer.refresh_from_db()
+    return answer
+
+
+def verdict(*statements: tuple[str, int, bool], correction: str = "") -> Answer:
+    found = [{"quote": quote, "memory": number, "agrees": agrees} for quote, number, agrees in statements]
+    return Answer(json.dumps({"statements": found, "correction": correction}))
+
+
+def steps(answer: Message) -> list[tuple[str, str]]:
+    return [(step.kind, step.outcome) for step in Step.objects.filter(message=answer)]
+
+
+def check_of(answer: Message) -> Step:
+    return Step.objects.get(message=answer, kind="check")
+
+
+class TestAllGoesWell:
+    def test_a_plan_an_answer_and_a_check(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(
+            Answer("1. Look at the deadline.\n2. Say it."),
+            Answer("The deadline is ", "March 15."),
+            verdict(("The deadline is March 15.", 1, True)),
+        )
+        answer = think(chat)
+        assert (answer.status, answer.content) == (MessageStatus.DONE, "The deadline is March 15.")
+        assert answer.mode == "deep_think"
+        assert steps(answer) == [("plan", "planned"), ("check", "agrees")]
+        plan, check = Step.objects.all()
+        assert plan.text == "1. Look at the deadline.\n2. Say it."
+        assert check.memory_ids == [deadline.public_id]
+        assert check.findings == [
+            {"quote": "The deadline is March 15.", "memory_id": deadline.public_id, "agrees": True}
+        ]
+        assert plan.finished_at
+        assert check.finished_at
+
+    def test_the_three_requests(self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory) -> None:
+        scripted_model.script(Answer("Say it."), Answer("On March 15."), verdict())
+        think(chat)
+        plan, answer, check = scripted_model.chat_requests
+        first, second = [part["content"] for part in plan.messages], [m["content"] for m in answer.messages]
+        same = first[: first.index(first[-2])]
+        assert second[: len(same)] == same, "what providers have cached by then"
+        assert first[-1] == second[-1] == QUESTION
+        assert first[-2].startswith("Do not answer the next message yet.")
+        assert second[-2].endswith("<plan>\nSay it.\n</plan>")
+        assert plan.tool_names == answer.tool_names
+        assert (plan.body["tool_choice"], "tool_choice" in answer.body) == ("none", False)
+        assert (check.tool_names, check.body["temperature"]) == ([], 0.0)
+        assert "1. (memory, " in check.last_user_text
+        assert "The project deadline is March 15" in check.last_user_text
+        assert check.last_user_text.endswith(f"user: {QUESTION}\nassistant: On March 15.\n</conversation>")
+
+    def test_what_differs_is_reported_and_corrected_where_the_model_says_how(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(
+            Answer("Say it."),
+            Answer("The deadline is May 1."),
+            verdict(("The deadline is May 1.", 1, False), correction="Correction: it is March 15."),
+        )
+        answer = think(chat)
+        assert answer.content == "The deadline is May 1.\n\n---\n\nCorrection: it is March 15."
+        assert steps(answer)[1] == ("check", "differs")
+        assert check_of(answer).text == "Correction: it is March 15."
+
+    @pytest.mark.parametrize(("agrees", "outcome"), [(False, "differs"), (True, "agrees")])
+    def test_without_a_correction_or_without_a_difference_the_answer_stands(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, agrees: bool, outcome: str
+    ) -> None:
+        correction = "Correction: none is needed." if agrees else "  "
+        found = verdict(("The deadline is May 1.", 1, agrees), correction=correction)
+        scripted_model.script(Answer("Say it."), Answer("The deadline is May 1."), found)
+        answer = think(chat)
+        assert answer.content == "The deadline is May 1."
+        assert (check_of(answer).outcome, check_of(answer).text) == (outcome, "")
+
+    def test_the_answers_own_words_recall_what_the_question_does_not(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        memory = make_memory("Anna is allergic to peanuts", chat.created_by, chat.workspace)
+        text = "Take these along:\n\n- Bread and cheese\n- Roasted peanuts for Anna\n- Water"
+        wrong = verdict(("Roasted peanuts for Anna", 1, False), correction="Correction: no peanuts for Anna.")
+        scripted_model.script(Answer("List food."), Answer(text), wrong)
+        answer = think(chat, "What do I pack on Saturday?")
+        prompt = "".join(str(part["content"]) for part in scripted_model.chat_requests[1].messages)
+        assert "allergic" not in prompt
+        assert check_of(answer).memory_ids == [memory.public_id]
+        assert answer.content.endswith("Correction: no peanuts for Anna.")
+
+    def test_tools_are_called_while_the_answer_is_written_and_what_they_found_is_compared(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(
+            Answer("Look it up."),
+            Answer(calls=[Call("x_recall_memory", {"query": "project deadline"})]),
+            Answer("I found it."),
+            verdict(),
+        )
+        answer = think(chat, "Hello there, and now?")
+        assert ToolCall.objects.get().memory_ids == [deadline.public_id]
+        assert check_of(answer).memory_ids == [deadline.public_id]
+
+    def test_what_nothing_in_memory_touches_asks_no_model(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        scripted_model.script(Answer("Say hello."), Answer("Hello."))
+        answer = think(chat, "Hi")
+        assert steps(answer) == [("plan", "planned"), ("check", "nothing")]
+        assert len(scripted_model.chat_requests) == 2
+
+    def test_an_ordinary_turn_has_no_steps(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+        scripted_model.script(Answer("Hello."))
+        turn = begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        assert (turn.answer.mode, Step.objects.count(), len(scripted_model.chat_requests)) == ("chat", 0, 1)
+
+
+class TestMemoryIsOff:
+    @pytest.mark.parametrize("how", ["this turn", "temporary", "veto"])
+    def test_nothing_is_recalled_for_a_check(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any, how: str
+    ) -> None:
+        if how == "temporary":
+            Chat.objects.update(is_temporary=True)
+            chat.refresh_from_db()
+        if how == "veto":
+            settings.MEMORY_ENABLED = False
+        scripted_model.script(Answer("Say so."), Answer("I cannot know. " * 20))
+        options: dict[str, Any] = {"memory_enabled": False} if how == "this turn" else {}
+        answer = think(chat, **options)
+        assert steps(answer) == [("plan", "planned"), ("check", "off")]
+        assert len(scripted_model.chat_requests) == 2
+        assert "March 15" not in str([request.messages for request in scripted_model.chat_requests])
+        assert check_of(answer).memory_ids == []
+
+    def test_a_workspace_that_says_in_the_middle_that_nothing_leaves_is_obeyed(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
+    ) -> None:
+        settings.LLM_LOCAL = False
+
+        scripted_model.script(Answer("Say when."), Answer("The project deadline ", HOLD, "is in March."))
+        answer = begin(chat)
+        assert scripted_model.wait_for_requests(2)
+        Workspace.objects.update(local_only=True)
+        scripted_model.release()
+        assert runner.wait_until_idle(20)
+        answer.refresh_from_db()
+        assert steps(answer) == [("plan", "planned"), ("check", "error")]
+        assert "may not leave this machine" in check_of(answer).error
+        assert (answer.status, len(scripted_model.chat_requests)) == (MessageStatus.DONE, 2)
+
+
+class TestPlanFails:
+    @pytest.mark.parametrize(
+        ("reply", "why"),
+        [
+            (Failure(401, "bad key"), "The model's endpoint refused the API key."),
+            (Failure(400, "no"), "The model's endpoint rejected the request."),
+            (Answer(), "The model gave an empty answer."),
+            (Answer("   "), "The model's reply could not be read."),
+            (Answer("1. Lo", cut=True), "The connection to the model broke before the answer was complete."),
+        ],
+    )
+    def test_it_is_answered_without_one_and_says_why(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, reply: Reply, why: str
+    ) -> None:
+        scripted_model.script(reply, Answer("On March 15."), verdict())
+        answer = think(chat)
+        assert (answer.status, answer.content) == (MessageStatus.DONE, "On March 15.")
+        step = Step.objects.get(kind="plan")
+        assert (step.outcome, step.error, step.text) == ("error", why, "")
+        assert "<plan>" not in str(scripted_model.chat_requests[1].messages)
+        assert check_of(answer).outcome == "agrees"
+
+    def test_a_model_that_only_wants_tools_has_no_plan(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        scripted_model.script(Answer(calls=[Call("x_recall_memory", {"query": "x"})]), Answer("Hello."))
+        answer = think(chat, "Hi")
+        assert (answer.content, steps(answer)[0]) == ("Hello.", ("plan", "error"))
+        assert not ToolCall.objects.exists(), "nothing is done for a plan"
+
+    def test_it_may_not_take_for_ever(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(deep_think, "PLAN_SECONDS", 0.2)
+        scripted_model.script(Hang(), Answer("Hello."))
+        answer = think(chat, "Hi")
+        assert (answer.content, steps(answer)[0]) == ("Hello.", ("plan", "timeout"))
+        assert scripted_model.wait_for_hang_up()
+
+    def test_a_plan_without_end_is_cut_and_hung_up_on(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        scripted_model.script(Answer("Look at the deadline. " * 100, HOLD, "and more"), Answer("Hello."))
+        answer = think(chat, "Hi")
+        assert answer.content == "Hello."
+        assert scripted_model.wait_for_hang_up()
+        assert tokens(Step.objects.get(kind="plan").text) <= PLAN_TOKENS
+
+    def test_of_a_broken_database_or_anything_else(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*args: object) -> None:
+            raise RuntimeError("broken")
+
+        monkeypatch.setattr(deep_think, "asking_for_plan", fail)
+        monkeypatch.setattr(deep_think, "memories_beside", fail)
+        scripted_model.script(Answer("Hello."))
+        answer = think(chat, "Hi")
+        assert (answer.status, answer.content) == (MessageStatus.DONE, "Hello.")
+        assert steps(answer) == [("plan", "error"), ("check", "error")]
+
+    def test_a_model_that_became_too_small_answers_as_it_can(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
+    ) -> None:
+        answer = make_message(
+            chat,
+            "",
+            "assistant",
+            status="failed",
+            mode=Mode.DEEP_THINK,
+            memory_enabled=True,
+            reply_to=make_message(chat, QUESTION),
+        )
+        settings.LLM_CAN_EXTRACT = False
+        scripted_model.script(Answer("On March 15."))
+        retry_answer(answer, by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        answer.refresh_from_db()
+        assert (answer.status, answer.content) == (MessageStatus.DONE, "On March 15.")
+        assert steps(answer) == [("plan", "error"), ("check", "error")]
+        assert {step.error for step in Step.objects.all()} == {"The model is too small for it."}
+
+
+class TestCheckFails:
+    @pytest.mark.parametrize(
+        ("reply", "why"),
+        [
+            (Failure(401, "bad key"), "The model's endpoint refused the API key."),
+            (Answer("It all looks fine to me."), "The model's reply could not be read."),
+            (Answer('{"statements": "none"}'), "The model's reply could not be read."),
+            (Answer('{"statements": [{"quote'), "The model's reply could not be read."),
+            (
+                Answer('{"statements": [', cut=True),
+                "The connection to the model broke before the answer was complete.",
+            ),
+        ],
+    )
+    def test_the_answer_stands_and_says_that_it_is_unchecked(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, reply: Reply, why: str
+    ) -> None:
+        scripted_model.script(Answer("Say it."), Answer("On March 15."), reply)
+        answer = think(chat)
+        assert (answer.status, answer.content, answer.error) == (MessageStatus.DONE, "On March 15.", "")
+        assert (check_of(answer).outcome, check_of(answer).error) == ("error", why)
+
+    def test_it_may_not_take_for_ever(
+        self,
+        chat: Chat,
+        scripted_model: ScriptedOpenAI,
+        deadline: Memory,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(deep_think, "CHECK_SECONDS", 0.5)
+        scripted_model.script(Answer("Say it."), Answer("On March 15."), Hang())
+        answer = think(chat)
+        assert (answer.status, answer.content) == (MessageStatus.DONE, "On March 15.")
+        assert check_of(answer).outcome == "timeout"
+        assert scripted_model.wait_for_hang_up()
+
+    def test_an_answer_too_long_to_be_read_again_is_not_checked(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
+    ) -> None:
+        settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS = 4096, 1024
+        scripted_model.script(Answer("Say it."), Answer("The project deadline is March 15. " * 350))
+        answer = think(chat)
+        assert answer.status == MessageStatus.DONE
+        assert check_of(answer).error == "The answer is too long for it."
+        assert len(scripted_model.chat_requests) == 2
+
+
+class TestTheAnswerFails:
+    def test_the_plan_stays_and_nothing_is_checked(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(Answer("Say it."), Answer("Half an", cut=True))
+        answer = think(chat)
+        assert (answer.status, answer.error_code, answer.content) == ("failed", "model_cut", "Half an")
+        assert steps(answer) == [("plan", "planned")]
+
+    def test_answering_again_thinks_again(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(Answer("Say it."), Failure(401, "bad key"))
+        answer = think(chat)
+        scripted_model.script(Answer("Say it better."), Answer("On March 15."), verdict())
+        again = retry_answer(answer, by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        again.refresh_from_db()
+        assert (again.status, again.mode, again.content) == ("done", "deep_think", "On March 15.")
+        assert steps(again) == [("plan", "planned"), ("check", "agrees")]
+        assert Step.objects.get(kind="plan", message=again).text == "Say it better."
+
+    def test_a_whole_answer_given_anew_is_thought_through_anew(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        scripted_model.script(Answer("Greet."), Answer("Hello."), Answer("Greet warmly."), Answer("Hello!"))
+        answer = think(chat, "Hi")
+        again = retry_answer(answer, by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        again.refresh_from_db()
+        assert (again.mode, again.content) == ("deep_think", "Hello!")
+        assert [step.text for step in Step.objects.filter(message=again, kind="plan")] == ["Greet warmly."]
+
+    @pytest.mark.parametrize(("can_extract", "mode"), [(True, "deep_think"), (False, "chat")])
+    def test_an_edited_question_is_thought_through_as_before_if_the_model_can(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any, can_extract: bool, mode: str
+    ) -> None:
+        scripted_model.respond = lambda request: Answer("Hello.")
+        answer = think(chat, "Hi")
+        assert answer.reply_to is not None
+        settings.LLM_CAN_EXTRACT = can_extract
+        turn = edit_message(answer.reply_to, content="Hi there", by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        turn.answer.refresh_from_db()
+        assert (turn.answer.mode, turn.answer.status) == (mode, "done")
+
+
+class TestStop:
+    @pytest.mark.parametrize("elsewhere", [False, True], ids=["this process", "another process"])
+    @pytest.mark.parametrize(
+        ("replies", "reached", "status", "content", "left"),
+        [
+            ([Answer("Say ", HOLD, "it.")], "plan", "stopped", "", [("plan", "stopped")]),
+            (
+                [Answer("Say it."), Answer("On ", HOLD, "March 15.")],
+                "answer",
+                "stopped",
+                "On ",
+                [("plan", "planned")],
+            ),
+            (
+                [Answer("Say it."), Answer("On March 15."), Answer("{", HOLD, "}")],
+                "check",
+                "done",
+                "On March 15.",
+                [("plan", "planned"), ("check", "stopped")],
+            ),
+        ],
+        ids=["plan", "answer", "check"],
+    )
+    def test_each_step_ends_cleanly(
+        self,
+        chat: Chat,
+        scripted_model: ScriptedOpenAI,
+        deadline: Memory,
+        eventually: Callable[..., None],
+        replies: list[Answer],
+        reached: str,
+        status: str,
+        content: str,
+        left: list[tuple[str, str]],
+        elsewhere: bool,
+    ) -> None:
+        scripted_model.script(*replies)
+        answer = begin(chat)
+        assert scripted_model.wait_for_requests(len(replies))
+        if reached == "answer":
+            eventually(lambda: Message.objects.get(pk=answer.pk).content == "On ")
+        if elsewhere:
+            Message.objects.filter(pk=answer.pk).update(stop_requested=True)
+        else:
+            stop_answer(answer, by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(10)
+        answer.refresh_from_db()
+        assert (answer.status, answer.content, steps(answer)) == (status, content, left)
+        assert scripted_model.wait_for_hang_up()
+
+
+class TestTheProcessEnds:
+    @pytest.mark.parametrize(
+        ("steps_before", "status", "left"),
+        [
+            ([("plan", "")], "failed", [("plan", "stopped")]),
+            ([("plan", "planned")], "failed", [("plan", "planned")]),
+            ([("plan", "planned"), ("check", "")], "done", [("plan", "planned"), ("check", "stopped")]),
+        ],
+        ids=["plan", "answer", "check"],
+    )
+    def test_by_a_crash(
+        self,
+        chat: Chat,
+        steps_before: list[tuple[str, str]],
+        status: str,
+        left: list[tuple[str, str]],
+    ) -> None:
+        now = timezone.now()
+        answer = make_message(
+            chat,
+            "On March 15.",
+            "assistant",
+            status="streaming",
+            mode=Mode.DEEP_THINK,
+            reply_to=make_message(chat, QUESTION),
+            beat_at=now - timedelta(minutes=1),
+        )
+        for kind, outcome in steps_before:
+            Step.objects.create(message=answer, kind=kind, outcome=outcome)
+        assert close_abandoned(answer, now=now)
+        answer.refresh_from_db()
+        assert (answer.status, answer.content, steps(answer)) == (status, "On March 15.", left)
+
+    def test_what_is_being_checked_is_stored_whole(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        scripted_model.script(Answer("Say it."), Answer("On March 15."), Answer("{", HOLD, "}"))
+        answer = begin(chat)
+        assert scripted_model.wait_for_requests(3)
+        assert Message.objects.get(pk=answer.pk).content == "On March 15."
+        close_interrupted()
+        answer.refresh_from_db()
+        assert (answer.status, answer.error_code, answer.content) == ("done", "", "On March 15.")
+        scripted_model.release()
+        assert runner.wait_until_idle(10)
+        answer.refresh_from_db()
+        assert answer.content == "On March 15.", "what was closed is not written to any more"
+
+
+class TestBudget:
+    def test_the_plan_has_room_beside_a_full_history(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any
+    ) -> None:
+        settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS, settings.LLM_HAS_TOOLS = 4096, 1024, False
+        settings.LLM_HISTORY_TOKENS = 12_000
+        for number in range(40):
+            make_message(
+                chat, f"Question {number} " + "word " * 60, "user" if number % 2 == 0 else "assistant"
+            )
+        long_plan = "Look at the deadline. " * 200
+        scripted_model.script(Answer(long_plan), Answer("Hello."), verdict())
+        think(chat)
+        room = room_beside_answer(Capabilities(False, True, 4096, True))
+        for request in scripted_model.chat_requests[:2]:
+            spent = sum(tokens(str(part["content"])) for part in request.messages)
+            assert room - room_for_plan() < spent <= room
+
+    @pytest.mark.parametrize("request_number", [0, 1, 2])
+    def test_every_request_has_the_answers_own_limit(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any, request_number: int
+    ) -> None:
+        settings.LLM_MAX_TOKENS = 777
+        scripted_model.script(Answer("Say it."), Answer("On March 15."), verdict())
+        think(chat)
+        assert scripted_model.chat_requests[request_number].body["max_tokens"] == 777
+
+
+class TestWhichModes:
+    def test_a_small_model_is_refused_before_anything_is_stored(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any
+    ) -> None:
+        settings.LLM_CAN_EXTRACT = False
+        with pytest.raises(Invalid, match="too small"):
+            begin(chat)
+        assert not chat.messages.exists()
+
+    @pytest.mark.parametrize("mode", ["research", "", "DEEP_THINK", "x" * 500])
+    def test_an_unknown_one_names_what_is_allowed(self, mode: str) -> None:
+        with pytest.raises(Invalid) as refused:
+            require_mode(mode, LARGE)
+        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think."}
+        with pytest.raises(Invalid) as refused:
+            require_mode(mode, SMALL)
+        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
+
+    def test_deep_thinking_is_refused_to_a_small_model_alone(self) -> None:
+        for mode, model in (("chat", SMALL), ("chat", LARGE), ("deep_think", LARGE)):
+            require_mode(mode, model)  # does not raise
+        with pytest.raises(Invalid):
+            require_mode("deep_think", SMALL)
+
+
+def test_personal_memories_are_compared_for_their_owner_alone(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    from tests.factories import make_workspace
+
+    owner, editor = make_user("anna", memory_default=True), make_user("ben", memory_default=True)
+    shared = make_chat(owner, make_workspace(owner=owner, editor=editor))
+    mine = make_memory("The project deadline is March 15", owner, scope=Scope.USER)
+    scripted_model.respond = lambda request: (
+        verdict() if "<memories>" in str(request.messages) else Answer("The project deadline is March 15")
+    )
+    answer = think(shared, by=owner)
+    assert check_of(answer).memory_ids == [mine.public_id]
+    theirs = think(shared, by=editor)
+    assert (check_of(theirs).outcome, check_of(theirs).memory_ids) == ("nothing", [])

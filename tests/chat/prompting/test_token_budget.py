@@ -1,0 +1,200 @@
+"""What every prompt may cost and what stays the same from one to the next, whatever the model and the chat."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from chat.chats.actions import begin_turn
+from chat.models import Chat, Compaction, Message
+from chat.modes.deep_think import room_for_plan
+from chat.prompting.context import (
+    build_prompt,
+    leave_out_what_does_not_fit,
+    room_beside_answer,
+    room_for_recalled,
+)
+from chat.prompting.short_term import short_term_for
+from chat.prompting.text import tokens
+from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
+from chat.turns import runner
+from memories.models import Memory, Receipt
+from memories.recalling.recall import Recalled
+from memories.recalling.receipts import NO_ROOM
+from memoryhub.llm.base import Capabilities
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from workspaces.models import Agent
+
+CJK = "记"  # three bytes, and more than one token
+
+
+@pytest.fixture
+def full(cast: Cast) -> tuple[Chat, list[Recalled]]:
+    """Everything that can stand in a prompt, as long as it may be."""
+    agent = Agent.objects.create(workspace=cast.workspace, name="Ada", instructions=CJK * 4000)
+    chat = make_chat(cast.owner, cast.workspace, agent=agent)
+    for number in range(12):
+        asked = make_message(chat, f"Question {number} " + "about the sea " * 150)
+        make_message(chat, f"Answer {number} " + "about the hills " * 200, "assistant", reply_to=asked)
+    memories = [
+        make_memory(f"{number} " + (CJK if number % 2 else "<a> & ") * 330, cast.owner, cast.workspace)
+        for number in range(5)
+    ]
+    return chat, [Recalled(memory, 0.9, {}) for memory in memories]
+
+
+@pytest.mark.parametrize("reserve", ["chat", "deep_think"])
+@pytest.mark.parametrize("question", ["Why?", "word " * 6000, CJK * 32_000], ids=["short", "long", "longest"])
+@pytest.mark.parametrize(
+    ("context_tokens", "answer_tokens", "has_tools"),
+    [
+        (2048, 400, False),
+        (4096, 1024, False),
+        (8192, 2048, False),
+        (8192, 2048, True),
+        (16_384, 2048, True),
+        (32_768, 8192, True),
+        (200_000, 8192, True),
+    ],
+)
+def test_a_prompt_fits_beside_its_answer(
+    full: tuple[Chat, list[Recalled]],
+    context_tokens: int,
+    answer_tokens: int,
+    has_tools: bool,
+    question: str,
+    reserve: str,
+) -> None:
+    chat, found = full
+    capabilities = Capabilities(
+        has_tools=has_tools,
+        can_extract=True,
+        context_tokens=context_tokens,
+        local=True,
+        answer_tokens=answer_tokens,
+    )
+    tools = [tool.tool for tool in OF_EVERY_CHAT + OF_AN_AGENT] if has_tools else []
+    now, room = timezone.now(), room_beside_answer(capabilities)
+    compaction = Compaction(chat=chat, upto=chat.messages.all()[1], summary=CJK * 2000, created_at=now)
+    asked = make_message(chat, question)
+    verdicts = [(True, "")] * len(found)
+    extra = room_for_plan() if reserve == "deep_think" else 0
+    for_recalled = room_for_recalled(chat.agent, capabilities, tools, reserve=extra, now=now)
+    kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
+    used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
+    built = build_prompt(
+        asked,
+        used,
+        capabilities,
+        now=now,
+        agent=chat.agent,
+        tools=tools,
+        short_term=short_term_for(asked, chat.created_by, can_update=has_tools, room=room, now=now),
+        compaction=compaction,
+        reserve=extra,
+    )
+    definitions = sum(tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)
+    spent = sum(tokens(message.content) for message in built.messages)
+    assert spent + definitions + extra + answer_tokens <= context_tokens
+    assert built.messages[-1].content
+    assert question.startswith(built.messages[-1].content)
+
+
+class TestRecalledMemories:
+    pytestmark = pytest.mark.django_db(transaction=True)
+
+    def test_what_is_too_long_for_a_small_model_is_left_out_and_the_receipt_says_so(
+        self, scripted_model: ScriptedOpenAI, settings: Any
+    ) -> None:
+        settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS, settings.LLM_HAS_TOOLS = 2048, 400, False
+        chat = make_chat(make_user("olive", memory_default=True))
+        for number in range(3):
+            make_memory(f"Harbour project {number}: " + "the deadline is near " * 90, chat.created_by)
+        short = make_memory("The harbour project deadline is March 15", chat.created_by)
+        scripted_model.script(Answer("March 15."))
+        turn = begin_turn(
+            chat, content="When is the harbour project deadline?", by=chat.created_by, now=timezone.now()
+        )
+        assert runner.wait_until_idle(20)
+        turn.answer.refresh_from_db()
+        assert turn.answer.status == "done"
+        items = list(Receipt.objects.get().items.select_related("memory"))
+        assert [item.memory for item in items if item.used] == [short]
+        assert {item.reason for item in items if not item.used} == {NO_ROOM}
+        prompt = str(scripted_model.chat_requests[0].messages)
+        assert "March 15" in prompt
+        assert "deadline is near" not in prompt
+
+    def test_one_that_fits_follows_one_that_does_not(self) -> None:
+        found = [Recalled(Memory(content=text), 0.9, {}) for text in ("long " * 300, "short", "unused")]
+        verdicts = [(True, ""), (True, ""), (False, "below the threshold")]
+        assert leave_out_what_does_not_fit(found, verdicts, 200) == [
+            (False, NO_ROOM), (True, ""), (False, "below the threshold"),
+        ]  # fmt: skip
+        assert leave_out_what_does_not_fit(found, verdicts, 2000) == verdicts
+        assert leave_out_what_does_not_fit(found, verdicts, -50)[:2] == [(False, NO_ROOM)] * 2
+
+
+class TestWhatProvidersCache:
+    """They cache a common beginning: of a turn and the next, and of the rounds of one turn."""
+
+    pytestmark = pytest.mark.django_db(transaction=True)
+
+    @pytest.fixture
+    def chat(self, scripted_model: ScriptedOpenAI) -> Chat:
+        chat = make_chat(make_user("olive", memory_default=True))
+        make_memory("The project deadline is March 15", chat.created_by)
+        return chat
+
+    @staticmethod
+    def ask(chat: Chat, content: str) -> Message:
+        turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
+        assert runner.wait_until_idle(20)
+        return turn.answer
+
+    def test_the_next_turn_begins_as_this_one_did(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+        said = [
+            "When is the project deadline?",
+            "And who comes along?",
+            "When exactly is the deadline?",
+            "Hm?",
+        ]
+        for content in said:
+            self.ask(chat, content)
+        prompts = [request.messages for request in scripted_model.chat_requests]
+        for number, (earlier, later) in enumerate(pairwise(prompts)):
+            stable = 1 + 2 * number  # our words, then question and answer of each turn before
+            assert earlier[:stable] == later[:stable]
+            assert later[stable]["content"] == said[number]
+        assert any("<recalled-memories>" in str(prompt[-2]["content"]) for prompt in prompts)
+
+    def test_a_change_of_what_belongs_to_a_turn_leaves_the_beginning(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        self.ask(chat, "Hello")
+        first = scripted_model.chat_requests[-1].messages
+        make_memory("Anna comes along", chat.created_by)
+        other = make_chat(chat.created_by, title="Tea")
+        make_message(other, "Which tea is green?", created_at=timezone.now() - timedelta(minutes=5))
+        self.ask(chat, "Does Anna come along?")
+        second = scripted_model.chat_requests[-1].messages
+        assert first[0] == second[0]
+        assert second[1]["content"] == "Hello"
+
+    def test_each_round_of_tools_goes_on_from_the_one_before(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
+    ) -> None:
+        call = Call("x_recall_memory", {"query": "deadline"})
+        scripted_model.script(Answer("Wait.", calls=[call]), Answer(calls=[call]), Answer("March 15."))
+        self.ask(chat, "When?")
+        first, second, third = (request.messages for request in scripted_model.chat_requests)
+        assert second[: len(first)] == first
+        assert third[: len(second)] == second
+        offered = [request.body["tools"] for request in scripted_model.chat_requests]
+        assert offered[0] == offered[1] == offered[2]

@@ -1,0 +1,53 @@
+"""Whole turns on the real embedded model, which calls no tools and cannot summarise: nothing of it is offered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from chat.chats.actions import begin_turn
+from chat.models import Compaction, MessageStatus, Mode, ShortTermMemory, ToolCall
+from chat.turns import runner
+from memoryhub.errors import Invalid
+from tests.api import Api, error_of
+from tests.factories import make_chat, make_message, make_user
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.local_model]
+
+
+def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_out(local_model: Path) -> None:
+    chat = make_chat(make_user("olive", memory_default=True))
+    for number in range(20):
+        question = make_message(chat, f"Question {number} " + "about the sea and the hills " * 8)
+        make_message(chat, f"Answer {number}: blue.", "assistant", reply_to=question)
+    turn = begin_turn(chat, content="What is the sea?", by=chat.created_by, now=timezone.now())
+    assert runner.wait_until_idle(60)
+    turn.answer.refresh_from_db()
+    assert (turn.answer.status, turn.answer.error) == (MessageStatus.DONE, "")
+    assert turn.answer.seen_from is not None
+    assert ShortTermMemory.objects.get().summary == ""
+    assert not ToolCall.objects.exists()
+    assert not Compaction.objects.exists()
+    client = Client()
+    client.force_login(chat.created_by)
+    page = client.get(f"/chats/{chat.public_id}/").content.decode()
+    assert "The model no longer sees the messages above" in page
+    assert "cannot call tools" in client.get(f"/chats/{chat.public_id}/short-term/").content.decode()
+
+
+def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(local_model: Path) -> None:
+    """It was tried: of eight checks none was the JSON asked for (docs/decisions/0018)."""
+    chat = make_chat(make_user("olive", memory_default=True))
+    with pytest.raises(Invalid, match="too small"):
+        begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now(), mode=Mode.DEEP_THINK)
+    api = Api(chat.created_by)
+    refused = api.post(f"{chat.public_id}/messages", {"content": "Hi", "mode": "deep_think"})
+    assert refused.status_code == 422
+    assert error_of(refused)["fields"]["mode"].endswith("Allowed: chat.")
+    assert not chat.messages.exists()
+    page = api.client.get(f"/chats/{chat.public_id}/").content.decode()
+    assert 'name="mode"' not in page
+    assert "MEMORYHUB_LLM_BASE_URL" in page

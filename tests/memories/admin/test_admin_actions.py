@@ -1,0 +1,245 @@
+"""Every action of every list of the admin: it asks first, is offered to whom its permission says, is noted, undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django_q.models import Failure
+
+from chat.models import Chat
+from memories.models import EmbeddingModel, Extraction, Memory
+from memories.writing import gate, review
+from tests.admin_pages import run_action
+from tests.api import type_password_again
+from tests.conftest import Cast
+from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_user
+from workspaces.agents.agents import archive_agent
+from workspaces.models import Agent, ApiKey, AuditEvent, User
+
+ACTIONS = [
+    (model, name)
+    for model, page in sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label)
+    for name in page.actions or ()
+]
+EACH = pytest.mark.parametrize(
+    ("model", "name"), ACTIONS, ids=[f"{model._meta.label}.{name}" for model, name in ACTIONS]
+)
+UNDONE_BY = {
+    (Memory, "forget"): "restore",
+    (Memory, "restore"): "forget",
+    (Memory, "replace_older"): "restore",
+    (Memory, "approve"): "reconsider",
+    (Memory, "reject"): "reconsider",
+    (Chat, "delete_softly"): "restore",
+    (Chat, "restore"): "delete_softly",
+    (Agent, "archive"): "restore",
+    (Agent, "restore"): "archive",
+    (User, "close"): "reopen",
+    (User, "reopen"): "close",
+    (EmbeddingModel, "start"): "stop",
+    (EmbeddingModel, "stop"): "start",
+}
+NO_WAY_BACK = {
+    (Memory, "embed_anew"),  # changes nothing that anybody wrote
+    (Memory, "extract_anew"),  # what a text was before stays in its history
+    (Memory, "keep_both"),  # both are there before and after
+    (Memory, "reconsider"),  # it is decided about again
+    (Memory, "forget_for_good"),
+    (ApiKey, "revoke"),
+    (Authenticator, "turn_off"),
+    (Extraction, "retry"),  # what is queued runs; twice does no harm
+    (Failure, "run_again"),
+}
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """For each model a row, and for some actions another: one that there is something to do about."""
+
+    of: dict[Any, Any]
+    for_action: dict[tuple[Any, str], Any]
+
+    def pick(self, model: Any, name: str) -> Any:
+        return self.for_action.get((model, name)) or self.of[model]
+
+
+@pytest.fixture
+def rows(cast: Cast, fake_embedder: object) -> Rows:
+    now, owner, place = timezone.now(), cast.owner, cast.workspace
+    memory = make_memory("The kettle is green", owner, place, source_message_id="msg_" + "a" * 24)
+    newer = make_memory("The kettle is red", owner, place)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=memory)
+    gone = gate.delete_memory(make_memory("Cats purr", owner, place), by=owner, now=now)
+    draft = gate.Draft("Dogs bark", place, cast.viewer).to_review()
+    proposal = gate.save_memory(draft, by=cast.viewer, now=now).memory
+    rejected = gate.save_memory(
+        gate.Draft("Rain falls", place, cast.viewer).to_review(), by=cast.viewer, now=now
+    ).memory
+    review.reject(rejected, by=owner, now=now)
+    make_key_text(owner, place)
+    archived = archive_agent(make_agent(owner, place, name="Old"), by=owner, now=now)
+    closed = make_user("closed", is_active=False)
+    job = {"func": "memories.tasks.evict", "kwargs": {"workspace_id": 1, "owner_id": None}}
+    of = {
+        Memory: memory,
+        Chat: make_chat(cast.editor, place, title="Kettles"),
+        Agent: make_agent(owner, place, name="Scout"),
+        ApiKey: ApiKey.objects.get(),
+        User: cast.viewer,
+        Authenticator: Authenticator.objects.create(user=cast.viewer, type="totp", data={}),
+        EmbeddingModel: EmbeddingModel.objects.get(),
+        Extraction: Extraction.objects.create(
+            workspace=place,
+            user=owner,
+            chat_id="chat_" + "a" * 24,
+            message_id="msg_" + "a" * 24,
+            source_type="auto_chat",
+            status="failed",
+            next_attempt_at=now,
+        ),
+        Failure: Failure.objects.create(
+            id="f" * 32, name="make room", started=now, stopped=now, success=False, **job
+        ),
+    }
+    for_action = {
+        (Memory, "restore"): gone,
+        (Memory, "approve"): proposal,
+        (Memory, "reject"): proposal,
+        (Memory, "reconsider"): rejected,
+        (Memory, "replace_older"): newer,
+        (Memory, "keep_both"): newer,
+        (Chat, "restore"): make_chat(cast.editor, place, title="Gone", deleted_at=now),
+        (Agent, "restore"): archived,
+        (User, "reopen"): closed,
+    }
+    return Rows(of, for_action)
+
+
+def page_of(model: Any) -> str:
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    return f"{url}?state=every" if model in (Memory, Chat, Agent) else url
+
+
+def signed_in(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    type_password_again(client)
+    return client
+
+
+@pytest.fixture
+def boss() -> Client:
+    return signed_in(make_user("boss", is_staff=True, is_superuser=True))
+
+
+def everything_stored() -> dict[str, str]:
+    """A digest of each table but the sessions."""
+    digests = {}
+    with connection.cursor() as cursor:
+        tables = [name for name in connection.introspection.table_names(cursor) if name != "django_session"]
+        for table in tables:
+            cursor.execute(f'SELECT md5(string_agg(t::text, chr(10) ORDER BY t::text)) FROM "{table}" t')
+            digests[table] = cursor.fetchone()[0]
+    return digests
+
+
+def test_every_action_is_looked_at() -> None:
+    assert len(ACTIONS) >= 22
+    assert set(ACTIONS) == set(UNDONE_BY) | NO_WAY_BACK
+
+
+@EACH
+def test_it_asks_first_and_does_nothing_until_it_is_answered(
+    model: Any, name: str, rows: Rows, boss: Client
+) -> None:
+    row, before = rows.pick(model, name), everything_stored()
+    asked = boss.post(page_of(model), {"action": name, "_selected_action": [row.pk]})
+    assert asked.templates[0].name == "admin/action_confirmation.html"
+    assert asked.context["asks"]
+    assert everything_stored() == before
+    forged = {"action": name, "_selected_action": [row.pk], "confirmed": "yes"}
+    boss.post(page_of(model), forged)
+    assert everything_stored() == before
+
+
+@EACH
+def test_it_is_noted_as_done_by_who_did_it(model: Any, name: str, rows: Rows, boss: Client) -> None:
+    row, before = rows.pick(model, name), everything_stored()
+    newest = AuditEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    run_action(boss, page_of(model), name, row)
+    assert everything_stored() != before
+    events = AuditEvent.objects.filter(id__gt=newest)
+    assert {event.by_name for event in events} == {"boss"}, "not its maker, nor an owner it was done through"
+    noted = events.get(verb="admin_action")
+    public_id = getattr(row, "public_id", "")
+    assert noted.target == public_id or noted.details["ids"] == [public_id or str(row.pk)]
+
+
+@EACH
+def test_it_is_offered_to_exactly_those_with_its_permission(model: Any, name: str, rows: Rows) -> None:
+    row, opts = rows.pick(model, name), model._meta
+    (needed,) = getattr(type(admin.site._registry[model]), name).allowed_permissions
+    assert needed in ("change", "delete")
+    wanted, looks = (
+        Permission.objects.get(content_type__app_label=opts.app_label, codename=f"{right}_{opts.model_name}")
+        for right in (needed, "view")
+    )
+    moderator = make_user("moderator", is_staff=True)
+    moderator.user_permissions.set(Permission.objects.exclude(pk=wanted.pk))
+    client = signed_in(moderator)
+    before = everything_stored()
+    assert f'value="{name}"' not in client.get(page_of(model)).content.decode()
+    run_action(client, page_of(model), name, row)
+    assert everything_stored() == before, "all other permissions together do not let them"
+    moderator.user_permissions.set([looks, wanted])
+    assert f'value="{name}"' in signed_in(moderator).get(page_of(model)).content.decode()
+
+
+@pytest.fixture
+def press_undo(boss: Client) -> Callable[[], Any]:
+    def press() -> Any:
+        undo = boss.session["admin_undo"]
+        form = {"action": undo["action"], "_selected_action": undo["key"], "confirmed": undo["confirmed"]}
+        return boss.post(undo["url"], form)
+
+    return press
+
+
+def states() -> list[tuple[Any, ...]]:
+    """What the actions change: of every row whether it is in use."""
+    return [
+        *((row.pk, row.deleted_at is None, row.review) for row in Memory.objects.order_by("pk")),
+        *((row.pk, row.deleted_at is None) for row in Chat.objects.order_by("pk")),
+        *((row.pk, row.archived_at is None) for row in Agent.objects.order_by("pk")),
+        *((row.pk, row.is_active) for row in User.objects.order_by("pk")),
+    ]
+
+
+REVERSIBLE = [pair for pair in ACTIONS if pair in UNDONE_BY and pair[0] is not EmbeddingModel]
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), REVERSIBLE, ids=[f"{model._meta.label}.{name}" for model, name in REVERSIBLE]
+)
+def test_its_message_has_a_button_that_takes_it_back(
+    model: Any, name: str, rows: Rows, boss: Client, press_undo: Callable[[], Any]
+) -> None:
+    before = states()
+    done = run_action(boss, page_of(model), name, rows.pick(model, name))
+    assert ">Undo</button>" in done.content.decode()
+    assert states() != before
+    assert boss.session["admin_undo"]["action"] == UNDONE_BY[model, name]
+    press_undo()
+    assert states() == before

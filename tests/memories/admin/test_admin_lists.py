@@ -1,0 +1,231 @@
+"""Looking at memories in the admin: what lists and filters show, find and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from memories.models import Extraction, Memory, Receipt
+from memories.recalling import reembedding
+from memories.writing import gate
+from memoryhub.llm.base import Embedder
+from tests.admin_pages import rows_scanned
+from tests.bench.bulk import insert_memories
+from tests.conftest import Cast
+from tests.factories import make_memory, make_user
+from tests.fakes.embedder import FakeEmbedder
+
+LIST = "/admin/memories/memory/"
+MANY = 20_000
+HOSTILE = "<script>alert('x')</script> & <img src=x onerror=alert(1)>"
+pytestmark = pytest.mark.django_db
+
+
+def shown(client: Client, query: str = "") -> set[str]:
+    response = client.get(f"{LIST}?{query}")
+    assert response.status_code == 200
+    return {memory.start for memory in response.context["cl"].result_list}
+
+
+def test_the_list_shows_live_memories_escaped(boss: Client, cast: Cast) -> None:
+    make_memory(HOSTILE, cast.owner, cast.workspace, category="<b>bold</b>", source_type="<i>odd</i>")
+    content = boss.get(LIST).content.decode()
+    assert "<script>alert" not in content
+    assert "<img src=x" not in content
+    assert "<b>bold" not in content
+    assert "<i>odd" not in content
+    assert "&lt;script&gt;alert" in content
+
+
+def test_the_page_of_a_memory_escapes_it_everywhere(boss: Client, cast: Cast) -> None:
+    older = make_memory(HOSTILE, cast.owner, cast.workspace, source_excerpt=HOSTILE)
+    newer = make_memory("Plain", cast.owner, cast.workspace)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    gate.edit_memory(older, by=cast.owner, now=timezone.now(), content=HOSTILE + " again")
+    for memory in (older, newer):
+        for page in ("change/", "delete/", "history/"):
+            content = boss.get(f"{LIST}{memory.pk}/{page}").content.decode()
+            assert "<script>alert" not in content
+            assert "<img src=x" not in content
+
+
+def test_filters_show_what_they_say(boss: Client, cast: Cast, fake_embedder: FakeEmbedder) -> None:
+    now, ws = timezone.now(), cast.workspace
+    make_memory("plain", cast.owner, ws)
+    make_memory("fact", cast.owner, ws, category="fact", source_type="auto_chat")
+    make_memory("recipe", cast.owner, ws, category="recipe", source_type="zotero")
+    make_memory("elsewhere", cast.stranger, pinned=True)
+    expired = make_memory("expired", cast.owner, ws, expires_at=now - timedelta(days=1))
+    gone = make_memory("gone", cast.owner, ws)
+    gate.delete_memory(gone, by=None, now=now)
+    bare = make_memory("bare", cast.owner, ws, source_chat_id="chat_" + "a" * 24)
+    bare.embeddings.all().delete()
+    Memory.objects.filter(pk=bare.pk).update(embedding_failed_at=now, may_replace=expired)
+    Extraction.objects.create(
+        workspace=ws,
+        user=cast.owner,
+        chat_id="chat_" + "a" * 24,
+        message_id="msg_" + "a" * 24,
+        source_type="auto_chat",
+        status="failed",
+        next_attempt_at=now,
+    )
+    live = {"plain", "fact", "recipe", "elsewhere", "bare"}
+    assert shown(boss) == live
+    assert shown(boss, "state=deleted") == {"gone"}
+    assert shown(boss, "state=expired") == {"expired"}
+    assert shown(boss, "state=every") == live | {"gone", "expired"}
+    assert shown(boss, f"workspace={ws.pk}") == live - {"elsewhere"}
+    assert shown(boss, f"author={cast.stranger.pk}") == {"elsewhere"}
+    assert shown(boss, "category=fact") == {"fact"}
+    assert shown(boss, "category=other") == {"recipe"}
+    assert shown(boss, "category=none") == {"plain", "elsewhere", "bare"}
+    assert shown(boss, "source=auto_chat") == {"fact"}
+    assert shown(boss, "source=other") == {"recipe"}
+    assert shown(boss, "vector=with") == live - {"bare"}
+    assert shown(boss, "vector=without") == {"bare"}
+    assert shown(boss, "vector=failed") == {"bare"}
+    assert shown(boss, "review=replaces") == {"bare"}
+    assert shown(boss, "review=extraction-failed") == {"bare"}
+    assert shown(boss, "review=pinned") == {"elsewhere"}
+    assert shown(boss, f"workspace={ws.pk}&state=every&category=fact") == {"fact"}
+
+
+def test_the_vector_filter_asks_for_the_model_that_recall_compares(
+    boss: Client, cast: Cast, use_embedder: Callable[[Embedder | None], None]
+) -> None:
+    make_memory("old model", cast.owner, cast.workspace)
+    use_embedder(FakeEmbedder(8, name="newer"))
+    assert shown(boss, "vector=with") == {"old model"}
+    reembedding.start()
+    assert reembedding.advance(seconds=60) == "switched"
+    late = make_memory("by nobody yet", cast.owner, cast.workspace)
+    late.embeddings.all().delete()
+    assert shown(boss, "vector=with") == {"old model"}
+    assert shown(boss, "vector=without") == {"by nobody yet"}
+
+
+def test_a_filter_keeps_the_search_and_the_other_filters(boss: Client, cast: Cast) -> None:
+    make_memory("The kettle is green", cast.owner, cast.workspace, category="fact")
+    content = boss.get(f"{LIST}?q=kettle&category=fact").content.decode()
+    form = content.split('class="filter-search"')[1].split("</form>")[0]
+    assert 'name="q" value="kettle"' in form
+    assert 'name="category" value="fact"' in form
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("kettle", {"The green kettle whistles"}),
+        ("KETT", {"The green kettle whistles"}),
+        ("whistle green", {"The green kettle whistles"}),
+        ("green piano", set()),
+        ("histl", {"The green kettle whistles"}),
+        ("100%", {"Wool 100% pure"}),
+        ("the", {"The green kettle whistles"}),
+        ("!!!", set()),
+    ],
+)
+def test_search_by_words(boss: Client, cast: Cast, text: str, found: set[str]) -> None:
+    make_memory("The green kettle whistles", cast.owner, cast.workspace)
+    make_memory("Wool 100% pure", cast.owner, cast.workspace)
+    make_memory("A piano", cast.owner, cast.workspace)
+    response = boss.get(LIST, {"q": text})
+    assert {memory.start for memory in response.context["cl"].result_list} == found
+
+
+def test_search_by_id(boss: Client, cast: Cast) -> None:
+    origin = {"source_chat_id": "chat_" + "b" * 24, "source_message_id": "msg_" + "c" * 24}
+    memory = make_memory("with an origin", cast.owner, cast.workspace, **origin)
+    make_memory("without", cast.stranger)
+    for public_id in (memory.public_id, *origin.values(), cast.workspace.public_id, cast.owner.public_id):
+        assert shown(boss, f"q={public_id}") == {"with an origin"}
+
+
+def test_lists_cost_the_same_queries_for_five_and_for_fifty(boss: Client, cast: Cast) -> None:
+    def queries(page: str) -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            assert boss.get(page).status_code == 200
+        return len(captured)
+
+    def more(number: int) -> None:
+        for n in range(number):
+            memory = make_memory(f"{n} " + "long " * 100, make_user(), cast.workspace)
+            place = {"workspace": cast.workspace, "user": cast.owner, "message_id": memory.public_id}
+            Extraction.objects.create(
+                **place, chat_id="c", source_type="auto_chat", next_attempt_at=timezone.now()
+            )
+            Receipt.objects.create(**place, ranking="hybrid", threshold=0.3)
+
+    pages = (LIST, f"{LIST}?q=long", "/admin/memories/judging/extraction/", "/admin/memories/receipt/")
+    more(5)
+    first = [queries(page) for page in pages]
+    more(45)
+    assert [queries(page) for page in pages] == first
+    assert max(first) <= 12
+
+
+def test_a_list_leaves_long_texts_in_the_database(boss: Client, cast: Cast) -> None:
+    make_memory("start " + "x" * 1500, cast.owner, cast.workspace, source_excerpt="far away " * 100)
+    with CaptureQueriesContext(connection) as captured:
+        content = boss.get(LIST).content.decode()
+    assert "x" * 100 in content
+    assert "x" * 200 not in content
+    listed = next(q["sql"] for q in captured if "has_vector" in q["sql"])
+    columns = listed.split(" FROM ")[0]
+    assert "source_excerpt" not in columns
+    assert '"memories_memory"."search"' not in columns
+
+
+PLANNED = [
+    "",
+    "state=every",
+    "p=5",
+    "workspace={workspace}",
+    "workspace={workspace}&state=every",
+    "category=fact",
+    "category=other",
+    "category=none",
+    "source=auto_chat",
+    "source=other",
+    "vector=with",
+    "state=deleted",
+    "state=expired",
+    "vector=failed",
+    "review=pinned",
+    "review=replaces",
+    "review=extraction-failed",
+    "q=house",
+    "q=red kettle",
+    "q=xyzzyplugh",
+    "q={id}",
+]
+
+
+@pytest.fixture
+def many(boss: Client) -> dict[str, Any]:
+    author = make_user("author")
+    workspaces = insert_memories(MANY, author=author, model="fake-64")
+    return {"workspace": workspaces[0].pk, "id": Memory.objects.order_by("pk")[MANY // 2].public_id}
+
+
+def test_no_list_reads_the_whole_table(
+    boss: Client, many: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scan that stops at the bound of a count is fine; one that goes through every row is not."""
+    monkeypatch.setattr("memories.admin.search.PARTS_AMONG_NEWEST", MANY // 10)
+    for query in PLANNED:
+        with CaptureQueriesContext(connection) as captured:
+            assert boss.get(f"{LIST}?{query.format(**many)}").status_code == 200
+        for statement in [q["sql"] for q in captured if "memories_memory" in q["sql"]]:
+            if statement.startswith("SELECT"):
+                assert rows_scanned(statement) < MANY / 2, f"{query}: {statement[:2000]}"

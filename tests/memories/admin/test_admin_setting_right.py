@@ -1,0 +1,169 @@
+"""What the admin's dashboard can set right: pairs, failed work, what nobody is reminded of."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from django_q.models import Failure, OrmQ
+
+from memories.admin.pairs import pair
+from memories.models import Extraction, Memory
+from tests.admin_pages import run_action, said, staff
+from tests.conftest import Cast
+from tests.factories import make_memory
+from tests.fakes.embedder import FakeEmbedder
+from tests.memories.admin.test_admin_dashboard import (
+    failed_extraction,
+    failed_job,
+    figures,
+    linked,
+    text_of,
+)
+from workspaces.models import AuditEvent
+
+HOME = "/admin/"
+LIST = "/admin/memories/memory/"
+PAIRS = f"{LIST}pairs/"
+pytestmark = pytest.mark.django_db
+
+
+def test_replacing_asks_first_is_noted_and_can_be_undone(cast: Cast, boss: Client) -> None:
+    older, newer = linked(cast, "Tea at ten", "Tea at nine")
+    asked = boss.post(
+        f"{LIST}?state=every", {"action": "replace_older", "_selected_action": [newer.pk], "next": PAIRS}
+    )
+    page = asked.content.decode()
+    assert "1 memory?" in page and "Tea at nine" in page and f"1 in {cast.workspace.name}" in page
+    assert Memory.objects.filter(deleted_at=None).count() == 2
+    assert not AuditEvent.objects.filter(verb="admin_action").exists()
+
+    answer = {"action": "replace_older", "_selected_action": [newer.pk], "next": PAIRS}
+    done = boss.post(f"{LIST}?state=every", answer | {"confirmed": asked.context["confirmed"]}, follow=True)
+    assert done.redirect_chain == [(PAIRS, 302)]
+    assert said(done) == ["1 memory replaced an older one."]
+    older.refresh_from_db()
+    assert older.deleted_at is not None
+    event = AuditEvent.objects.get(verb="admin_action")
+    assert event.target == newer.public_id
+    assert "Tea" not in str(event.details)
+
+    undo = boss.session["admin_undo"]
+    assert ">Undo</button>" in done.content.decode()
+    boss.post(
+        undo["url"],
+        {"action": undo["action"], "_selected_action": undo["key"], "confirmed": undo["confirmed"]},
+    )
+    older.refresh_from_db()
+    assert older.deleted_at is None
+
+
+def test_keeping_both_takes_the_pair_off_the_page(cast: Cast, boss: Client) -> None:
+    _, newer = linked(cast, "Tea at ten", "Tea at nine")
+    run_action(boss, f"{LIST}?state=every", "keep_both", newer)
+    assert "Nothing stands side by side" in text_of(boss, PAIRS)
+    assert Memory.objects.filter(deleted_at=None).count() == 2
+
+
+def test_what_is_done_is_what_was_asked_about(cast: Cast, boss: Client) -> None:
+    """Signed: for these rows, this action and this person."""
+    first, second = (make_memory(text, cast.owner, cast.workspace) for text in ("Tea", "Coffee"))
+    asked = boss.post(LIST, {"action": "forget", "_selected_action": [first.pk]})
+    confirmed = asked.context["confirmed"]
+    forged = [
+        {"action": "forget", "_selected_action": [second.pk], "confirmed": "yes"},
+        {"action": "forget", "_selected_action": [second.pk], "confirmed": confirmed[:-2] + "xx"},
+        {"action": "keep_both", "_selected_action": [second.pk], "confirmed": confirmed},
+    ]
+    for form in forged:
+        assert "too old" in said(boss.post(LIST, form, follow=True))[0]
+    other = staff(is_superuser=True)
+    form = {"action": "forget", "_selected_action": [first.pk], "confirmed": confirmed}
+    assert "too old" in said(other.post(LIST, form, follow=True))[0]
+    assert Memory.objects.filter(deleted_at=None).count() == 2
+    # Whatever stands in the form beside it, the signed rows are the ones.
+    boss.post(LIST, {"action": "forget", "_selected_action": [second.pk], "confirmed": confirmed})
+    assert list(Memory.objects.filter(deleted_at=None)) == [second]
+
+
+def test_the_way_back_leads_nowhere_else(cast: Cast, boss: Client) -> None:
+    memory = make_memory("Tea", cast.owner, cast.workspace)
+    for place in (
+        "https://evil.example/",
+        "//evil.example/admin/",
+        "/accounts/logout/",
+        "javascript:alert(1)",
+    ):
+        asked = boss.post(LIST, {"action": "restore", "_selected_action": [memory.pk], "next": place})
+        assert place not in asked.content.decode()
+        form = {"action": "restore", "_selected_action": [memory.pk], "confirmed": asked.context["confirmed"]}
+        assert boss.post(LIST, form | {"next": place})["Location"] == LIST
+
+
+def test_undo_is_offered_only_to_who_may(cast: Cast, fake_embedder: FakeEmbedder) -> None:
+    memory = make_memory("Tea", cast.owner, cast.workspace)
+    client = staff("view_memory", "delete_memory")  # restoring needs the right to change
+    assert ">Undo</button>" not in run_action(client, LIST, "forget", memory).content.decode()
+    memory.refresh_from_db()
+    assert memory.deleted_at is not None
+
+
+def test_failed_work_is_retried_one_by_one_and_all_at_once(cast: Cast, boss: Client) -> None:
+    rows = [failed_extraction(cast, number) for number in range(4)]
+    listed = "/admin/memories/judging/extraction/?status=failed"
+    run_action(boss, listed, "retry", rows[0])
+    assert Extraction.objects.filter(status="failed").count() == 3
+    answer = run_action(boss, listed, "retry", rows[1], select_across="1")
+    assert said(answer) == ["3 extractions queued again."]
+    assert not Extraction.objects.filter(status="failed").exists()
+    jobs = [failed_job(number) for number in range(3)]
+    run_action(boss, "/admin/django_q/failure/", "run_again", jobs[0], select_across="1")
+    assert (Failure.objects.count(), OrmQ.objects.filter(key="memoryhub").count() >= 3) == (0, True)
+
+
+def test_memories_that_nobody_was_reminded_of_are_found(cast: Cast, boss: Client) -> None:
+    now = timezone.now()
+    for text, created, recalled in (
+        ("new", 1, None),
+        ("never in 40", 40, None),
+        ("never in 100", 100, None),
+        ("long ago", 200, 120),
+        ("of use", 200, 2),
+    ):
+        memory = make_memory(text, cast.owner, cast.workspace)
+        Memory.objects.filter(pk=memory.pk).update(
+            created_at=now - timedelta(days=created),
+            last_accessed_at=now - timedelta(days=recalled) if recalled else None,
+        )
+
+    def shown(which: str) -> set[str]:
+        rows = boss.get(f"{LIST}?recalled={which}").context["cl"].result_list
+        return {memory.start for memory in rows}
+
+    assert shown("never-30") == {"never in 40", "never in 100"}
+    assert shown("never-90") == {"never in 100"}
+    assert shown("stale-90") == {"long ago"}
+    counted = figures(boss.get(HOME))
+    assert (counted["never recalled"], counted["not recalled for long"]) == ("2", "1")
+
+
+def test_equal_texts_stand_beside_each_other_where_they_are_one_place(cast: Cast, boss: Client) -> None:
+    for author in (cast.owner, cast.editor, cast.owner):
+        make_memory("The office closes at six", author, cast.workspace)
+    make_memory("The office closes at six", cast.owner, scope="user")  # another place, and one of its own
+    make_memory("The office opens at nine", cast.owner, cast.workspace)
+    response = boss.get(f"{PAIRS}?kind=equal")
+    pairs = response.context["pairs"]
+    assert len(pairs) == 2
+    assert {each.older.pk for each in pairs} == {Memory.objects.order_by("pk")[0].pk}
+    run_action(boss, f"{LIST}?state=every", "forget", *[each.newer for each in pairs])
+    assert boss.get(f"{PAIRS}?kind=equal").context["pairs"] == []
+
+
+def test_what_differs_is_marked() -> None:
+    older, newer = Memory(content="Tea at ten in room 4"), Memory(content="Tea at half nine in room 4")
+    side_by_side = pair(older, newer)
+    assert side_by_side.older_words == [("Tea at", False), ("ten", True), ("in room 4", False)]
+    assert side_by_side.newer_words == [("Tea at", False), ("half nine", True), ("in room 4", False)]

@@ -1,0 +1,363 @@
+"""Memories of a workspace over REST."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+from pytest_django.fixtures import Settings
+
+from memories.models import Memory
+from memories.writing import gate
+from tests.api import Api, error_of
+from tests.conftest import Cast
+from tests.factories import make_memory, make_user
+from workspaces.access import default_workspace
+
+
+def path(cast: Cast, memory: Memory | None = None, tail: str = "") -> str:
+    base = f"workspaces/{cast.workspace.public_id}/memories"
+    return f"{base}/{memory.public_id}{tail}" if memory else base
+
+
+FIELDS = {
+    "id",
+    "content",
+    "summary",
+    "category",
+    "key",
+    "tags",
+    "importance",
+    "pinned",
+    "expires_at",
+    "scope",
+    "agent_id",
+    "source_type",
+    "source_chat_id",
+    "source_message_id",
+    "workspace_id",
+    "author",
+    "may_replace",
+    "searchable",
+    "created_at",
+    "updated_at",
+    "last_accessed_at",
+}
+
+
+def test_create_answers_201_with_the_memory(cast: Cast) -> None:
+    made = Api(cast.editor).post(
+        path(cast),
+        {
+            "content": "  The deadline is March 15 ",
+            "category": "fact",
+            "key": "deadline",
+            "tags": ["plan"],
+            "importance": 0.9,
+            "pinned": True,
+            "expires_at": "2999-01-01T01:00:00+01:00",
+        },
+    )
+    assert made.status_code == 201
+    shown = made.json()
+    assert set(shown) == FIELDS | {"duplicate"}
+    assert shown["id"].startswith("mem_")
+    assert shown["content"] == "The deadline is March 15"
+    assert (shown["category"], shown["key"], shown["tags"]) == ("fact", "deadline", ["plan"])
+    assert (shown["importance"], shown["pinned"]) == (0.9, True)
+    assert shown["expires_at"] == "2999-01-01T00:00:00.000000Z"
+    assert (shown["scope"], shown["source_type"]) == ("workspace", "user")
+    assert shown["summary"] is shown["source_chat_id"] is shown["source_message_id"] is None
+    assert shown["workspace_id"] == cast.workspace.public_id
+    assert shown["author"] == {"id": cast.editor.public_id, "username": "eddie"}
+    assert shown["duplicate"] is False
+
+
+def test_a_category_is_null_unless_the_caller_says(cast: Cast) -> None:
+    assert Api(cast.editor).post(path(cast), {"content": "Cats purr"}).json()["category"] is None
+
+
+def test_an_equal_memory_answers_200_with_the_one_that_was_there(cast: Cast) -> None:
+    api = Api(cast.editor)
+    first = api.post(path(cast), {"content": "The review is every Thursday"}).json()
+    again = api.post(path(cast), {"content": "the review is every thursday"})
+    assert again.status_code == 200
+    assert again.json() == {**first, "duplicate": True}
+    forced = api.post(path(cast), {"content": "The review is every Thursday", "dedupe": "create"})
+    assert forced.status_code == 201
+    assert forced.json()["id"] != first["id"]
+
+
+def test_a_memory_of_the_same_key_is_updated_in_place(cast: Cast) -> None:
+    api = Api(cast.editor)
+    first = api.post(path(cast), {"content": "Due in March", "key": "deadline", "pinned": True}).json()
+    second = api.post(path(cast), {"content": "Postponed to April", "key": "deadline"})
+    assert second.status_code == 200
+    assert second.json()["id"] == first["id"]
+    assert (second.json()["content"], second.json()["pinned"]) == ("Postponed to April", True)
+    assert second.json()["duplicate"] is False
+
+
+def test_a_personal_memory_is_kept_in_the_own_workspace(cast: Cast) -> None:
+    made = Api(cast.editor).post(path(cast), {"content": "I prefer tea", "scope": "user"}).json()
+    assert made["scope"] == "user"
+    assert made["workspace_id"] == default_workspace(cast.editor).public_id
+    assert Api(cast.owner).get(path(cast)).json()["items"] == []
+
+
+@pytest.mark.parametrize("method", ["post", "patch"])
+def test_a_secret_is_refused_by_name_and_never_repeated(cast: Cast, method: str) -> None:
+    memory = make_memory("Cats purr", by=cast.owner, workspace=cast.workspace)
+    secret = "ghp_" + "a1B2" * 9
+    api = Api(cast.editor)
+    body = {"content": f"my token is {secret}"}
+    refused = api.post(path(cast), body) if method == "post" else api.patch(path(cast, memory), body)
+    assert refused.status_code == 422
+    assert error_of(refused)["code"] == "secret"
+    assert secret not in refused.content.decode()
+    assert Memory.objects.get().content == "Cats purr"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "content"),
+        ({"content": "  "}, "content"),
+        ({"content": None}, "content"),
+        ({"content": 7}, "content"),
+        ({"content": {"a": 1}}, "content"),
+        ({"content": "x" * 2001}, "content"),
+        ({"content": "a\0b"}, "content"),
+        ({"content": "a", "category": "x" * 51}, "category"),
+        ({"content": "a", "key": "x" * 201}, "key"),
+        ({"content": "a", "tags": "plan"}, "tags"),
+        ({"content": "a", "tags": [5]}, "tags.0"),
+        ({"content": "a", "tags": ["x"] * 21}, "tags"),
+        ({"content": "a", "importance": "high"}, "importance"),
+        ({"content": "a", "importance": True}, "importance"),
+        ({"content": "a", "importance": 1.01}, "importance"),
+        ({"content": "a", "importance": 10**400}, "importance"),
+        ({"content": "a", "pinned": "yes"}, "pinned"),
+        ({"content": "a", "pinned": 1}, "pinned"),
+        ({"content": "a", "expires_at": "tomorrow"}, "expires_at"),
+        ({"content": "a", "expires_at": "2026-03-15T12:00:00"}, "expires_at"),
+        ({"content": "a", "expires_at": "9999-12-31T23:59:59-14:00"}, "expires_at"),
+        ({"content": "a", "expires_at": "2026-02-30T12:00:00Z"}, "expires_at"),
+        ({"content": "a", "scope": "everyone"}, "scope"),
+        ({"content": "a", "dedupe": "never"}, "dedupe"),
+        ({"content": "a", "source_type": "import"}, "source_type"),
+        ({"content": "a", "workspace_id": "ws_x"}, "workspace_id"),
+        ({"content": "a", "author": "usr_x"}, "author"),
+        ({"content": "a", "created_at": "2020-01-01T00:00:00Z"}, "created_at"),
+    ],
+)
+def test_create_names_the_wrong_field(cast: Cast, body: dict[str, Any], field: str) -> None:
+    refused = Api(cast.editor).post(path(cast), body)
+    assert refused.status_code == 422
+    assert list(error_of(refused)["fields"]) == [field]
+    assert not Memory.objects.exists()
+
+
+def test_patch_changes_only_what_is_sent(cast: Cast) -> None:
+    memory = make_memory("Due in March", by=cast.owner, workspace=cast.workspace, category="fact")
+    changed = Api(cast.editor).patch(path(cast, memory), {"content": "Due in April", "pinned": True})
+    assert changed.status_code == 200
+    assert changed.json()["content"] == "Due in April"
+    assert (changed.json()["category"], changed.json()["pinned"]) == ("fact", True)
+    cleared = Api(cast.editor).patch(path(cast, memory), {"category": None})
+    assert cleared.json()["category"] is None
+
+
+@pytest.mark.parametrize(
+    "field", ["id", "scope", "source_type", "summary", "workspace_id", "deleted_at", "author"]
+)
+def test_patch_refuses_what_is_the_systems_to_say(cast: Cast, field: str) -> None:
+    memory = make_memory("Due in March", by=cast.owner, workspace=cast.workspace)
+    refused = Api(cast.editor).patch(path(cast, memory), {field: "user"})
+    assert refused.status_code == 422
+    assert list(error_of(refused)["fields"]) == [field]
+
+
+def test_patch_to_a_key_that_is_taken_is_a_conflict(cast: Cast) -> None:
+    make_memory("Due in March", by=cast.owner, workspace=cast.workspace, key="deadline")
+    other = make_memory("Cats purr", by=cast.owner, workspace=cast.workspace)
+    refused = Api(cast.editor).patch(path(cast, other), {"key": "deadline"})
+    assert refused.status_code == 409
+
+
+def test_delete_and_restore(cast: Cast) -> None:
+    memory = make_memory("Due in March", by=cast.owner, workspace=cast.workspace)
+    api = Api(cast.editor)
+    deleted = api.delete(path(cast, memory))
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert api.get(path(cast, memory)).status_code == 404
+    assert api.get(path(cast)).json()["items"] == []
+    assert api.delete(path(cast, memory)).status_code == 404
+    restored = api.post(path(cast, memory, "/restore"))
+    assert (restored.status_code, restored.json()["id"]) == (200, memory.public_id)
+    assert api.get(path(cast, memory)).status_code == 200
+
+
+def test_expired_memories_are_not_there(cast: Cast) -> None:
+    memory = make_memory(
+        "Due in March", by=cast.owner, workspace=cast.workspace, expires_at=timezone.now() - timedelta(days=1)
+    )
+    api = Api(cast.owner)
+    assert api.get(path(cast, memory)).status_code == 404
+    assert api.get(path(cast)).json()["items"] == []
+
+
+def test_a_memory_is_only_found_in_its_own_workspace(cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    memory = make_memory("Due in March", by=cast.owner, workspace=own)
+    assert Api(cast.owner).get(path(cast, memory)).status_code == 404
+
+
+def test_revisions_tell_who_changed_what(cast: Cast) -> None:
+    memory = make_memory("Due in March", by=cast.owner, workspace=cast.workspace)
+    api = Api(cast.editor)
+    api.patch(path(cast, memory), {"content": "Due in April"})
+    history = api.get(path(cast, memory, "/revisions")).json()["items"]
+    assert [(entry["action"], entry["by"]["username"]) for entry in history] == [
+        ("edit", "eddie"),
+        ("create", "olive"),
+    ]
+    assert history[0]["before"]["content"] == "Due in March"
+
+
+def test_may_replace_names_the_older_memory_while_it_lives(cast: Cast) -> None:
+    older = make_memory("Due in March", by=cast.owner, workspace=cast.workspace)
+    newer = make_memory("Due in April", by=cast.owner, workspace=cast.workspace)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    api = Api(cast.viewer)
+    assert api.get(path(cast, newer)).json()["may_replace"] == older.public_id
+    gate.delete_memory(older, by=cast.owner, now=timezone.now())
+    assert api.get(path(cast, newer)).json()["may_replace"] is None
+
+
+def test_searchable_says_whether_there_is_a_vector(cast: Cast, settings: Settings) -> None:
+    with_vector = make_memory("Due in March", by=cast.owner, workspace=cast.workspace)
+    without = make_memory("Cats purr", by=cast.owner, workspace=cast.workspace)
+    without.embeddings.all().delete()
+    shown = {item["id"]: item["searchable"] for item in Api(cast.viewer).get(path(cast)).json()["items"]}
+    assert shown == {with_vector.public_id: True, without.public_id: False}
+
+
+def test_recall_gives_scored_memories(cast: Cast) -> None:
+    wanted = make_memory("The project deadline is March 15", by=cast.owner, workspace=cast.workspace)
+    make_memory("Olive is vegetarian", by=cast.owner, workspace=cast.workspace)
+    found = Api(cast.viewer).post(
+        f"workspaces/{cast.workspace.public_id}/recall",
+        {"query": "When is the project deadline?", "limit": 1},
+    )
+    assert found.status_code == 200
+    answer = found.json()
+    assert (answer["degraded"], answer["degraded_reason"], answer["ranking"]) == (False, None, "hybrid")
+    assert [item["id"] for item in answer["memories"]] == [wanted.public_id]
+    first = answer["memories"][0]
+    assert set(first) == FIELDS | {"score", "score_parts"}
+    assert first["score"] == pytest.approx(sum(first["score_parts"].values()))
+
+
+@pytest.mark.parametrize(
+    "body", [{"query": ""}, {"query": "deadline", "limit": 0}, {"query": "deadline", "limit": -3}]
+)
+def test_recall_of_nothing_gives_nothing(cast: Cast, body: dict[str, Any]) -> None:
+    make_memory("The project deadline is March 15", by=cast.owner, workspace=cast.workspace)
+    found = Api(cast.viewer).post(f"workspaces/{cast.workspace.public_id}/recall", body)
+    assert (found.status_code, found.json()["memories"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "query"),
+        ({"query": 5}, "query"),
+        ({"query": "a\0b"}, "query"),
+        ({"query": "a", "limit": "5"}, "limit"),
+        ({"query": "a", "limit": 1.5}, "limit"),
+        ({"query": "a", "offset": -1}, "offset"),
+        ({"query": "a", "offset": 10**30}, "offset"),
+        ({"query": "a", "ranking": "best"}, "ranking"),
+        ({"query": "a", "threshold": "low"}, "threshold"),
+    ],
+)
+def test_recall_names_the_wrong_field(cast: Cast, body: dict[str, Any], field: str) -> None:
+    refused = Api(cast.viewer).post(f"workspaces/{cast.workspace.public_id}/recall", body)
+    assert refused.status_code == 422
+    assert list(error_of(refused)["fields"]) == [field]
+
+
+def test_list_is_newest_first_and_survives_inserts_and_deletes_while_paging(cast: Cast) -> None:
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    # Three of each moment: the id decides within one.
+    memories = [
+        make_memory(
+            f"Fact number {n}", by=cast.owner, workspace=cast.workspace, now=start + timedelta(hours=n // 3)
+        )
+        for n in range(12)
+    ]
+    newest_first = [memory.public_id for memory in reversed(memories)]
+    api = Api(cast.viewer)
+    first = api.get(path(cast), limit=4).json()
+    assert [item["id"] for item in first["items"]] == newest_first[:4]
+
+    make_memory("Saved while paging", by=cast.owner, workspace=cast.workspace)
+    for place in (3, 5):  # the very row the cursor stands on, and one that is still to come
+        memory = Memory.objects.get(public_id=newest_first[place])
+        gate.delete_memory(memory, by=cast.owner, now=timezone.now())
+    second = api.get(path(cast), limit=4, cursor=first["next_cursor"]).json()
+    assert [item["id"] for item in second["items"]] == [newest_first[4], *newest_first[6:9]]
+
+    Memory.objects.get(public_id=second["items"][-1]["id"]).delete()  # gone for good
+    third = api.get(path(cast), limit=4, cursor=second["next_cursor"]).json()
+    assert [item["id"] for item in third["items"]] == newest_first[9:]
+    assert (third["has_more"], third["next_cursor"]) == (False, None)
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "ten", "1e3", "", "9" * 2000])
+def test_list_refuses_limits_out_of_range(cast: Cast, limit: str) -> None:
+    refused = Api(cast.viewer).get(path(cast), limit=limit)
+    assert refused.status_code == 422
+    assert error_of(refused)["fields"] == {"limit": "Must be a whole number from 1 to 100."}
+
+
+def test_list_gives_twenty_unless_told(cast: Cast) -> None:
+    for number in range(21):
+        make_memory(f"Fact number {number}", by=cast.owner, workspace=cast.workspace)
+    page = Api(cast.viewer).get(path(cast)).json()
+    assert (len(page["items"]), page["has_more"]) == (20, True)
+
+
+def test_a_cursor_of_another_list_or_none_at_all_is_refused(cast: Cast) -> None:
+    for number in range(2):
+        make_memory(f"Fact number {number}", by=cast.owner, workspace=cast.workspace)
+        make_memory(f"Own fact number {number}", by=cast.owner)
+    api = Api(cast.owner)
+    own = f"workspaces/{default_workspace(cast.owner).public_id}/memories"
+    cursor = api.get(own, limit=1).json()["next_cursor"]
+    assert api.get(own, limit=1, cursor=cursor).status_code == 200
+    for wrong in (cursor[:-2], cursor + "x", "a", "WyJhIl0", "\0", "é:é:é", "x" * 5000):
+        assert error_of(api.get(own, cursor=wrong))["code"] == "bad_cursor", wrong
+    refused = api.get(path(cast), cursor=cursor)
+    assert (refused.status_code, error_of(refused)["code"]) == (400, "bad_cursor")
+
+
+def test_list_costs_the_same_for_one_row_and_for_many(
+    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    authors = [make_user() for _ in range(3)]
+    for number, author in enumerate(authors * 3):
+        memory = make_memory(f"Fact number {number}", by=author, workspace=cast.workspace)
+        Memory.objects.filter(pk=memory.pk).update(may_replace=Memory.objects.order_by("pk").first())
+    api = Api(cast.viewer)
+    with django_assert_num_queries(4):  # session, person, workspace, the page
+        assert len(api.get(path(cast)).json()["items"]) == 9
+    memory = Memory.objects.order_by("-pk")[0]
+    for number in range(4):
+        gate.edit_memory(memory, by=cast.owner, now=timezone.now(), content=f"Another text {number}")
+    with django_assert_num_queries(5):  # session, person, workspace, memory, the page
+        assert len(api.get(path(cast, memory, "/revisions")).json()["items"]) == 5

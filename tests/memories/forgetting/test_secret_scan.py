@@ -1,0 +1,101 @@
+"""Stored rows meet new rules for credentials: when they are recalled, and all of them by a command."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from memories.forgetting import secret_scan
+from memories.forgetting.secret_scan import keep_clean
+from memories.judging.secret_filter import RULES, version
+from memories.models import Memory
+from memories.writing import gate
+from memoryhub.errors import SecretRefused
+from tests.conftest import Cast
+from tests.factories import make_memory
+from tests.memories.secret_samples import rand
+
+TOKEN = "ghp_" + rand(36)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
+
+
+def slipped_in(cast: Cast, content: str = f"The token is {TOKEN}", **fields: Any) -> Memory:
+    """A row as it was stored before the rules knew what it holds."""
+    number = Memory.objects.count()
+    memory = make_memory(f"Row number {number}", cast.owner, cast.workspace)
+    Memory.objects.filter(pk=memory.pk).update(content=content, secret_rules=RULES - 1, **fields)
+    memory.refresh_from_db()
+    return memory
+
+
+def run(*options: str) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("scan_secrets", *options, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def test_what_the_gate_stores_is_checked_and_costs_no_query_again(cast: Cast) -> None:
+    memory = make_memory("The kettle is green", cast.owner, cast.workspace)
+    assert memory.secret_rules == RULES
+    with CaptureQueriesContext(connection) as captured:
+        assert keep_clean([memory], now=timezone.now()) == [memory]
+    assert len(captured) == 0
+
+
+def test_recalled_rows_of_older_rules_are_checked_once_and_hidden_if_they_match(cast: Cast) -> None:
+    bad, good = slipped_in(cast), slipped_in(cast, "The kettle is green")
+    assert keep_clean([bad, good], now=timezone.now()) == [good]
+    bad.refresh_from_db()
+    good.refresh_from_db()
+    assert bad.deleted_at is not None
+    assert bad.revisions.first().action == "hide"  # type: ignore[union-attr]
+    assert good.secret_rules == RULES
+    with pytest.raises(SecretRefused):
+        gate.restore_memory(bad, by=cast.owner, now=timezone.now())
+
+
+@pytest.mark.parametrize("field", ["summary", "key", "category"])
+def test_every_field_is_looked_at(cast: Cast, field: str) -> None:
+    assert keep_clean([slipped_in(cast, "Fine", **{field: TOKEN})], now=timezone.now()) == []
+    assert keep_clean([slipped_in(cast, "Fine", tags=["a", TOKEN])], now=timezone.now()) == []
+
+
+def test_the_command_hides_and_lists_ids_and_kinds_never_a_text(cast: Cast) -> None:
+    bad, good = slipped_in(cast), slipped_in(cast, "The kettle is green")
+    quoted = slipped_in(cast, "We deploy on Fridays", source_excerpt=f"olive: use {TOKEN}\nolive: on Fridays")
+    out, err = run("--dry-run")
+    assert f"{bad.public_id} github" in out
+    assert "3 checked, 1 would be hidden, 1 excerpts would be dropped." in out
+    assert Memory.objects.filter(deleted_at=None).count() == 3
+    out, err = run()
+    assert out == f"{bad.public_id} github\n3 checked, 1 hidden, 1 excerpts dropped.\n"
+    assert "3 of 3 (100 %)" in err
+    assert TOKEN not in out + err
+    quoted.refresh_from_db()
+    assert quoted.source_excerpt == ""
+    assert set(Memory.objects.live()) == {good, quoted}
+    assert run()[0] == "0 checked, 0 hidden, 0 excerpts dropped.\n"
+    assert run("--all")[0] == "2 checked, 0 hidden, 0 excerpts dropped.\n"
+
+
+def test_an_interrupted_scan_goes_on_where_it_was(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_scan, "BATCH", 2)
+    rows = [slipped_in(cast, f"Kettle {number}") for number in range(5)]
+    going = secret_scan.scan(now=timezone.now())
+    assert next(going).checked == 2
+    going.close()
+    assert Memory.objects.filter(secret_rules=RULES).count() == 2
+    assert run()[0] == "3 checked, 0 hidden, 0 excerpts dropped.\n"
+    assert len(rows) == Memory.objects.filter(secret_rules=RULES).count()
+
+
+def test_changed_rules_are_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert version._checksum() == RULES > 0
+    monkeypatch.setattr(version, "_SOURCES", version._SOURCES[:-1])
+    assert version._checksum() != RULES

@@ -1,0 +1,230 @@
+"""The pages of memory nodes: what they show to whom, what can be done there, and at what cost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
+from memories.nodes import nodes
+from memories.nodes.node_views import MEMORIES_SHOWN, NODES_SHOWN
+from tests.api import type_password_again
+from tests.conftest import Cast
+from tests.factories import make_memory, make_node, make_workspace
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+EVIL = "\"'><script>alert(2)</script>{{ 7|add:7 }}"
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def url(name: str, cast: Cast, node: MemoryNode | None = None) -> str:
+    return reverse(f"memories:{name}", args=[cast.workspace.public_id, *([node.public_id] if node else [])])
+
+
+def shown(user: User, address: str, **query: str) -> str:
+    response = signed_in(user).get(address, query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def drawing(page: str) -> dict[str, Any]:
+    from html import unescape
+
+    return json.loads(unescape(page.split('data-map="')[1].split('"')[0]))
+
+
+def test_an_empty_place_says_what_will_be_there(cast: Cast) -> None:
+    assert "Make the first one below" in shown(cast.editor, url("nodes", cast))
+    seen_by_viewer = shown(cast.viewer, url("nodes", cast))
+    assert "who may write make them" in seen_by_viewer and "Make the node" not in seen_by_viewer
+
+
+def test_the_panel_leads_to_the_nodes(cast: Cast) -> None:
+    assert url("nodes", cast) in shown(
+        cast.viewer, reverse("memories:panel", args=[cast.workspace.public_id])
+    )
+
+
+def test_a_node_is_made_changed_and_refused_with_its_reason(cast: Cast) -> None:
+    client = signed_in(cast.editor)
+    made = client.post(url("nodes", cast), {"name": "Apollo", "kind": "project", "description": "Spring"})
+    node = MemoryNode.objects.get()
+    assert (made.status_code, made["Location"]) == (302, url("node", cast, node))
+    again = client.post(url("nodes", cast), {"name": "APOLLO"})
+    assert (again.status_code, "is taken" in again.content.decode()) == (422, True)
+    other = make_node(cast.editor, cast.workspace, name="Maria")
+    renamed = client.post(url("node", cast, other), {"name": "apollo"})
+    assert (renamed.status_code, "is taken" in renamed.content.decode()) == (422, True)
+    assert "<h1><bdi>Maria</bdi></h1>" in renamed.content.decode()
+    assert client.post(url("node", cast, other), {"name": "Maria Silva", "kind": "person"}).status_code == 302
+    assert MemoryNode.objects.get(pk=other.pk).kind == "person"
+
+
+def test_map_and_lists_say_the_same(cast: Cast) -> None:
+    maria, apollo = (make_node(cast.editor, cast.workspace, name=name) for name in ("Maria", "Apollo"))
+    nodes.relate(maria, apollo, "works on", now=timezone.now())
+    page = shown(cast.viewer, url("nodes", cast))
+    drawn = drawing(page)
+    assert [node["name"] for node in drawn["nodes"]] == ["Apollo", "Maria"]
+    assert drawn["nodes"][0]["url"] == url("node", cast, apollo)
+    assert drawn["relations"] == [[maria.public_id, "works on", apollo.public_id]]
+    words = page.split("The map in words")[1].split("</ul>")[0]
+    assert words.index("Maria") < words.index("works on") < words.index("Apollo")
+    around = drawing(shown(cast.viewer, url("node", cast, maria)))
+    assert [node["name"] for node in around["nodes"]] == ["Maria", "Apollo"]
+
+
+def test_the_page_of_a_node_reaches_as_far_as_asked(cast: Cast) -> None:
+    a, b, c = (make_node(cast.editor, cast.workspace, name=f"Node of {name}") for name in "abc")
+    nodes.relate(a, b, "knows", now=timezone.now())
+    nodes.relate(c, b, "knows", now=timezone.now())
+    address = url("node", cast, a)
+    assert len(drawing(shown(cast.viewer, address))["nodes"]) == 2
+    for depth, count in (("2", 3), ("3", 3), ("99", 2), ("x", 2)):
+        assert len(drawing(shown(cast.viewer, address, depth=depth))["nodes"]) == count
+
+
+def test_nodes_are_searched_and_paged_by_name(cast: Cast) -> None:
+    for at in range(NODES_SHOWN + 3):
+        make_node(cast.editor, cast.workspace, name=f"Node {at:03}", kind="Robot" if at == 7 else "")
+    first = shown(cast.viewer, url("nodes", cast))
+    assert "Node 049" in first and "Node 050" not in first.split('id="all-nodes"')[1]
+    last = MemoryNode.objects.get(name="Node 049").public_id
+    assert f"after={last}" in first
+    rest = shown(cast.viewer, url("nodes", cast), after=last)
+    assert "Node 050" in rest and "Node 049" not in rest
+    assert "Node 007" in shown(cast.viewer, url("nodes", cast), q="rOBot")
+    found = shown(cast.viewer, url("nodes", cast), q="NODE 01")
+    assert "Node 010" in found and "Node 020" not in found
+    assert "There are no more" in shown(cast.viewer, url("nodes", cast), after="node_nowhere")
+    assert "holds “<b>%”" not in shown(cast.viewer, url("nodes", cast), q="<b>%")
+
+
+def test_a_memory_is_found_linked_and_unlinked(cast: Cast) -> None:
+    node, client = make_node(cast.owner, cast.workspace, name="Maria"), signed_in(cast.editor)
+    memory = make_memory("Maria likes green tea", cast.owner, cast.workspace)
+    make_memory("Maria's salary", cast.owner, scope=Scope.USER)
+    make_memory("Elsewhere Maria likes", cast.editor, make_workspace(owner=cast.editor, name="Other"))
+    found = client.get(url("node_find", cast, node), {"q": "maria likes"}).content.decode()
+    assert memory.public_id in found and "Elsewhere" not in found and "salary" not in found
+    assert client.get(url("node_find", cast, node), {"q": " "}).content.decode().strip() == ""
+    body = {"memory": memory.public_id}
+    assert client.post(url("node_link", cast, node), body)["Location"].endswith("#memories")
+    assert "green tea" in shown(cast.viewer, url("node", cast, node))
+    found = client.get(url("node_find", cast, node), {"q": "maria likes"}).content.decode()
+    assert "holds all these words" in found
+    assert client.post(url("node_unlink", cast, node), body).status_code == 302
+    assert "green tea" not in shown(cast.viewer, url("node", cast, node))
+    assert Memory.objects.live().filter(pk=memory.pk).exists()
+
+
+def test_a_personal_memory_on_the_page_is_its_owners_alone(cast: Cast) -> None:
+    node = make_node(cast.owner, cast.workspace, name="Maria")
+    personal = make_memory("Maria owes me ten euros", cast.editor, scope=Scope.USER)
+    assert (
+        signed_in(cast.editor).post(url("node_link", cast, node), {"memory": personal.public_id}).status_code
+        == 302
+    )
+    own = shown(cast.editor, url("node", cast, node))
+    assert "ten euros" in own and "only you see it" in own and "1 memory ·" in own
+    for person in (cast.owner, cast.viewer):
+        page = shown(person, url("node", cast, node))
+        assert "ten euros" not in page and "0 memories ·" in page
+        assert drawing(shown(person, url("nodes", cast)))["nodes"][0]["memories"] == 0
+    for way in ("node_link", "node_unlink"):
+        refused = signed_in(cast.owner).post(url(way, cast, node), {"memory": personal.public_id})
+        assert refused.status_code == 404
+    assert NodeMemory.objects.count() == 1
+
+
+def test_memories_of_a_node_are_paged(cast: Cast) -> None:
+    node = make_node(cast.owner, cast.workspace)
+    for at in range(MEMORIES_SHOWN + 2):
+        nodes.link_memory(node, make_memory(f"Fact {at:02}", cast.owner, cast.workspace), now=timezone.now())
+    page = shown(cast.viewer, url("node", cast, node))
+    assert "Fact 26" in page and "Fact 02" in page and "Fact 01" not in page
+    after = page.split("?after=")[1].split("#")[0]
+    rest = shown(cast.viewer, url("node", cast, node), after=after)
+    assert "Fact 01" in rest and "Fact 00" in rest and "Fact 02" not in rest
+
+
+def test_a_relation_is_made_by_name_refused_and_removed(cast: Cast) -> None:
+    maria, apollo = (make_node(cast.owner, cast.workspace, name=name) for name in ("Maria", "Apollo"))
+    client = signed_in(cast.editor)
+    made = client.post(url("node_relate", cast, maria), {"relation": "works on", "other": " aPOLLO "})
+    assert made["Location"].endswith("#relations")
+    relation = NodeRelation.objects.get()
+    assert (relation.source, relation.relation, relation.target) == (maria, "works on", apollo)
+    for body, why in (
+        ({"relation": "knows", "other": "Nobody"}, "no node of this name"),
+        ({"relation": "", "other": "Apollo"}, "required"),
+        ({"relation": "is", "other": "Maria"}, "not to itself"),
+        ({"relation": "x" * 81, "other": "Apollo"}, "at most 80"),
+    ):
+        refused = client.post(url("node_relate", cast, maria), body)
+        assert (refused.status_code, why in refused.content.decode()) == (422, True), body
+    body = {"source": maria.public_id, "target": apollo.public_id, "relation": "works on"}
+    assert client.post(url("node_unrelate", cast, apollo), body).status_code == 302
+    assert not NodeRelation.objects.exists()
+
+
+def test_deleting_asks_for_the_password(cast: Cast) -> None:
+    node, client = make_node(cast.owner, cast.workspace, name="Maria"), signed_in(cast.editor)
+    asked = client.post(url("node_delete", cast, node))
+    assert asked["Location"].startswith("/accounts/reauthenticate/")
+    assert client.get(url("node_delete", cast, node))["Location"] == url("node", cast, node) + "#danger"
+    assert MemoryNode.objects.exists()
+    type_password_again(client)
+    assert client.post(url("node_delete", cast, node))["Location"] == url("nodes", cast)
+    assert not MemoryNode.objects.exists()
+
+
+def test_hostile_names_stay_text(cast: Cast) -> None:
+    evil = make_node(cast.editor, cast.workspace, name=EVIL, kind=EVIL[:50], description=EVIL)
+    other = make_node(cast.editor, cast.workspace, name="\u202eolleH")
+    nodes.relate(evil, other, EVIL, now=timezone.now())
+    nodes.link_memory(evil, make_memory(EVIL, cast.editor, cast.workspace), now=timezone.now())
+    for address in (url("nodes", cast), url("node", cast, evil), url("node", cast, other)):
+        page = shown(cast.editor, address)
+        assert "<script>alert" not in page and "14" not in page.split("<main")[1].split("<h2")[0]
+        assert EVIL in [node["name"] for node in drawing(page)["nodes"]]
+
+
+def test_pages_cost_the_same_for_few_and_many(cast: Cast) -> None:
+    hub, client = make_node(cast.owner, cast.workspace, name="Hub"), signed_in(cast.owner)
+
+    def grow(number: int) -> None:
+        for _ in range(number):
+            node = make_node(cast.editor, cast.workspace, kind="thing")
+            memory = make_memory("Cats purr", cast.editor, cast.workspace)
+            for each in (hub, node):
+                nodes.link_memory(each, memory, now=timezone.now())
+            nodes.relate(hub, node, "has", now=timezone.now())
+            make_memory("Dogs bark", cast.editor, cast.workspace)
+
+    def costs() -> list[int]:
+        counts = []
+        for address in (url("nodes", cast), url("node", cast, hub), url("node_find", cast, hub) + "?q=dogs"):
+            with CaptureQueriesContext(connection) as captured:
+                assert client.get(address).status_code == 200
+            counts.append(len(captured))
+        return counts
+
+    grow(2)
+    costs()
+    few = costs()
+    grow(7)
+    assert costs() == few

@@ -1,0 +1,264 @@
+"""The memory panel, its cards and the receipt: what they show, to whom, and at what cost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from memories.models import Memory, ReceiptItem
+from memories.pages.panel_page import PAGE_SIZE
+from memories.recalling.recall import Recall, Recalled
+from memories.recalling.receipts import store_receipt
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+def signed_in(user: User) -> Client:
+    client = Client(headers=HTMX)
+    client.force_login(user)
+    return client
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"memories:{name}", args=args)
+
+
+def of(name: str, memory: Memory, place: str = "") -> str:
+    return url(name, memory.workspace.public_id, memory.public_id) + (f"?as={place}" if place else "")
+
+
+def panel(client: Client, cast: Cast, **query: str) -> str:
+    return client.get(url("panel", cast.workspace.public_id), query).content.decode()
+
+
+def test_an_empty_panel_teaches_what_will_be_there(cast: Cast) -> None:
+    assert "Press “Remember this”" in panel(signed_in(cast.owner), cast)
+    assert "you can read them" in panel(signed_in(cast.viewer), cast)
+
+
+def test_a_card_says_what_where_from_when_and_who(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Where it was said")
+    message = make_message(chat, "x")
+    make_memory(
+        "Tea, <never> coffee",
+        cast.editor,
+        cast.workspace,
+        category="preference",
+        source_chat_id=chat.public_id,
+        source_message_id=message.public_id,
+    )
+    html = panel(signed_in(cast.owner), cast)
+    assert "Tea, &lt;never&gt; coffee" in html
+    assert "preference" in html and "Saved by a person" in html and "eddie" in html
+    assert f"{reverse('chat:chat', args=[chat.public_id])}?at={message.public_id}#{message.public_id}" in html
+    assert "<time datetime=" in html
+
+
+def test_no_link_leads_to_a_chat_that_may_not_be_opened(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Secret plans", is_private=True)
+    make_memory("From there", cast.owner, cast.workspace, source_chat_id=chat.public_id)
+    html = panel(signed_in(cast.editor), cast)
+    assert "From there" in html
+    assert "Secret plans" not in html and chat.public_id not in html
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"q": "tea morn"}, {"Green tea in the morning"}),
+        ({"q": "DRINKS"}, {"Green tea in the morning"}),
+        ({"q": "100%"}, {"The plan is 100% funded"}),
+        ({"q": "tea coffee"}, set()),
+        ({"category": "fact"}, {"The plan is 100% funded"}),
+        ({"source": "auto_chat"}, {"Nina leads the team"}),
+        ({"pinned": "on"}, {"Nina leads the team"}),
+        ({"review": "on"}, set()),
+        ({}, {"Green tea in the morning", "The plan is 100% funded", "Nina leads the team"}),
+    ],
+)
+def test_search_and_filters(cast: Cast, query: dict[str, str], found: set[str]) -> None:
+    make_memory("Green tea in the morning", cast.owner, cast.workspace, tags=["drinks"])
+    make_memory("The plan is 100% funded", cast.owner, cast.workspace, category="fact")
+    make_memory("Nina leads the team", cast.owner, cast.workspace, source_type="auto_chat", pinned=True)
+    make_memory("Somebody else's tea", cast.stranger)
+    html = panel(signed_in(cast.owner), cast, part="list", **query)
+    texts = [
+        "Green tea in the morning",
+        "The plan is 100% funded",
+        "Nina leads the team",
+        "Somebody else's tea",
+    ]
+    assert {text for text in texts if text in html} == found
+    if not found:
+        assert "Nothing matches" in html
+
+
+def test_the_panel_goes_on_page_by_page(cast: Cast) -> None:
+    now = timezone.now()
+    for number in range(PAGE_SIZE + 3):
+        make_memory(f"Fact number {number}.", cast.owner, cast.workspace, now=now - timedelta(days=number))
+    client = signed_in(cast.owner)
+    html = panel(client, cast)
+    assert f"Fact number {PAGE_SIZE - 1}." in html and f"Fact number {PAGE_SIZE}." not in html
+    last = Memory.objects.get(content=f"Fact number {PAGE_SIZE - 1}.")
+    more = panel(client, cast, before=last.public_id)
+    assert f"Fact number {PAGE_SIZE}." in more and f"Fact number {PAGE_SIZE - 1}." not in more
+    assert "Show more" not in more
+
+
+def test_the_panel_costs_the_same_however_full_it_is(cast: Cast, django_assert_max_num_queries: Any) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    for number in range(20):
+        make_memory(f"Fact {number}", cast.editor, cast.workspace, source_chat_id=chat.public_id)
+    client = signed_in(cast.owner)
+    with django_assert_max_num_queries(13):
+        assert panel(client, cast).count("data-memory") >= 20
+
+
+def test_a_memory_without_its_vector_says_so(cast: Cast) -> None:
+    memory = make_memory("Not indexed", cast.owner, cast.workspace)
+    client = signed_in(cast.owner)
+    memory.embeddings.all().delete()
+    assert "not searchable by meaning yet" in panel(client, cast)
+
+
+def test_adding_confirms_and_counts(cast: Cast) -> None:
+    client = signed_in(cast.editor)
+    added = url("create", cast.workspace.public_id)
+    response = client.post(added, {"new-content": "The studio closes at six", "new-category": ""})
+    html = response.content.decode()
+    assert (
+        "Remembered" in html and 'id="memory-count"' in html and response["HX-Trigger"] == "memories:changed"
+    )
+    memory = Memory.objects.get()
+    assert (memory.author, memory.category, memory.source_type) == (cast.editor, None, "user")
+    again = client.post(added, {"new-content": "The studio closes at six"}).content.decode()
+    assert "Already remembered" in again
+
+
+@pytest.mark.parametrize("text", ["", "x" * 2001, "password = hunter2hunter2"])
+def test_what_may_not_be_stored_comes_back_in_the_form_with_the_reason(cast: Cast, text: str) -> None:
+    response = signed_in(cast.owner).post(url("create", cast.workspace.public_id), {"new-content": text})
+    html = response.content.decode()
+    assert response.status_code == 422 and response["HX-Retarget"] == "this"
+    assert "field__error" in html and 'aria-invalid="true"' in html
+    assert not Memory.objects.exists()
+
+
+def test_editing_in_place(cast: Cast) -> None:
+    memory = make_memory("Old text", cast.owner, cast.workspace)
+    client = signed_in(cast.editor)
+    assert "Old text" in client.get(of("edit", memory)).content.decode()
+    data = {f"{memory.public_id}-content": "New text", f"{memory.public_id}-category": "fact"}
+    response = client.post(of("edit", memory), data)
+    assert "New text" in response.content.decode() and response["HX-Trigger"] == "memories:changed"
+    memory.refresh_from_db()
+    assert (memory.content, memory.category) == ("New text", "fact")
+    refused = client.post(of("edit", memory), data | {f"{memory.public_id}-content": " "})
+    assert refused.status_code == 422
+    history = client.get(of("history", memory)).content.decode()
+    assert "Edited" in history and "Old text" in history and "eddie" in history
+
+
+def test_forgetting_can_be_undone_where_it_was_done(cast: Cast) -> None:
+    memory = make_memory("Keep me", cast.owner, cast.workspace)
+    client = signed_in(cast.owner)
+    response = client.post(of("delete", memory))
+    html = response.content.decode()
+    assert "Forgotten." in html and of("restore", memory, "panel") in html and ">0<" in html
+    assert "Keep me" not in panel(client, cast)
+    restored = client.post(of("restore", memory, "panel")).content.decode()
+    assert "Keep me" in restored and ">1<" in restored
+
+
+def test_pinning(cast: Cast) -> None:
+    memory = make_memory("Pin me", cast.owner, cast.workspace)
+    client = signed_in(cast.owner)
+    assert "Pinned" in client.post(of("pin", memory), {"pinned": "on"}).content.decode()
+    assert "Pinned" not in client.post(of("pin", memory), {"pinned": "off"}).content.decode()
+
+
+def test_what_may_replace_an_older_one_shows_both_and_lets_a_person_decide(cast: Cast) -> None:
+    older = make_memory("Print is on March 15", cast.owner, cast.workspace)
+    newer = make_memory("Print is on March 22", cast.owner, cast.workspace)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    client = signed_in(cast.owner)
+    html = panel(client, cast, review="on", part="list")
+    assert "May replace" in html and "March 15" in html and "March 22" in html
+    assert "Keep both" not in panel(signed_in(cast.viewer), cast)
+    response = client.post(of("replace", newer)).content.decode()
+    assert "May replace" not in response and of("restore", older) in response
+    older.refresh_from_db()
+    assert older.deleted_at is not None
+
+
+def test_keeping_both_only_drops_the_question(cast: Cast) -> None:
+    older = make_memory("Print is on March 15", cast.owner, cast.workspace)
+    newer = make_memory("Print is on March 22", cast.owner, cast.workspace)
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    signed_in(cast.owner).post(of("replace", newer), {"keep": "both"})
+    newer.refresh_from_db()
+    older.refresh_from_db()
+    assert newer.may_replace is None and older.deleted_at is None
+
+
+def receipt(cast: Cast) -> str:
+    used = make_memory("It is on Monday", cast.owner, cast.workspace)
+    left = make_memory("The cat is grey", cast.owner, cast.workspace)
+    message = make_message(make_chat(cast.owner, cast.workspace), "When?", role="assistant")
+    store_receipt(
+        message.public_id,
+        Recall(
+            [Recalled(used, 0.81, {"meaning": 0.6, "words": 0.2}), Recalled(left, 0.1, {"meaning": 0.1})],
+            degraded="the embedder did not answer",
+        ),
+        [(True, ""), (False, "below the threshold")],
+        workspace=cast.workspace,
+        user=cast.owner,
+        threshold=0.3,
+    )
+    return message.public_id
+
+
+def test_a_receipt_says_what_was_used_why_and_what_was_left_out(cast: Cast) -> None:
+    html = signed_in(cast.owner).get(url("receipt", receipt(cast))).content.decode()
+    assert "It is on Monday" in html and "meaning 60, words 20" in html and 'value="81"' in html
+    assert "1 left out" in html and "The cat is grey" in html and "not relevant enough" in html
+    assert "Memory search was limited" in html and "the embedder did not answer" in html
+    assert html.index("It is on Monday") < html.index("left out") < html.index("The cat is grey")
+
+
+def test_a_viewer_sees_a_receipt_without_its_buttons(cast: Cast) -> None:
+    html = signed_in(cast.viewer).get(url("receipt", receipt(cast))).content.decode()
+    assert "It is on Monday" in html
+    assert "Forget" not in html and "Not relevant" not in html
+
+
+def test_not_relevant_is_noted_and_can_be_taken_back(cast: Cast) -> None:
+    receipt(cast)
+    item = ReceiptItem.objects.get(used=True)
+    client = signed_in(cast.owner)
+    assert "Noted as not relevant" in client.post(url("not_relevant", item.pk)).content.decode()
+    assert "Noted" not in client.post(url("not_relevant", item.pk), {"value": "off"}).content.decode()
+    assert signed_in(cast.editor).post(url("not_relevant", item.pk)).status_code == 404
+
+
+def test_a_receipt_of_another_workspace_is_not_there(cast: Cast) -> None:
+    response = signed_in(cast.stranger).get(url("receipt", receipt(cast)))
+    assert response.status_code == 404
+    assert "It is on Monday" not in response.content.decode()
+
+
+def test_a_memory_is_not_found_through_another_workspace(cast: Cast) -> None:
+    memory = make_memory("Mine", cast.stranger)
+    wrong = url("card", cast.workspace.public_id, memory.public_id)
+    assert signed_in(cast.owner).get(wrong).status_code == 404

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from memories.models import Memory
+from memories.recalling import evaluation
+from memories.recalling.ranking import RANKINGS, SIGNALS
+from tests.fakes.embedder import FakeEmbedder
+from workspaces.models import User, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _embedder(fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "get_embedder", lambda: fake_embedder)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    said = ("Anna has a cat", "Ben has a dog", "We went to the sea in May")
+    conversation = {
+        "memories": [
+            {"id": str(number), "text": text, "at": "2026-03-05T10:00:00Z"}
+            for number, text in enumerate(said)
+        ],
+        "queries": [
+            {"text": "Anna has a cat", "relevant": ["0"]},
+            {"text": "the sea in May", "relevant": ["2"]},
+        ],
+    }
+    path = tmp_path / "questions.jsonl"
+    path.write_text(f"{json.dumps(conversation)}\n{json.dumps(conversation)}\n")
+    return path
+
+
+def run(file: Path, *options: str) -> tuple[list[str], str]:
+    """The lines of the table, and what was said of the progress."""
+    out, progress = StringIO(), StringIO()
+    call_command("bench_recall", str(file), *options, stdout=out, stderr=progress)
+    return out.getvalue().splitlines(), progress.getvalue()
+
+
+def nothing_is_left() -> bool:
+    return not (Memory.objects.exists() or Workspace.objects.exists() or User.objects.exists())
+
+
+def test_prints_baselines_and_hybrid_shows_progress_and_cleans_up(file: Path) -> None:
+    lines, progress = run(file)
+    assert lines[0] == "2 conversations, 6 memories, 4 questions"
+    assert lines[1].split()[:6] == ["ranking", "hit@5", "hit@10", "recall@5", "recall@10", "MRR"]
+    assert [line.split()[:6] for line in lines[2:5]] == [
+        [name, *["1.000"] * 5] for name in ("bm25", "vector", "hybrid")
+    ]
+    assert lines[5].startswith("Times leave out embedding the question: p50 ")
+    assert "conversation 2 of 2: stored 3 of 3" in progress
+    assert "conversation 1 of 2: asked 2 of 2" in progress
+    assert nothing_is_left()
+
+
+def test_every_ranking_and_every_cut(file: Path) -> None:
+    options = [f"--ranking={name}" for name in RANKINGS]
+    lines, _ = run(file, *options, "--k=1,3,1")
+    assert lines[1].split()[1:5] == ["hit@1", "hit@3", "recall@1", "recall@3"]
+    assert [line.split()[0] for line in lines[2:-1]] == ["bm25", "vector", *RANKINGS]
+
+
+def test_each_signal_can_be_switched_off(file: Path) -> None:
+    lines, _ = run(file, "--without=date", "--without=excerpt", "--without=date")
+    assert [line[:22].strip() for line in lines[4:-1]] == [
+        "hybrid",
+        "hybrid without date",
+        "hybrid without excerpt",
+    ]
+    lines, _ = run(file, "--without=each")
+    assert [line[:26].split()[2] for line in lines[5:-1]] == [*SIGNALS, "excerpt"]
+    assert nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "has no conversations"),
+        (b"{}", "line 1: memories must be a list of objects"),
+        (b"\n\n[1]", "line 3: memories must be"),
+        (b'{"memories": ', "line 1: not JSON"),
+    ],
+)
+def test_a_malformed_file_is_named_with_line_and_problem(
+    tmp_path: Path, content: bytes, problem: str
+) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(CommandError, match=problem) as caught:
+        run(path)
+    assert str(path) in str(caught.value)
+    assert nothing_is_left()
+
+
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be read: No such file"):
+        run(tmp_path / "nowhere")
+    with pytest.raises(CommandError, match="cannot be read: Is a directory"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "options", [["--k=0"], ["--k=51"], ["--k=a"], ["--ranking=best"], ["--without=luck"]]
+)
+def test_senseless_options_are_refused(file: Path, options: list[str]) -> None:
+    with pytest.raises(CommandError):
+        run(file, *options)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("where", ["recall", "save_memories"])
+def test_cleans_up_when_it_is_interrupted_in_the_middle(
+    file: Path, monkeypatch: pytest.MonkeyPatch, where: str, stop: type[BaseException]
+) -> None:
+    original: Any = getattr(evaluation, where)
+    calls: list[int] = []
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise stop
+        return original(*args, **options)
+
+    monkeypatch.setattr(evaluation, where, interrupted)
+    with pytest.raises(stop):
+        run(file)
+    assert len(calls) == 2
+    assert nothing_is_left()

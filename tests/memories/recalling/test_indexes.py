@@ -1,0 +1,180 @@
+"""Indexes appear where they pay, go where they do not, and recall finds the same with and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from django.db import connection, transaction
+from django_q.models import Schedule
+
+from memories import tasks
+from memories.models import CommonWord, Memory, MemoryEmbedding, PlaceStatistics, VectorIndex
+from memories.recalling import candidates, indexes
+from memories.recalling.indexes import keep_up
+from memories.recalling.words import bm25, index_words
+from memories.writing.copying import copy_vectors
+from memoryhub.llm.base import Vectors
+from tests.factories import make_user, make_workspace
+from workspaces.models import User, Workspace
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+MODEL = "it's a model"  # quoting is part of the statements
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Workspace, User]]:
+    monkeypatch.setattr(indexes, "INDEX_FROM", 200)
+    monkeypatch.setattr(indexes, "DROP_BELOW", 100)
+    monkeypatch.setattr(indexes, "COUNT_FROM", 200)
+    monkeypatch.setattr(indexes, "FORGET_COUNTS_BELOW", 100)
+    user = make_user("olive")
+    yield make_workspace(owner=user), user
+    with connection.cursor() as cursor:
+        for name in present():
+            cursor.execute(f'DROP INDEX "{name}"')
+
+
+def fill(workspace: Workspace, count: int, dimension: int = 32) -> Vectors:
+    """Memories about one of ten things each, with random vectors."""
+    Memory.objects.bulk_create(
+        Memory(workspace=workspace, content=f"note {n} of thing{n % 10}", content_hash=str(n), created_at=NOW)
+        for n in range(count)
+    )
+    ids = list(Memory.objects.filter(workspace=workspace).order_by("pk").values_list("pk", flat=True))
+    made = np.random.default_rng(5).standard_normal((count, dimension)).astype(np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    copy_vectors(ids, [workspace.pk] * count, MODEL, made)
+    index_words(ids)
+    return made
+
+
+def present() -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'memories_near_%'")
+        return [row[0] for row in cursor.fetchall()]
+
+
+def find(workspace: Workspace, user: User, vector: Vectors, *, exact: bool = False) -> set[tuple[int, float]]:
+    where = candidates.look(workspace.pk, user.pk)
+    assert where is not None
+
+    with transaction.atomic():
+        found = candidates.find_candidates("xyzzy", (MODEL, vector), where, 20, exact=exact)
+    return {(c.pk, round(c.cosine or 0, 3)) for c in found}
+
+
+@pytest.mark.parametrize("dimension", [32, 4096])
+def test_a_large_place_gets_an_index_that_finds_the_same(
+    place: tuple[Workspace, User], dimension: int
+) -> None:
+    workspace, user = place
+    made = fill(workspace, 220, dimension)
+
+    said = keep_up(now=NOW)
+
+    assert len(said.built) == 1 and said.built[0] in str(said)
+    record = VectorIndex.objects.get()
+    assert (record.place, record.model, record.dimension) == (workspace.pk, MODEL, dimension)
+    assert present() == [record.name]
+    found, exact = find(workspace, user, made[7]), find(workspace, user, made[7], exact=True)
+    # Of random vectors hardly one is nearer than another: their bits find most of the nearest, halfvecs all.
+    assert len(found & exact) >= (20 if dimension == 32 else 10)
+    assert max(found, key=lambda pair: pair[1]) == max(exact, key=lambda pair: pair[1])
+    assert str(keep_up(now=NOW)) == "nothing to do"
+
+
+def test_small_places_get_none(place: tuple[Workspace, User]) -> None:
+    fill(place[0], 199)
+    assert str(keep_up(now=NOW)) == "nothing to do"
+    assert present() == []
+
+
+def test_an_index_stays_above_the_lower_bound_and_goes_below(place: tuple[Workspace, User]) -> None:
+    workspace, _ = place
+    fill(workspace, 220)
+    keep_up(now=NOW)
+    ids = list(MemoryEmbedding.objects.order_by("pk").values_list("pk", flat=True))
+
+    MemoryEmbedding.objects.filter(pk__in=ids[:100]).update(live=False)
+    assert keep_up(now=NOW).dropped == []
+    assert len(present()) == 1
+
+    MemoryEmbedding.objects.filter(pk__in=ids[:150]).update(live=False)
+    assert len(keep_up(now=NOW).dropped) == 1
+    assert present() == [] and not VectorIndex.objects.exists()
+
+
+def test_a_half_made_index_is_dropped_and_built_anew(place: tuple[Workspace, User]) -> None:
+    workspace, _ = place
+    fill(workspace, 220)
+    keep_up(now=NOW)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [present()[0]]
+        )
+    said = keep_up(now=NOW)
+    assert len(said.dropped) == len(said.built) == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", [present()[0]])
+        assert cursor.fetchone()[0] is True
+
+
+def test_an_index_that_a_killed_job_left_finished_is_taken_up(place: tuple[Workspace, User]) -> None:
+    fill(place[0], 220)
+    keep_up(now=NOW)
+    VectorIndex.objects.all().delete()
+    assert keep_up(now=NOW).built == []
+    assert VectorIndex.objects.get().name == present()[0]
+
+
+def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "MOST_INDEXES", 1)
+    fill(place[0], 220)
+    larger = make_workspace(owner=place[1])
+    fill(larger, 230)
+    keep_up(now=NOW)
+    assert [index.place for index in VectorIndex.objects.all()] == [larger.pk]
+
+
+def test_only_one_run_at_a_time(place: tuple[Workspace, User]) -> None:
+    fill(place[0], 220)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [indexes.LOCK])
+        try:
+            assert tasks.keep_indexes() == "another run is at it"
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [indexes.LOCK])
+    assert present() == []
+
+
+def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -> None:
+    workspace, user = place
+    fill(workspace, 220)
+    params = candidates.Where(workspace.pk, user.pk).params
+    before = bm25("note 17 about thing7", params, 50)
+    keep_up(now=NOW)
+    assert PlaceStatistics.objects.get().memory_count == 220
+    assert CommonWord.objects.get(lexeme="thing7").memory_count == 22
+    assert bm25("note 17 about thing7", params, 50) == pytest.approx(before)
+
+
+def test_counts_go_where_a_place_has_become_small(place: tuple[Workspace, User]) -> None:
+    workspace, _ = place
+    fill(workspace, 220)
+    keep_up(now=NOW)
+    Memory.objects.filter(workspace=workspace).update(deleted_at=NOW)
+    keep_up(now=NOW)
+    assert not PlaceStatistics.objects.exists() and not CommonWord.objects.exists()
+
+
+def test_the_job_is_scheduled(db: None) -> None:
+    from django.apps import apps
+
+    from memories.apps import _schedule_indexes
+
+    _schedule_indexes(apps.get_app_config("memories"))
+    assert Schedule.objects.get(name="memories: indexes").func == "memories.tasks.keep_indexes"

@@ -1,0 +1,116 @@
+"""The plans that matter: recall reads its places by their indexes, however large the tables are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memories.judging.secret_filter import RULES
+from memories.models import Memory
+from memories.recalling import candidates
+from memories.recalling.embedding import active_or_first
+from memories.recalling.recall import recall
+from memories.recalling.words import index_words
+from memories.writing.copying import copy_vectors
+from tests.conftest import Cast
+from tests.factories import make_workspace
+from tests.fakes.embedder import FakeEmbedder
+
+pytestmark = pytest.mark.django_db
+BIG = {"memories_memory", "memories_memoryembedding", "memories_memoryword"}
+ROWS = 3_000
+
+
+@pytest.fixture
+def grown(cast: Cast, fake_embedder: FakeEmbedder) -> Cast:
+    """A hundred memories here, three thousand elsewhere: enough that a scan of everything would be dearer."""
+    model = active_or_first()
+    assert model is not None
+    elsewhere = make_workspace(owner=cast.stranger)
+    for workspace, count in ((cast.workspace, 100), (elsewhere, ROWS)):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO memories_memory (public_id, workspace_id, scope, content, tags, importance, pinned,"
+                " source_type, source_chat_id, source_message_id, source_excerpt, source_details, content_hash,"
+                " review, secret_rules, created_at, updated_at)"
+                " SELECT 'mem_' || substr(md5(%s || n::text), 1, 24), %s, 'workspace',"
+                " 'note ' || n || ' of thing' || n %% 9, '{}',"
+                " 0.5, false, 'user', '', '', '', '{}', n::text, '', %s, now(), now()"
+                " FROM generate_series(1, %s) n",
+                [str(workspace.pk), workspace.pk, RULES, count],
+            )
+        ids = list(Memory.objects.filter(workspace=workspace).values_list("pk", flat=True))
+        vectors = np.random.default_rng(3).standard_normal((count, fake_embedder.dim)).astype(np.float32)
+        copy_vectors(ids, [workspace.pk] * count, model.label, vectors)
+        index_words(ids)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what waits for the commit would bar CREATE INDEX
+        for table in BIG:
+            cursor.execute(f"ANALYZE {table}")
+    return cast
+
+
+def plans(statements: list[str]) -> Iterator[dict[str, Any]]:
+    """Every node of every plan."""
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(f"EXPLAIN (FORMAT json) {statement}")
+            (found,) = cursor.fetchone()
+            tops = json.loads(found) if isinstance(found, str) else found
+            waiting = [top["Plan"] for top in tops]
+            while waiting:
+                node = waiting.pop()
+                waiting += node.get("Plans", [])
+                yield node
+
+
+@pytest.mark.parametrize("ranking", ["hybrid", "semantic", "longterm", "lexical"])
+def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        found = recall("note about thing4", grown.workspace, grown.editor, ranking=ranking, threshold=-1)
+    assert found.items and not found.degraded
+    statements = [
+        query["sql"]
+        for query in captured.captured_queries
+        if query["sql"].lstrip().startswith(("SELECT", "WITH", "UPDATE"))
+    ]
+    assert len(statements) <= 8
+    nodes = list(plans(statements))
+    scanned = [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"]
+    assert not BIG & set(scanned)
+
+
+def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        recall("note about thing4", grown.workspace, grown.editor)
+    arms = [query["sql"] for query in captured.captured_queries if "memoryword" in query["sql"]]
+    assert len(arms) == 1
+    used = {node.get("Index Name") for node in plans(arms)}
+    assert {"vector_of_place", "memories_memoryword_pkey"} <= used
+
+
+def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmbedder) -> None:
+    model = active_or_first()
+    assert model is not None
+    place = Memory.objects.exclude(workspace=grown.workspace).values_list("workspace_id", flat=True)[0]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE INDEX memories_near_test ON memories_memoryembedding USING hnsw "
+            f"((embedding::halfvec({fake_embedder.dim})) halfvec_cosine_ops) "
+            f"WHERE place = {place} AND model = '{model.label}' AND dimension = {fake_embedder.dim} AND live"
+        )
+    where = candidates.Where(place, grown.stranger.pk, frozenset({(place, model.label, fake_embedder.dim)}))
+    vector = fake_embedder.embed(["thing4"])[0]
+    with CaptureQueriesContext(connection) as captured:
+        found = candidates.find_candidates("xyzzy", (model.label, vector), where, 20)
+    assert len(found) == 20
+    arms = [query["sql"] for query in captured.captured_queries if query["sql"].lstrip().startswith("WITH")]
+    assert "memories_near_test" in {node.get("Index Name") for node in plans(arms)}

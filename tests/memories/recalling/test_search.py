@@ -1,0 +1,69 @@
+"""The search of a workspace: what the REST route and the model's tool both find."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memories.recalling.search import search_workspace
+from memories.writing.gate import delete_memory
+from memoryhub.errors import NotFound
+from tests.api import Api, error_of
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message
+
+
+def search(cast: Cast, query: str, **body: Any) -> Any:
+    answer = Api(cast.viewer).post(f"workspaces/{cast.workspace.public_id}/search", {"query": query, **body})
+    assert answer.status_code == 200
+    return answer.json()["results"]
+
+
+def test_what_matters_comes_first(cast: Cast) -> None:
+    deadline = make_memory("The project deadline is March 15", cast.owner, cast.workspace)
+    make_memory("Olive has two cats", cast.owner, cast.workspace)
+    best = search(cast, "When is the deadline of the project?")[0]
+    assert best.pop("score") > 0
+    assert best == {
+        "type": "memory",
+        "id": deadline.public_id,
+        "text": "The project deadline is March 15",
+        "created_at": deadline.created_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+    }
+
+
+def test_only_what_the_asker_may_see_is_found(cast: Cast) -> None:
+    now = timezone.now()
+    mine = make_memory("The secret word is plum, says Vera", cast.viewer, scope="user")
+    make_memory("The secret word is pear, says Olive", cast.owner, scope="user")
+    make_memory("The secret word is fig, says nobody", cast.owner, expires_at=now - timedelta(days=1))
+    gone = make_memory("The secret word is kiwi", cast.owner, cast.workspace)
+    delete_memory(gone, by=cast.owner, now=now)
+    make_memory("The secret word is lime, elsewhere", cast.stranger)
+    chat = make_chat(cast.owner, cast.workspace)
+    make_message(chat, "The secret word is mango")
+    assert [found["id"] for found in search(cast, "the secret word")] == [mine.public_id]
+
+
+def test_nothing_is_asked_of_nothing(cast: Cast) -> None:
+    make_memory("Olive has two cats", cast.owner, cast.workspace)
+    assert search(cast, "  ") == []
+    assert search(cast, "cats", limit=0) == []
+    assert len(search(cast, "cats", limit=1)) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"query": 5}, {"query": "cats", "limit": "5"}, {"query": "cats", "q": 1}]
+)
+def test_a_wrong_field_is_named(cast: Cast, body: dict[str, Any]) -> None:
+    refused = Api(cast.viewer).post(f"workspaces/{cast.workspace.public_id}/search", body)
+    assert refused.status_code == 422
+    assert error_of(refused)["fields"]
+
+
+def test_a_stranger_finds_no_workspace(cast: Cast) -> None:
+    with pytest.raises(NotFound):
+        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now())

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from memories.recalling.signals import (
+    asks,
+    mentions_number,
+    mentions_time,
+    read_question,
+    subject,
+)
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
+
+
+def days_meant(
+    text: str,
+) -> tuple[date | None, date | None] | tuple[int | None, int | None, int | None] | None:
+    """A range of days, or (year, month, day), or None."""
+    dates = read_question(text, NOW).dates
+    if dates is None:
+        return None
+    return (dates.first, dates.last) if dates.first else (dates.year, dates.month, dates.day)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("What did Anna say?", {"anna"}),
+        ("Anna's bike and Ben\u2019s car", {"anna", "ben"}),
+        ("the Joneses' house", {"joneses"}),
+        ("Did Jean-Luc meet O'Brien?", {"jean-luc", "o'brien"}),
+        ("Is NATO older than the EU?", {"nato", "eu"}),
+        ("What happened in May and in March?", set()),
+        ("Where did I put my keys?", set()),
+        ("When is it due?", set()),
+        ("what did anna say", set()),
+        ("Wo wohnt Łukasz?", {"wo", "łukasz"}),
+        ("", set()),
+        ("🦊 ???", set()),
+    ],
+)
+def test_names_are_capitalised_words_that_are_no_months_and_ask_nothing(text: str, names: set[str]) -> None:
+    assert read_question(text, NOW).names == names
+
+
+@pytest.mark.parametrize(
+    ("text", "gist"),
+    [
+        ("When did Anna sell her bike?", "sell her bike"),
+        ("What's Ben\u2019s favourite colour?", "favourite colour"),
+        ("Where does the team meet?", "the team meet"),
+        ("Who is Anna?", "is"),
+        ("Anna", "Anna"),  # nothing would be left
+        ("Who? When?", "Who? When?"),
+        ("🦊", "🦊"),
+    ],
+)
+def test_the_gist_is_what_is_asked_whoever_it_is_about(text: str, gist: str) -> None:
+    assert read_question(text, NOW).gist == gist
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("What happened on 2026-03-05?", (2026, 3, 5)),
+        ("on March 5", (None, 3, 5)),
+        ("on 5th of March 2025", (2025, 3, 5)),
+        ("on the 31st December", (None, 12, 31)),
+        ("on Sept. 3rd, 2024", (2024, 9, 3)),
+        ("What did we decide in May?", (None, 5, None)),
+        ("this May", (None, 5, None)),
+        ("late-October plans", (None, 10, None)),
+        ("January, 2025", (2025, 1, None)),
+        ("budget of 2025", (2025, None, None)),
+        ("what was said yesterday", (date(2026, 11, 17), date(2026, 11, 17))),
+        ("What did I say this morning?", (date(2026, 11, 18), date(2026, 11, 18))),
+        ("this week", (date(2026, 11, 12), date(2026, 11, 18))),
+        ("last week's talk", (date(2026, 11, 5), date(2026, 11, 17))),
+        ("last month", (date(2026, 9, 18), date(2026, 11, 17))),
+        ("last year", (2025, None, None)),
+        ("three days ago", (date(2026, 11, 15), date(2026, 11, 15))),
+        ("2 weeks ago", (date(2026, 11, 1), date(2026, 11, 7))),
+        ("a year ago", (date(2025, 5, 20), date(2026, 5, 19))),
+    ],
+)
+def test_reads_the_days_a_question_means(text: str, meant: object) -> None:
+    assert days_meant(text) == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I march with you?",
+        "this may help",
+        "She may decide",
+        "How far did they march?",
+        "an august person",
+        "a day",
+        "room 12345",
+        "12:30",
+        "version 3.2019.1x",
+        "",
+    ],
+)
+def test_verbs_and_bare_numbers_mean_no_day(text: str) -> None:
+    assert days_meant(text) in (None, (2019, None, None) if "2019" in text else None)
+
+
+def test_impossible_days_match_nothing() -> None:
+    for text in ("2026-13-45", "31 June", "on February 30"):
+        dates = read_question(text, NOW).dates
+        assert dates is not None
+        assert {dates.nearness(NOW - timedelta(days=ago)) for ago in range(800)} == {0.0}
+
+
+def test_nearness_is_one_on_the_day_half_in_the_week_after_and_nothing_else() -> None:
+    dates = read_question("What happened on 28 February 2024?", NOW).dates
+    assert dates is not None
+    day = datetime(2024, 2, 28, 12, tzinfo=UTC)
+    assert [dates.nearness(day + timedelta(days=after)) for after in (-1, 0, 1, 7, 8)] == [0, 1, 0.5, 0.5, 0]
+    assert dates.nearness(day.replace(year=2025)) == 0
+
+
+def test_a_month_without_a_year_is_that_month_of_any_year_and_has_no_week_after() -> None:
+    dates = read_question("in May", NOW).dates
+    assert dates is not None
+    days = (
+        datetime(2024, 5, 31, tzinfo=UTC),
+        datetime(2025, 5, 1, tzinfo=UTC),
+        datetime(2025, 6, 1, tzinfo=UTC),
+    )
+    assert [dates.nearness(day) for day in days] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "when", "number"),
+    [
+        ("When is it due?", True, False),
+        ("  when's lunch", True, False),
+        ("Since when are you here?", True, False),
+        ("On what date did it happen?", True, False),
+        ("Which year was it?", True, False),
+        ("How long did it take?", True, True),
+        ("How many cats?", False, True),
+        ("and how OFTEN?", False, True),
+        ("Tell me when it rains", False, False),
+        ("Whenever", False, False),
+        ("How are you?", False, False),
+        ("show many things", False, False),
+    ],
+)
+def test_what_kind_of_answer_is_wanted(text: str, when: bool, number: bool) -> None:
+    question = read_question(text, NOW)
+    assert (question.asks_when, question.asks_number) == (when, number)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What is my name?", True),
+        ("Where do I live?", True),
+        ("I'm allergic to what?", True),
+        ("what have i\u2019ve got", True),
+        ("Remind me", True),
+        ("Where does Anna live?", False),
+        ("mind the gap in Miami", False),
+    ],
+)
+def test_knows_when_people_ask_about_themselves(text: str, expected: bool) -> None:
+    assert read_question(text, NOW).about_self is expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("Anna sold her bike", "anna"),
+        ("Anna's bike is red", "anna"),
+        ("Anna: I sold it", "anna"),
+        ("I sold it", "olive"),
+        ("My bike is red", "olive"),
+        ("I\u2019ve sold it", "olive"),
+        ("User is vegetarian.", "olive"),
+        ("The user's dog is Rufus", "olive"),
+        ("The office is in Lisbon", ""),
+        ("user interfaces are hard", ""),
+        ("we meet on Monday", ""),
+        ("May is warm", ""),
+        ("", ""),
+        ("...", ""),
+    ],
+)
+def test_whom_a_memory_is_about(content: str, expected: str) -> None:
+    assert subject(content, "Olive") == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "time_named", "number_named"),
+    [
+        ("We meet on Monday", True, False),
+        ("It was two years ago", True, True),
+        ("In May it rains", True, False),
+        ("It may rain", False, False),
+        ("at 9:30", True, True),
+        ("since 1999", True, True),
+        ("a dozen eggs", False, True),
+        ("3 cats", False, True),
+        ("somebody phoned", False, False),
+        ("ABC123", False, False),
+    ],
+)
+def test_what_a_memory_names(content: str, time_named: bool, number_named: bool) -> None:
+    assert (mentions_time(content), mentions_number(content)) == (time_named, number_named)
+
+
+def test_a_memory_that_ends_in_a_question_asks() -> None:
+    assert asks("Lovely! How was it?")
+    assert not asks("How was it? It was lovely.")
+
+
+HOSTILE = {
+    "spaces": "in" + " " * 100_000 + "x",
+    "digits": "1" * 100_000,
+    "numbers": "1 " * 50_000,
+    "months": "may " * 25_000,
+    "leading words": "in in-" * 16_000,
+    "ago": "a day " * 16_000,
+    "apostrophes": "a" + "'" * 100_000,
+    "capitals": "Aa" * 50_000,
+    "names": "Anna " * 20_000,
+    "dates": "2026-11-1" * 11_000,
+    "foxes": "🦊" * 100_000,
+    "how": "how " * 25_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_text_is_read_in_linear_time(kind: str) -> None:
+    """A pattern that looks back from every place of such a text would keep this test busy for minutes."""
+    text = HOSTILE[kind]
+    assert read_question(text, NOW).gist
+    for read in (mentions_time, mentions_number, asks):
+        assert read(text) in (True, False)
+    assert len(subject(text, "olive")) <= 200

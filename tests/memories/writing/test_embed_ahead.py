@@ -1,0 +1,101 @@
+"""A turn's question is embedded while the turn is stored, by an embedder that keeps what it embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+
+import pytest
+from django.utils import timezone
+
+from chat.chats import actions
+from memories.recalling import embedding
+from memories.recalling.recall import expect, recall
+from memoryhub.llm.base import Embedder, Vectors
+from memoryhub.llm.errors import EmbedderError
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory
+from tests.fakes.embedder import FakeEmbedder
+
+QUESTION = "When does Anna's train leave?"
+
+
+class Keeping(FakeEmbedder):
+    """As the embedded one does, with a list of what it was asked."""
+
+    keeps_recent = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.asked.append(list(texts))
+        return super().embed(texts)
+
+
+def finish() -> None:
+    wait([embedding._ahead.submit(int)])
+
+
+def test_what_is_begun_with_is_what_recall_asks_for(
+    cast: Cast, use_embedder: Callable[[Embedder | None], None]
+) -> None:
+    keeping = Keeping()
+    use_embedder(keeping)
+    make_memory("Anna's train leaves at 7", cast.owner, cast.workspace)
+    keeping.asked.clear()
+    expect(f" {QUESTION}\x00", now=timezone.now())
+    finish()
+    recall(f" {QUESTION}\x00", cast.workspace, cast.owner)
+    begun, asked = keeping.asked
+    assert begun == asked and len(begun) == 2, "the question and its gist"
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\x00"])
+def test_nothing_is_begun_with_for_nothing(
+    query: str, cast: Cast, use_embedder: Callable[[Embedder | None], None]
+) -> None:
+    keeping = Keeping()
+    use_embedder(keeping)
+    expect(query, now=timezone.now())
+    finish()
+    assert keeping.asked == []
+
+
+def test_an_embedder_that_keeps_nothing_is_asked_once(
+    cast: Cast, use_embedder: Callable[[Embedder | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Keeping, "keeps_recent", False)
+    keeping = Keeping()
+    use_embedder(keeping)
+    expect(QUESTION, now=timezone.now())
+    finish()
+    assert keeping.asked == []
+
+
+def test_a_failure_ahead_costs_nothing(
+    cast: Cast, use_embedder: Callable[[Embedder | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Keeping, texts: Sequence[str]) -> Vectors:
+        raise EmbedderError
+
+    use_embedder(Keeping())
+    monkeypatch.setattr(Keeping, "embed", fail)
+    expect(QUESTION, now=timezone.now())
+    finish()
+    assert recall(QUESTION, cast.workspace, cast.owner).degraded
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("enabled", "temporary", "begun"), [(True, False, 1), (False, False, 0), (True, True, 0)]
+)
+def test_only_a_turn_that_will_recall_begins_with_it(
+    enabled: bool, temporary: bool, begun: int, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: list[str] = []
+    monkeypatch.setattr(actions, "expect", lambda query, now: expected.append(query))
+    chat = make_chat(cast.owner, cast.workspace, is_temporary=temporary)
+    actions.begin_turn(chat, content=QUESTION, by=cast.owner, now=timezone.now(), memory_enabled=enabled)
+    assert expected == [QUESTION] * begun

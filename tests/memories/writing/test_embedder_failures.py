@@ -1,0 +1,154 @@
+"""An endpoint that fails in every way it can: the text is stored, found by words, and recall says why."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from memories import tasks
+from memories.models import EmbeddingModel
+from memories.recalling import cooldown as resting
+from memories.recalling.embedding import EmbedderChangedSize
+from memories.recalling.recall import recall
+from memories.writing.gate import Draft, save_memory
+from memoryhub.llm import openai_compatible, registry
+from tests.conftest import Cast
+from tests.factories import make_memory
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.openai_server import Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+
+
+def vectors(*rows: list[float]) -> Raw:
+    data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(rows)]
+    body = json.dumps({"object": "list", "model": "m", "data": data})
+    return Raw(body.encode(), content_type="application/json")
+
+
+FAILURES: dict[str, list[Reply]] = {
+    "refused": [Failure(401, "wrong key")],
+    "broken": [Failure(500)] * 4,
+    "no connection": [Drop()] * 4,
+    "slow": [Hang()] * 4,
+    "not a number": [vectors([float("nan")] * 384)],
+    "no direction": [vectors([0.0] * 384)],
+    "one vector too many": [vectors([0.1] * 384, [0.1] * 384, [0.2] * 384)],
+    "another size": [vectors([0.1] * 768)],
+    "no JSON": [Raw(b"<html>Bad gateway</html>", content_type="text/html")],
+}
+
+
+@pytest.fixture
+def endpoint(
+    scripted_openai: ScriptedOpenAI, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> ScriptedOpenAI:
+    settings.EMBEDDING_BASE_URL = scripted_openai.base_url
+    settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL = scripted_openai.api_key, "remote"
+    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
+    monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.0,))
+    registry.reset()
+    return scripted_openai
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_save_keeps_the_text_and_a_later_attempt_the_vector(
+    cast: Cast, endpoint: ScriptedOpenAI, failure: str
+) -> None:
+    make_memory("Tea", cast.editor, cast.workspace)
+    endpoint._embedding_script.extend(FAILURES[failure])
+    draft = Draft("The dog is called Rufus", cast.workspace, cast.editor)
+    memory = save_memory(draft, by=cast.editor, now=NOW).memory
+    assert not memory.embeddings.exists()
+    endpoint._embedding_script.clear()
+    assert tasks.embed_memories(memory_ids=[memory.pk]) == 1
+    assert memory.embeddings.get().dimension == 384
+
+
+@pytest.mark.parametrize("ranking", ["hybrid", "semantic", "longterm"])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_recall_answers_by_words_and_says_why(
+    cast: Cast, endpoint: ScriptedOpenAI, failure: str, ranking: str
+) -> None:
+    make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    endpoint._embedding_script.extend(FAILURES[failure])
+    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking)
+    assert [item.memory.content for item in found.items] == ["The dog is called Rufus"]
+    assert ("size" if failure == "another size" else "did not answer") in found.degraded
+    endpoint._embedding_script.clear()
+    assert recall("Rufus", cast.workspace, cast.editor, ranking=ranking).degraded == ""
+
+
+def test_an_endpoint_that_changes_its_size_for_good_is_never_mixed_with_what_it_gave_before(
+    cast: Cast, endpoint: ScriptedOpenAI
+) -> None:
+    before = make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    endpoint.embedder = FakeEmbedder(768)
+    after = make_memory("The cat is called Biscuit", cast.editor, cast.workspace)
+    assert [v.dimension for v in before.embeddings.all()] == [384]
+    assert not after.embeddings.exists()
+    assert tasks.embed_memories(memory_ids=[after.pk]) == 0
+    assert EmbeddingModel.objects.get().dimension == 384
+    assert "reembed" in EmbedderChangedSize.sentence
+
+
+def test_a_job_gives_up_a_silent_endpoint_after_one_batch_and_marks_what_it_tried(
+    cast: Cast, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memories.recalling.embedding.BATCH", 2)
+    made = [make_memory(f"Thing {number}", cast.editor, cast.workspace) for number in range(6)]
+    for memory in made:
+        memory.embeddings.all().delete()
+    endpoint._embedding_script.extend([Hang()] * 20)
+    before = len(endpoint.requests)
+    assert tasks.embed_memories(memory_ids=[memory.pk for memory in made]) == 0
+    assert len(endpoint.requests) - before <= 2
+    for memory in made:
+        memory.refresh_from_db()
+    assert [memory.embedding_failed_at is not None for memory in made] == [True] * 2 + [False] * 4
+
+
+def test_the_key_goes_to_no_other_host(settings: Settings) -> None:
+    settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY = "https://new.example/v1", "new-key"
+    settings.EMBEDDING_PREVIOUS_API_KEY = "old-key"
+    keys = {
+        url: registry.get_earlier_embedder("model", url)._endpoint.api_key  # type: ignore[union-attr]
+        for url in ("https://new.example/other/v1", "https://old.example/v1", "http://new.example/v1")
+    }
+    assert list(keys.values()) == ["new-key", "old-key", "old-key"]
+    assert registry.get_earlier_embedder("model", "") is None
+    assert registry.get_earlier_embedder("all-MiniLM-L6-v2-int8", "") is not None
+
+
+def test_after_waiting_in_vain_nobody_waits_for_a_while(
+    cast: Cast, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    monkeypatch.setattr(resting, "SLOW", 0.1)
+    monkeypatch.setattr(resting, "_until", {})
+    endpoint._embedding_script.extend(FAILURES["slow"])
+    assert recall("Rufus", cast.workspace, cast.editor).degraded
+    endpoint._embedding_script.clear()
+    asked = len(endpoint.requests)
+
+    found = recall("Rufus", cast.workspace, cast.editor)
+    assert (found.degraded, [item.memory for item in found.items]) == (
+        "the embedder did not answer",
+        [memory],
+    )
+    saved = save_memory(
+        Draft("The cat is called Minka", cast.workspace, cast.editor), by=cast.editor, now=NOW
+    )
+    assert not saved.memory.embeddings.exists()
+    assert len(endpoint.requests) == asked
+    assert tasks.embed_memories(memory_ids=[saved.memory.pk]) == 1  # jobs have the time to try
+
+    monkeypatch.setattr(
+        resting, "_until", {label: (0.0, kind) for label, (_, kind) in resting._until.items()}
+    )
+    assert not recall("Rufus", cast.workspace, cast.editor).degraded
+    assert resting._until == {}

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from memories import tasks
+from memories.models import Memory, Scope
+from memories.pages.panel import count_live
+from memories.recalling.recall import recall
+from memories.writing.gate import (
+    Draft,
+    delete_memory,
+    edit_memory,
+    keep_both,
+    replace_older,
+    restore_memory,
+    save_memory,
+)
+from memoryhub import prepared
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
+from memoryhub.llm.base import Embedder
+from memoryhub.llm.errors import EmbedderUnavailable
+from tests.conftest import Cast
+from tests.factories import make_memory, make_user, make_workspace
+from tests.fakes.embedder import FakeEmbedder
+from workspaces.access import default_workspace
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+
+
+def draft(cast: Cast, content: str, **fields: object) -> Draft:
+    return Draft(content=content, workspace=cast.workspace, author=cast.editor, **fields)  # type: ignore[arg-type]
+
+
+def test_saves_a_stripped_statement_with_vector_words_and_revision(cast: Cast) -> None:
+    saved = save_memory(
+        draft(cast, "  The deadline is March 15 \n", category=" fact "), by=cast.editor, now=NOW
+    )
+    memory = Memory.objects.get(pk=saved.memory.pk)
+    assert saved.created
+    assert (memory.content, memory.category, memory.author, memory.created_at) == (
+        "The deadline is March 15",
+        "fact",
+        cast.editor,
+        NOW,
+    )
+    vector = memory.embeddings.get()
+    assert (vector.dimension, vector.live, vector.place) == (384, True, cast.workspace.pk)
+    assert "deadlin" in memory.search
+    assert [r.action for r in memory.revisions.all()] == ["create"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"content": ""}, "content"),
+        ({"content": "   "}, "content"),
+        ({"content": "x" * 2001}, "content"),
+        ({"content": "null \x00 byte"}, "content"),
+        ({"content": "lone \ud800 surrogate"}, "content"),
+        ({"content": 5}, "content"),
+        ({"key": "k" * 201}, "key"),
+        ({"category": "c" * 51}, "category"),
+        ({"tags": "not a list"}, "tags"),
+        ({"tags": ["t" * 51]}, "tags"),
+        ({"tags": [f"t{i}" for i in range(21)]}, "tags"),
+        ({"importance": 1.5}, "importance"),
+        ({"importance": float("nan")}, "importance"),
+        ({"importance": True}, "importance"),
+        ({"pinned": "yes"}, "pinned"),
+        ({"expires_at": datetime(2027, 1, 1)}, "expires_at"),
+        ({"scope": "galaxy"}, "scope"),
+    ],
+)
+def test_refuses_what_a_field_does_not_allow_and_names_it(
+    cast: Cast, fields: dict[str, object], named: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        save_memory(replace(draft(cast, "fine"), **fields), by=cast.editor, now=NOW)  # type: ignore[arg-type]
+    assert named in refused.value.fields
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": "my key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"},
+        {"summary": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
+        {"tags": ["AKIAIOSFODNN7EXAMPLF"]},
+        {"key": "api_key", "content": "9f8e7d6c5b4a39281706f5e4d3c2b1a0"},
+    ],
+)
+def test_refuses_secrets_in_every_field_without_quoting_them(cast: Cast, fields: dict[str, object]) -> None:
+    with pytest.raises(SecretRefused) as refused:
+        save_memory(replace(draft(cast, "fine"), **fields), by=cast.editor, now=NOW)  # type: ignore[arg-type]
+    said = str(refused.value.body())
+    assert refused.value.code == "secret"
+    assert not any(str(value) in said for value in fields.values() if value != "api_key")
+    assert not Memory.objects.exists()
+
+
+def test_an_excerpt_loses_the_lines_that_hold_a_secret(cast: Cast) -> None:
+    excerpt = "olive: use ghp_abcdefghijklmnopqrstuvwxyz0123456789\nolive: we deploy on Fridays"
+    saved = save_memory(draft(cast, "We deploy on Fridays", source_excerpt=excerpt), by=None, now=NOW)
+    assert saved.memory.source_excerpt == "olive: we deploy on Fridays"
+
+
+def test_equal_and_near_equal_texts_are_stored_once(cast: Cast) -> None:
+    first = save_memory(draft(cast, "I prefer answers in bullet points"), by=cast.editor, now=NOW)
+    equal = save_memory(draft(cast, "i prefer answers in  bullet points."), by=cast.owner, now=NOW)
+    near = save_memory(draft(cast, "I prefer my answers in bullet points"), by=cast.owner, now=NOW)
+    assert (equal.duplicate, equal.memory) == (True, first.memory)
+    assert (near.duplicate, near.memory) == (True, first.memory)
+    assert Memory.objects.count() == 1
+
+
+def test_another_value_is_no_duplicate_but_a_possible_update(cast: Cast) -> None:
+    old = save_memory(draft(cast, "The project deadline is March 15"), by=cast.editor, now=NOW).memory
+    new = save_memory(draft(cast, "The project deadline is March 22"), by=cast.editor, now=NOW)
+    assert new.created
+    assert new.memory.may_replace == old
+    replaced = replace_older(new.memory, by=cast.editor, now=NOW)
+    old.refresh_from_db()
+    assert old.deleted_at == NOW
+    assert replaced.may_replace is None
+
+
+def test_keep_both_only_unlinks(cast: Cast) -> None:
+    save_memory(draft(cast, "The project deadline is March 15"), by=cast.editor, now=NOW)
+    new = save_memory(draft(cast, "The project deadline is March 22"), by=cast.editor, now=NOW).memory
+    assert keep_both(new, by=cast.editor, now=NOW).may_replace is None
+    assert count_live(cast.workspace, cast.editor) == 2
+
+
+def test_duplicates_are_looked_for_in_the_same_workspace_and_scope_only(cast: Cast) -> None:
+    other = make_workspace(owner=cast.editor, name="Other")
+    save_memory(draft(cast, "I drink tea"), by=cast.editor, now=NOW)
+    elsewhere = save_memory(Draft("I drink tea", other, cast.editor), by=cast.editor, now=NOW)
+    personal = save_memory(draft(cast, "I drink tea", scope=Scope.USER), by=cast.editor, now=NOW)
+    assert elsewhere.created
+    assert personal.created
+    assert personal.memory.workspace == default_workspace(cast.editor)
+
+
+def test_same_key_updates_in_place_and_keeps_the_pin(cast: Cast) -> None:
+    first = save_memory(draft(cast, "Tea", key="drink", pinned=True), by=cast.editor, now=NOW).memory
+    again = save_memory(draft(cast, "Coffee", key="drink"), by=cast.owner, now=NOW + timedelta(1))
+    assert (again.created, again.duplicate, again.memory.pk) == (False, False, first.pk)
+    assert (again.memory.content, again.memory.pinned) == ("Coffee", True)
+    assert recall("Tea", cast.workspace, cast.owner).items[0].memory.content == "Coffee"
+    forced = save_memory(draft(cast, "Water", key="drink"), by=cast.editor, now=NOW, dedupe="create")
+    assert forced.memory.pk != first.pk
+
+
+def test_an_expired_key_can_be_used_again(cast: Cast) -> None:
+    soon = timezone.now() + timedelta(hours=1)
+    first = save_memory(draft(cast, "Tea", key="drink", expires_at=soon), by=None, now=timezone.now()).memory
+    again = save_memory(draft(cast, "Coffee", key="drink"), by=None, now=soon + timedelta(seconds=1))
+    assert again.created
+    assert again.memory.pk != first.pk
+
+
+def test_edit_embeds_anew_drops_what_came_from_the_old_text_and_keeps_a_revision(cast: Cast) -> None:
+    memory = make_memory(
+        "The office is in Lisbon",
+        cast.editor,
+        cast.workspace,
+        summary="Lisbon office",
+        source_excerpt="olive: Lisbon",
+    )
+    old_vector = memory.embeddings.get().embedding
+    edited = edit_memory(memory, by=cast.owner, now=NOW, content="The cat is called Biscuit")
+    assert (edited.summary, edited.source_excerpt) == (None, "")
+    assert edited.embeddings.get().embedding != old_vector
+    assert "lisbon" not in Memory.objects.get(pk=memory.pk).search
+    revision = edited.revisions.get(action="edit")
+    assert (revision.by, revision.before["content"]) == (cast.owner, "The office is in Lisbon")
+
+
+def test_edit_refuses_bad_values_and_loses_nothing(cast: Cast) -> None:
+    memory = make_memory("Kept", cast.editor, cast.workspace, key="a")
+    make_memory("Other", cast.editor, cast.workspace, key="b")
+    with pytest.raises(Invalid):
+        edit_memory(memory, by=cast.editor, now=NOW, content="")
+    with pytest.raises(SecretRefused):
+        edit_memory(memory, by=cast.editor, now=NOW, content="password=hunter2hunter2")
+    with pytest.raises(Conflict):
+        edit_memory(memory, by=cast.editor, now=NOW, key="b")
+    memory.refresh_from_db()
+    assert (memory.content, memory.key) == ("Kept", "a")
+
+
+def test_delete_is_soft_and_can_be_undone(cast: Cast) -> None:
+    memory = make_memory("I play the cello", cast.editor, cast.workspace)
+    delete_memory(memory, by=cast.editor, now=NOW)
+    delete_memory(memory, by=cast.editor, now=NOW)
+    assert count_live(cast.workspace, cast.editor) == 0
+    assert recall("cello", cast.workspace, cast.editor).items == []
+    assert save_memory(draft(cast, "I play the cello"), by=cast.editor, now=NOW).created
+    restore_memory(memory, by=cast.editor, now=NOW)
+    assert count_live(cast.workspace, cast.editor) == 2
+    actions = [revision.action for revision in memory.revisions.order_by("pk")]
+    assert actions == ["create", "delete", "restore"]
+    with pytest.raises(NotFound):
+        edit_memory(delete_memory(memory, by=None, now=NOW), by=cast.editor, now=NOW, content="back")
+
+
+def test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later(
+    cast: Cast, fake_embedder: FakeEmbedder, django_capture_on_commit_callbacks: Callable[..., object]
+) -> None:
+    fake_embedder.error = EmbedderUnavailable()
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
+        memory = save_memory(draft(cast, "The dog is called Rufus"), by=cast.editor, now=NOW).memory
+    assert not memory.embeddings.exists()
+    found = recall("Rufus", cast.workspace, cast.editor)
+    assert [item.memory for item in found.items] == [memory]
+    assert found.degraded
+    assert OrmQ.objects.count() >= 1
+    fake_embedder.error = None
+    assert tasks.embed_memories(memory_ids=[memory.pk]) == 1
+    assert memory.embeddings.get().dimension == 64
+    assert tasks.embed_memories(memory_ids=[memory.pk]) == 1  # twice is harmless
+    assert memory.embeddings.count() == 1
+
+
+def test_duplicates_found_late_are_merged_into_the_older(cast: Cast, fake_embedder: FakeEmbedder) -> None:
+    older = save_memory(draft(cast, "Our office dog is called Rufus"), by=cast.editor, now=NOW).memory
+    fake_embedder.error = EmbedderUnavailable()
+    newer = save_memory(draft(cast, "our dog is called Rufus, office"), by=cast.editor, now=NOW).memory
+    fake_embedder.error = None
+    tasks.embed_memories(memory_ids=[newer.pk])
+    newer.refresh_from_db()
+    assert newer.deleted_at is not None
+    assert [revision.action for revision in newer.revisions.order_by("pk")] == ["create", "merge"]
+    older.refresh_from_db()
+    assert older.deleted_at is None
+
+
+def test_a_late_vector_neither_resurrects_nor_overwrites(cast: Cast, fake_embedder: FakeEmbedder) -> None:
+    fake_embedder.error = EmbedderUnavailable()
+    gone = save_memory(draft(cast, "Soon gone"), by=cast.editor, now=NOW).memory
+    delete_memory(gone, by=cast.editor, now=NOW)
+    fake_embedder.error = None
+    tasks.embed_memories(memory_ids=[gone.pk])
+    gone.refresh_from_db()
+    assert gone.deleted_at is not None
+    assert not gone.embeddings.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_equal_saves_at_the_same_instant_store_one_row(use_embedder: Callable[[Embedder], None]) -> None:
+    use_embedder(FakeEmbedder(16))
+    person = make_user()
+    workspace = default_workspace(person)
+    gate_open = threading.Barrier(4)
+    results: list[bool] = []
+
+    def save() -> None:
+        gate_open.wait()
+        try:
+            results.append(save_memory(Draft("Same text", workspace, person), by=person, now=NOW).created)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [False, False, False, True]
+    assert Memory.objects.count() == 1
+
+
+def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for it and its being read; what is saved is then stored."""
+    double = make_memory("Cats purr", cast.owner, cast.workspace)
+    look = prepared.rows
+
+    def forgotten_after(statement: str, params: prepared.Params, **how: bool) -> list[tuple[Any, ...]]:
+        found = look(statement, params, **how)
+        if "content_hash" in statement and statement.lstrip().startswith("SELECT") and found:
+            Memory.objects.filter(pk=double.pk).delete()
+        return found
+
+    monkeypatch.setattr("memories.writing.places.prepared.rows", forgotten_after)
+    draft = Draft("Cats purr", cast.workspace, cast.owner)
+    saved = save_memory(draft, by=cast.owner, now=timezone.now())
+    assert saved.created
+    assert saved.memory.pk != double.pk

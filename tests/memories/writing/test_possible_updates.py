@@ -1,0 +1,88 @@
+"""What the near-duplicate guard lets through: linked by the gate, shown in panel and admin, decided with one click."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from memories.models import Memory
+from memories.writing.gate import Draft, save_memory
+from tests.admin_pages import said
+from tests.conftest import Cast
+
+LIST = "/admin/memories/memory/"
+
+
+@pytest.fixture
+def linked(cast: Cast) -> tuple[Memory, Memory]:
+    """An older memory and the newer one that may replace it, as the gate stored them with the bundled embedder."""
+    older, newer = (
+        save_memory(
+            Draft(
+                content=f"The print run starts on March {day}", workspace=cast.workspace, author=cast.owner
+            ),
+            by=cast.owner,
+            now=timezone.now(),
+        ).memory
+        for day in (15, 22)
+    )
+    assert newer.may_replace == older
+    return older, newer
+
+
+def form_of(html: str) -> str:
+    found = re.search(r'<form[^>]*class="decide">.*?</form>', html, re.S)
+    return found.group() if found else ""
+
+
+def press(client: Client, memory: Memory, action: str) -> list[str]:
+    """What the page of a memory posts when this button is pressed, and the sentences that follow."""
+    form = form_of(client.get(f"{LIST}{memory.pk}/change/").content.decode())
+    assert f'name="action" value="{action}"' in " ".join(form.split())
+    hidden = dict(re.findall(r'type="hidden"\s+name="(index|_selected_action)"\s+value="(\d+)"', form))
+    target = re.search(r'action="([^"]+)"', form)
+    assert target is not None
+    asked = client.post(target.group(1), {**hidden, "action": action})
+    if asked.status_code != 200 or "confirmed" not in asked.context:
+        return []
+    answer = {**hidden, "action": action, "confirmed": asked.context["confirmed"]}
+    return said(client.post(target.group(1), answer, follow=True))
+
+
+def test_the_panel_shows_both_and_replaces_with_one_click(
+    client: Client, cast: Cast, linked: tuple[Memory, Memory]
+) -> None:
+    older, newer = linked
+    client.force_login(cast.editor)
+    panel = f"/workspaces/{cast.workspace.public_id}/memories/"
+    html = client.get(f"{panel}?review=on&part=list").content.decode()
+    assert older.content in html and newer.content in html and "May replace" in html
+    assert client.post(f"{panel}{newer.public_id}/replace/").status_code == 200
+    assert list(Memory.objects.live(timezone.now())) == [newer]
+    assert newer.content not in client.get(f"{panel}?review=on&part=list").content.decode()
+
+
+def test_the_admin_lists_it_and_replaces_the_older_with_one_click(
+    admin_client: Client, linked: tuple[Memory, Memory]
+) -> None:
+    older, newer = linked
+    html = admin_client.get(f"{LIST}?review=replaces").content.decode()
+    assert newer.content in html and "may replace an older one" in html
+    assert older.content in admin_client.get(f"{LIST}{newer.pk}/change/").content.decode()
+    assert press(admin_client, newer, "replace_older") == ["1 memory replaced an older one."]
+    assert list(Memory.objects.live(timezone.now())) == [newer]
+    assert form_of(admin_client.get(f"{LIST}{newer.pk}/change/").content.decode()) == ""
+
+
+def test_the_admin_keeps_both_with_one_click(admin_client: Client, linked: tuple[Memory, Memory]) -> None:
+    assert press(admin_client, linked[1], "keep_both") == ["1 memory kept beside the older one."]
+    assert Memory.objects.live(timezone.now()).filter(may_replace=None).count() == 2
+
+
+def test_nothing_is_asked_where_nothing_is_linked(
+    admin_client: Client, linked: tuple[Memory, Memory]
+) -> None:
+    assert form_of(admin_client.get(f"{LIST}{linked[0].pk}/change/").content.decode()) == ""

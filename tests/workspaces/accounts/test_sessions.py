@@ -1,0 +1,271 @@
+"""Where somebody is signed in: listed, ended, and ended by what makes a session worthless."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.contrib.auth.signals import user_login_failed
+from django.contrib.sessions.models import Session
+from django.core.cache import caches
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.conftest import Cast
+from tests.factories import PASSWORD, make_user
+from tests.raw_search import places_with
+from workspaces.accounts import sessions
+from workspaces.accounts import sign_in as accounts
+from workspaces.models import AuditEvent, SignIn, User
+
+pytestmark = pytest.mark.django_db
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/18.0 Mobile/15E148 Safari/604.1"
+)
+
+
+def sign_in(user: User, user_agent: str = FIREFOX, **headers: str) -> Client:
+    client = Client(headers={"user-agent": user_agent, **headers})
+    form = {"login": user.username, "password": PASSWORD}
+    assert client.post("/accounts/login/", form).status_code == 302
+    return client
+
+
+def is_signed_in(client: Client) -> bool:
+    return client.get("/profile/").status_code == 200
+
+
+def test_the_profile_lists_my_sessions_and_says_which_is_this(cast: Cast) -> None:
+    here, there = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
+    sign_in(cast.viewer)
+    html = here.get("/profile/").content.decode()
+    assert html.count("Firefox on Linux") == 1
+    assert html.count("This one") == 1
+    assert "Safari on iPhone" in html and "127.0.0.0/24" in html
+    assert html.count("/profile/sessions/ses_") == 1  # only the other one can be ended
+    assert here.session.session_key not in html and there.session.session_key not in html
+
+
+def test_one_session_ends_and_the_others_stay(cast: Cast) -> None:
+    here, phone = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
+    other = SignIn.objects.get(session_key=phone.session.session_key)
+    done = here.post(f"/profile/sessions/{other.public_id}/end/", follow=True)
+    assert "That session has ended" in done.content.decode()
+    assert is_signed_in(here) and not is_signed_in(phone)
+    assert here.post(f"/profile/sessions/{other.public_id}/end/").status_code == 404
+    event = AuditEvent.objects.get(verb="session_ended")
+    assert (event.by_name, event.target) == ("olive", other.public_id)
+
+
+def test_ending_this_session_signs_out(cast: Cast) -> None:
+    here = sign_in(cast.owner)
+    this = SignIn.objects.get(session_key=here.session.session_key)
+    assert here.post(f"/profile/sessions/{this.public_id}/end/")["Location"] == "/accounts/login/"
+    assert not is_signed_in(here)
+
+
+def test_all_others_end_at_once(cast: Cast) -> None:
+    here = sign_in(cast.owner)
+    others = [sign_in(cast.owner, IPHONE) for _ in range(3)]
+    stranger = sign_in(cast.viewer)
+    done = here.post("/profile/sessions/end-others/", follow=True)
+    assert "3 other sessions have ended" in done.content.decode()
+    assert is_signed_in(here) and is_signed_in(stranger)
+    assert not any(is_signed_in(other) for other in others)
+
+
+def test_nobody_ends_a_session_of_somebody_else(cast: Cast) -> None:
+    mine = sign_in(cast.owner)
+    row = SignIn.objects.get(session_key=mine.session.session_key)
+    for user in (cast.editor, cast.stranger):
+        assert sign_in(user).post(f"/profile/sessions/{row.public_id}/end/").status_code == 404
+    assert is_signed_in(mine)
+
+
+def test_a_new_password_ends_every_other_session(cast: Cast) -> None:
+    here, phone = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
+    new = "another horse battery"
+    form = {"oldpassword": PASSWORD, "password1": new, "password2": new}
+    assert here.post("/accounts/password/change/", form).status_code == 302
+    assert is_signed_in(here) and not is_signed_in(phone)
+    assert not Session.objects.filter(session_key=phone.session.session_key).exists()
+    html = here.get("/profile/").content.decode()
+    assert html.count("This one") == 1 and "iPhone" not in html
+
+
+def test_a_password_given_by_an_administrator_leaves_no_session_in_the_list(cast: Cast) -> None:
+    sign_in(cast.owner)
+    cast.owner.set_password("given by somebody else")
+    cast.owner.save()
+    assert sessions.live_sign_ins(cast.owner) == []
+
+
+def test_signing_out_takes_the_session_from_the_list(cast: Cast) -> None:
+    here, phone = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
+    phone.post("/accounts/logout/")
+    assert "iPhone" not in here.get("/profile/").content.decode()
+    assert SignIn.objects.filter(user=cast.owner).count() == 1
+
+
+def test_last_seen_is_written_once_a_minute(cast: Cast) -> None:
+    here = sign_in(cast.owner)
+    key = here.session.session_key
+    long_ago = timezone.now() - timedelta(days=3)
+    SignIn.objects.filter(session_key=key).update(last_seen_at=long_ago)
+    here.get("/workspaces/")
+    assert SignIn.objects.get(session_key=key).last_seen_at == long_ago
+    caches["process"].delete(f"seen:{key}")
+    here.get("/workspaces/")
+    assert SignIn.objects.get(session_key=key).last_seen_at > long_ago
+
+
+def test_a_session_from_before_this_list_joins_it_when_used(cast: Cast) -> None:
+    here = sign_in(cast.owner)
+    SignIn.objects.all().delete()
+    caches["process"].delete(f"seen:{here.session.session_key}")
+    assert "This one" in here.get("/profile/").content.decode()
+
+
+def test_many_sessions_cost_no_more_queries(cast: Cast) -> None:
+    here = sign_in(cast.owner)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            here.get("/profile/")
+        return len(captured)
+
+    here.get("/profile/")  # makes the first workspace
+    few = queries()
+    for _ in range(7):
+        client = Client()
+        client.force_login(cast.owner)
+    assert here.get("/profile/").content.decode().count("/profile/sessions/ses_") == 7
+    assert queries() == few
+
+
+def test_the_sweep_takes_what_is_over(cast: Cast) -> None:
+    old, new = sign_in(cast.owner), sign_in(cast.owner)
+    now = timezone.now()
+    Session.objects.filter(session_key=old.session.session_key).update(expire_date=now - timedelta(days=1))
+    assert sessions.sweep(now=now) == 1
+    assert [each.session_key for each in SignIn.objects.all()] == [new.session.session_key]
+
+
+@pytest.mark.parametrize(
+    ("said", "device"),
+    [
+        (FIREFOX, "Firefox on Linux"),
+        (IPHONE, "Safari on iPhone"),
+        (
+            "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0",
+            "Edge on Windows",
+        ),
+        (
+            "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36",
+            "Chrome on Android",
+        ),
+        (
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 15_0) AppleWebKit/605 Version/18 Safari/605",
+            "Safari on Mac",
+        ),
+        ("curl/8.9.1", "curl"),
+        ("<script>alert(1)</script>", ""),
+        ("x" * 100_000, ""),
+        ("", ""),
+    ],
+)
+def test_what_a_browser_says_of_itself_is_kept_in_our_words(said: str, device: str) -> None:
+    assert sessions.device_of(said) == device
+
+
+# What the audit log hears
+
+
+def told(**where: Any) -> list[tuple[str, str, str]]:
+    events = AuditEvent.objects.filter(**where).order_by("id")
+    return [(event.verb, event.by_name, event.target) for event in events]
+
+
+def test_signing_in_failing_and_out_are_noted(cast: Cast) -> None:
+    Client().post("/accounts/login/", {"login": "olive", "password": "wrong horse"})
+    Client().post("/accounts/login/", {"login": "kumquat horse", "password": "wrong"})
+    client = sign_in(cast.owner)
+    client.post("/accounts/logout/")
+    assert told() == [
+        ("sign_in_failed", "", cast.owner.public_id),
+        ("sign_in_failed", "", ""),
+        ("signed_in", "olive", ""),
+        ("signed_out", "olive", ""),
+    ]
+    assert "kumquat" not in str(list(AuditEvent.objects.values()))
+    event = AuditEvent.objects.get(verb="signed_in")
+    assert event.network == "127.0.0.0/24" and event.request_id
+    assert event.details == {"two_factor": False}
+
+
+def test_a_wrong_password_of_who_is_signed_in_is_noted_and_never_the_password(cast: Cast) -> None:
+    client = sign_in(cast.owner)
+    wrong = "kumquat horse battery"
+    assert client.post("/accounts/reauthenticate/", {"password": wrong}).status_code == 200
+    change = {
+        "oldpassword": wrong,
+        "password1": "another horse battery",
+        "password2": "another horse battery",
+    }
+    assert client.post("/accounts/password/change/", change).status_code == 200
+    failed = AuditEvent.objects.filter(verb="reauthentication_failed").order_by("id")
+    assert [(event.by_name, event.details) for event in failed] == [
+        ("olive", {"method": "password"}),
+        ("olive", {"method": "password_change"}),
+    ]
+    assert not AuditEvent.objects.filter(verb="sign_in_failed").exists()
+    assert places_with("kumquat") == []
+
+
+def test_guessing_a_password_again_and_again_ends_and_the_log_with_it(cast: Cast) -> None:
+    client = sign_in(cast.owner)
+    answers = [client.post("/accounts/reauthenticate/", {"password": "wrong"}).status_code for _ in range(15)]
+    assert answers[-1] == 429
+    assert AuditEvent.objects.filter(verb="reauthentication_failed").count() <= 10
+
+
+def test_a_flood_of_unknown_names_from_many_addresses_does_not_fill_the_log() -> None:
+    for number in range(accounts.MOST_UNKNOWN + 40):
+        user_login_failed.send(sender=None, credentials={"username": f"nobody{number}"}, request=None)
+    events = AuditEvent.objects.filter(verb="sign_in_failed")
+    assert accounts.MOST_UNKNOWN <= events.count() <= 2 * accounts.MOST_UNKNOWN, "two minutes at most"
+    assert events.filter(details__more="not_noted").exists()
+
+
+def test_signing_up_and_a_new_password_are_noted() -> None:
+    client = Client()
+    data = {"username": "nina", "email": "", "password1": PASSWORD, "password2": PASSWORD}
+    client.post("/accounts/signup/", data)
+    new = "another horse battery"
+    client.post("/accounts/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new})
+    verbs = [verb for verb, _, _ in told(by_name="nina")]
+    assert verbs == ["signed_up", "signed_in", "password_changed"]
+
+
+def test_a_name_with_a_nul_or_of_great_length_is_a_failed_sign_in() -> None:
+    make_user("nina", email="nina@example.org")
+    for name in ("\x00", "nina\x00", "n" * 5000, "nina@example.org"):
+        assert Client().post("/accounts/login/", {"login": name, "password": "wrong"}).status_code == 200
+
+
+def test_who_only_holds_a_session_cannot_add_an_address_that_resets_the_password(cast: Cast) -> None:
+    client = Client()
+    client.force_login(cast.owner)
+    added = {"action_add": "", "email": "thief@example.com"}
+    answer = client.post("/accounts/email/", added)
+    assert answer["Location"].startswith("/accounts/reauthenticate/")
+    assert not EmailAddress.objects.exists()
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    client.post("/accounts/email/", added)
+    assert EmailAddress.objects.get().email == "thief@example.com"

@@ -1,0 +1,60 @@
+"""Deleting one's account: what is one's own goes for good, what was shared with others stays theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from memoryhub.errors import Conflict
+from workspaces.accounts.sessions import end_other_sessions
+from workspaces.actions.removal import Counts, counted, empty
+from workspaces.actions.workspaces import remove_workspace
+from workspaces.audit import Verb, record
+from workspaces.models import Membership, Role, User, Workspace
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """What deleting an account would do to the workspaces its person is in."""
+
+    removed: list[Workspace]  # their own one, and those nobody else is in
+    left: list[Workspace]  # of others: what was shared there stays, without a name
+    orphaned: list[Workspace]  # others are in it, and nobody of them is an owner: in the way
+
+
+def foresee_leaving(user: User) -> Leaving:
+    removed, left, orphaned = [], [], []
+    for workspace in Workspace.objects.filter(memberships__user=user).order_by("pk"):
+        others = Membership.objects.filter(workspace=workspace).exclude(user=user)
+        if workspace.default_of_id == user.pk or not others.exists():
+            removed.append(workspace)
+        elif others.filter(role=Role.OWNER).exists():
+            left.append(workspace)
+        else:
+            orphaned.append(workspace)
+    return Leaving(removed, left, orphaned)
+
+
+def delete_account(user: User) -> Counts:
+    """Delete a person with their own workspaces and personal memories, for good; what went.
+
+    Their sessions end. In the workspaces of others their memberships go; what they shared there stays, without their
+    name. Conflict while others depend on a workspace that only they own.
+    """
+    with transaction.atomic():
+        mine = Workspace.objects.filter(memberships__user=user).order_by("pk")
+        list(mine.select_for_update(of=("self",)).values_list("pk", flat=True))
+        plan = foresee_leaving(user)
+        if plan.orphaned:
+            names = ", ".join(f"“{workspace.name}”" for workspace in plan.orphaned)
+            raise Conflict(
+                f"Others are in {names}, and you are the only owner. Make somebody else an owner, or delete it first.",
+                code="last_owner",
+            )
+        end_other_sessions(user, keep=None, by=user)
+        record(Verb.ACCOUNT_DELETED, by=user, target=user.public_id)
+        gone: Counts = empty(workspace_ids=[], user_id=user.pk)
+        for workspace in plan.removed:
+            gone += remove_workspace(workspace)
+        return gone + counted(user.delete()[1])

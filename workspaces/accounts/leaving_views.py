@@ -1,0 +1,39 @@
+"""The page on which a person deletes their account."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from memoryhub.errors import DomainError
+from workspaces.accounts.leaving import delete_account, foresee_leaving
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.pages.page_request import PageRequest
+from workspaces.pages.workspace_forms import DeleteForm
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: PageRequest) -> HttpResponse:
+    """GET says what goes and what stays, POST with the name typed does it and signs out everywhere."""
+    ask_for_password(request)
+    user = request.user
+    form = DeleteForm(
+        request.POST if request.method == "POST" else None, name=user.get_username(), what="account"
+    )
+    if form.is_bound and form.is_valid():
+        try:
+            removed = delete_account(user)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            request.session.flush()
+            request.user = AnonymousUser()  # type: ignore[assignment]  # there is nobody any more
+            return render(
+                request, "workspaces/account_deleted.html", {"report": {"lines": removed.most_common()}}
+            )
+    context = {"form": form, "plan": foresee_leaving(user)}
+    return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)

@@ -1,0 +1,208 @@
+"""Every change to a workspace, its members and a person's own settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.ids import new_id
+from workspaces.access import get_workspace, require
+from workspaces.actions.removal import Counts, counted, empty
+from workspaces.audit import Verb, record
+from workspaces.connections.choice import choose_connection
+from workspaces.models import Membership, Role, User, Workspace
+
+NAME_LENGTH = 120
+DESCRIPTION_LENGTH = 2000
+
+
+def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
+    """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere."""
+    name, description = _clean_name(name), _clean_description(description)
+    with transaction.atomic():
+        workspace = Workspace.objects.create(
+            name=name, description=description, public_id=public_id or new_id("ws")
+        )
+        Membership.objects.create(workspace=workspace, user=by, role=Role.OWNER)
+        record(Verb.WORKSPACE_MADE, by=by, workspace=workspace)
+    return get_workspace(by, workspace.public_id)
+
+
+def update_workspace(
+    workspace: Workspace,
+    *,
+    by: User,
+    name: str | None = None,
+    description: str | None = None,
+    private_short_term: bool | None = None,
+    reviews_proposals: bool | None = None,
+    local_only: bool | None = None,
+    connection_id: str | None = None,
+) -> Workspace:
+    """Change what is passed; ``None`` leaves it as it is. Owners only.
+
+    ``private_short_term``: whether a person's private chats here are told of, in short, in their other chats.
+    ``reviews_proposals``: whether what viewers or models propose waits for an editor. ``local_only``: whether its
+    memories never leave this machine. ``connection_id``: which model answers here, empty for the configured one;
+    Invalid where that cannot be chosen.
+    """
+    with transaction.atomic():
+        _lock_as_owner(workspace, by)
+        changes: dict[str, Any] = {
+            "name": None if name is None else _clean_name(name),
+            "description": None if description is None else _clean_description(description),
+            "private_short_term": private_short_term,
+            "reviews_proposals": reviews_proposals,
+            "local_only": local_only,
+        }
+        changes = {field: value for field, value in changes.items() if value is not None}
+        for field, value in changes.items():
+            setattr(workspace, field, value)
+        if connection_id is not None:
+            workspace.connection = (
+                choose_connection(workspace, connection_id, by=by) if connection_id else None
+            )
+            changes["connection"] = workspace.connection
+        # Only what is changed: another owner may have changed something else since this one was loaded.
+        workspace.save(update_fields=[*changes, "updated_at"])
+        record(Verb.WORKSPACE_CHANGED, by=by, workspace=workspace, details={"fields": [*changes]})
+    return workspace
+
+
+def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
+    """Delete a workspace with everything in it, for good; what went. Owners only, and never somebody's default one."""
+    with transaction.atomic():
+        _lock_as_owner(workspace, by)
+        if workspace.is_default:
+            raise Conflict("A person's own workspace cannot be deleted.", code="default_workspace")
+        record(Verb.WORKSPACE_DELETED, by=by, workspace=workspace)
+        return remove_workspace(workspace)
+
+
+def remove_workspace(workspace: Workspace) -> Counts:
+    """The removing itself, for whoever has made sure that it may go."""
+    _lock_what_is_in(workspace)
+    gone = empty(workspace_ids=[workspace.pk])
+    return gone + counted(workspace.delete()[1])
+
+
+def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
+    """Let a person in. Owners only; Conflict when they are in already."""
+    wanted = _clean_role(role)
+    if not user.is_active:
+        raise Invalid(fields={"username": "There is no such person."})
+    try:
+        with transaction.atomic():
+            _lock_as_owner(workspace, by)
+            made = Membership.objects.create(workspace=workspace, user=user, role=wanted)
+            _record_member(Verb.MEMBER_ADDED, workspace, user, by, role=wanted)
+            return made
+    except IntegrityError:
+        raise Conflict(f"{user.get_username()} is a member already.", code="already_member") from None
+
+
+def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
+    """Owners only. The last owner stays one, and so does the person whose default workspace this is."""
+    wanted = _clean_role(role)
+    with transaction.atomic():
+        _lock_as_owner(workspace, by)
+        membership = _membership(workspace, user)
+        if wanted != Role.OWNER:
+            _refuse_to_lose(workspace, membership)
+        before, membership.role = membership.role, wanted
+        membership.save(update_fields=["role"])
+        _record_member(Verb.ROLE_CHANGED, workspace, user, by, role=wanted, before=before)
+    return membership
+
+
+def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
+    """Owners remove anybody, anybody may leave. Never the last owner, nor from their default workspace."""
+    with transaction.atomic():
+        if user.pk == by.pk:
+            _lock(workspace)
+        else:
+            _lock_as_owner(workspace, by)
+        membership = _membership(workspace, user)
+        _refuse_to_lose(workspace, membership)
+        membership.delete()
+        verb = Verb.MEMBER_LEFT if user.pk == by.pk else Verb.MEMBER_REMOVED
+        _record_member(verb, workspace, user, by, role=membership.role)
+
+
+def set_memory_default(user: User, enabled: bool) -> None:
+    """Store the person's answer to the question whether automatic memory is on in their chats."""
+    user.memory_default = enabled
+    user.save(update_fields=["memory_default"])
+
+
+def set_short_term_everywhere(user: User, enabled: bool) -> None:
+    """Whether this person's chats are told of their recent chats in other workspaces, too."""
+    user.short_term_everywhere = enabled
+    user.save(update_fields=["short_term_everywhere"])
+
+
+def _record_member(verb: Verb, workspace: Workspace, user: User, by: User, **roles: str) -> None:
+    words = {name: str(role) for name, role in roles.items()}
+    record(verb, by=by, workspace=workspace, target=user.public_id, details=words)
+
+
+def _lock(workspace: Workspace) -> None:
+    """Changes to one workspace's members wait for each other: two owners cannot both step down at once."""
+    if not Workspace.objects.select_for_update().filter(pk=workspace.pk).exists():
+        raise NotFound("There is no such workspace, or it is not yours to see.")
+
+
+def _lock_as_owner(workspace: Workspace, by: User) -> None:
+    """Asks for the role again under the lock: it may have been taken away since the page was loaded."""
+    _lock(workspace)
+    require(_membership(workspace, by).role, Role.OWNER)
+
+
+def _lock_what_is_in(workspace: Workspace) -> None:
+    """Who is writing into the workspace at this moment waits and then fails, instead of making the delete fail."""
+    for relation in workspace._meta.related_objects:
+        rows = relation.related_model._base_manager.filter(**{relation.field.name: workspace})
+        list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
+
+
+def _membership(workspace: Workspace, user: User) -> Membership:
+    membership = Membership.objects.filter(workspace=workspace, user=user).select_related("user").first()
+    if membership is None:
+        raise NotFound("There is no such member, or it is not yours to see.")
+    return membership
+
+
+def _refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
+    if workspace.default_of_id == membership.user_id:
+        raise Conflict("This is their own workspace: they stay its owner.", code="default_workspace")
+    if membership.role == Role.OWNER:
+        others = Membership.objects.filter(workspace=workspace, role=Role.OWNER).exclude(pk=membership.pk)
+        if not others.exists():
+            raise Conflict(
+                "A workspace needs an owner. Make somebody else an owner first.", code="last_owner"
+            )
+
+
+def _clean_name(name: str) -> str:
+    return clean_text("name", " ".join(name.split()), low=1, high=NAME_LENGTH)
+
+
+def _clean_description(description: str) -> str:
+    return clean_text("description", description.strip(), low=0, high=DESCRIPTION_LENGTH)
+
+
+def clean_text(field: str, text: str, *, low: int, high: int) -> str:
+    """The text, if it has so many characters and all of them can be stored; else Invalid, naming the field."""
+    if not low <= len(text) <= high:
+        raise Invalid(fields={field: f"Must have {low} to {high} characters."})
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise Invalid(fields={field: "Has characters that cannot be stored."})
+    return text
+
+
+def _clean_role(role: str) -> Role:
+    if role not in Role.values:
+        raise Invalid(fields={"role": f"Must be one of {', '.join(Role.values)}."})
+    return Role(role)

@@ -1,0 +1,166 @@
+"""Assistants of a workspace: finding, making, changing, archiving. Editors write them, every member uses them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Lower
+
+from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.ready import Ready
+from workspaces.access import require
+from workspaces.actions.workspaces import clean_text
+from workspaces.audit import Verb, Word, record
+from workspaces.models import Agent, Membership, Role, User, Workspace
+
+NAME_LENGTH = 80
+DESCRIPTION_LENGTH = 300
+INSTRUCTIONS_LENGTH = 4000
+MOST_IN_USE = 50  # of a workspace: a chooser and a page hold them all
+
+
+def get_agent(
+    user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
+) -> Agent:
+    """The assistant with the person's ``role`` in its workspace. NotFound for strangers, Forbidden below ``need``."""
+    agents = Agent.objects.visible_to(user).select_related("workspace", "created_by")
+    if workspace is not None:
+        agents = agents.filter(workspace=workspace)
+    agent = agents.filter(public_id=public_id).first()
+    if agent is None:
+        raise NotFound("There is no such assistant, or it is not yours to see.")
+    require(agent.role, need)
+    return agent
+
+
+_IN_USE = Ready(
+    lambda workspace: (
+        Agent.objects.filter(workspace=workspace).in_use().order_by(Lower("name")).defer("instructions")
+    ),
+    workspace=int,
+)
+
+
+def agents_in_use(workspace: Workspace) -> list[Agent]:
+    """Those that a new chat may begin with, by name, without their instructions."""
+    return _IN_USE.all(workspace=workspace.pk)
+
+
+def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:
+    """The assistant for a new chat or memory of this workspace. Invalid if it is none of it, or archived.
+
+    ``or_archived``: to look at what is there already, that does not matter.
+    """
+    agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
+    if agent is None:
+        raise Invalid(
+            "There is no such assistant in this workspace.",
+            fields={"agent_id": "is no assistant of this workspace"},
+        )
+    if agent.is_archived and not or_archived:
+        raise Invalid(
+            f"“{agent}” is archived. Restore the assistant, or choose another.",
+            fields={"agent_id": "is archived"},
+        )
+    return agent
+
+
+def create_agent(
+    workspace: Workspace, *, name: str, description: str = "", instructions: str = "", by: User, now: datetime
+) -> Agent:
+    """A new assistant. Editors only; Conflict when the name is taken or there are too many."""
+    values = _cleaned(name=name, description=description, instructions=instructions)
+    with transaction.atomic():
+        _lock_as_editor(workspace, by)
+        _refuse_too_many(workspace)
+        agent = Agent(workspace=workspace, created_by=by, created_at=now, updated_at=now, **values)
+        return _noted(_saved(agent), by, "made")
+
+
+def update_agent(
+    agent: Agent,
+    *,
+    by: User,
+    now: datetime,
+    name: str | None = None,
+    description: str | None = None,
+    instructions: str | None = None,
+) -> Agent:
+    """Change what is passed; ``None`` leaves it. Its chats follow the new instructions from their next answer on."""
+    given = {"name": name, "description": description, "instructions": instructions}
+    values = _cleaned(**{field: text for field, text in given.items() if text is not None})
+    with transaction.atomic():
+        _lock_as_editor(agent.workspace, by)
+        for field, text in values.items():
+            setattr(agent, field, text)
+        agent.updated_at = now
+        return _noted(_saved(agent, [*values, "updated_at"]), by, "changed", fields=[*values])
+
+
+def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
+    """No new chat begins with it. Its chats go on, and what it remembers stays theirs. Twice does nothing more."""
+    with transaction.atomic():
+        _lock_as_editor(agent.workspace, by)
+        if agent.archived_at is None:
+            agent.archived_at = agent.updated_at = now
+            agent.save(update_fields=["archived_at", "updated_at"])
+            _noted(agent, by, "archived")
+    return agent
+
+
+def restore_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
+    """Undo of archiving. Conflict when another has its name by now. Twice does nothing more."""
+    with transaction.atomic():
+        _lock_as_editor(agent.workspace, by)
+        if agent.archived_at is None:
+            return agent
+        _refuse_too_many(agent.workspace)
+        agent.archived_at, agent.updated_at = None, now
+        return _noted(_saved(agent, ["archived_at", "updated_at"]), by, "restored")
+
+
+def _lock_as_editor(workspace: Workspace, by: User) -> None:
+    """The right, asked under a lock: who is being removed, or deletes the workspace, waits or is waited for."""
+    membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
+    if membership is None:
+        raise NotFound("There is no such workspace, or it is not yours to see.")
+    require(membership.role, Role.EDITOR)
+
+
+def _refuse_too_many(workspace: Workspace) -> None:
+    if workspace.agents.in_use().count() >= MOST_IN_USE:
+        raise Conflict(f"A workspace has at most {MOST_IN_USE} assistants. Archive one first.")
+
+
+def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
+    """Two of one name at once: the table lets one in."""
+    try:
+        with transaction.atomic():
+            agent.save(update_fields=fields)
+    except IntegrityError:
+        raise Conflict(
+            "Another assistant of this workspace has this name.", fields={"name": "is taken"}
+        ) from None
+    return agent
+
+
+def _noted(agent: Agent, by: User, change: str, **details: list[Word]) -> Agent:
+    """In the audit log: instructions steer what everybody here is answered."""
+    words: dict[str, Word | list[Word]] = {"change": change, **details}
+    record(Verb.AGENT_CHANGED, by=by, workspace=agent.workspace, target=agent.public_id, details=words)
+    return agent
+
+
+def _cleaned(**values: str) -> dict[str, str]:
+    limits = {
+        "name": (1, NAME_LENGTH),
+        "description": (0, DESCRIPTION_LENGTH),
+        "instructions": (0, INSTRUCTIONS_LENGTH),
+    }
+    cleaned = {}
+    for field, text in values.items():
+        text = text.replace("\r\n", "\n").strip() if field == "instructions" else " ".join(text.split())
+        low, high = limits[field]
+        cleaned[field] = clean_text(field, text, low=low, high=high)
+    return cleaned

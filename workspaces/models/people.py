@@ -1,0 +1,312 @@
+"""People, the workspaces they share, and what each may do there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+
+
+class User(AbstractUser):
+    """A person. Django's user with a public id, so that no database key leaves the house."""
+
+    public_id = PublicIdField(prefix="usr")
+    memory_default = models.BooleanField(
+        "memory on by default",
+        null=True,
+        blank=True,
+        help_text="Automatic memory in this person's chats. Empty: not asked yet.",
+    )
+    short_term_everywhere = models.BooleanField(
+        "short-term memory across workspaces",
+        default=False,
+        help_text="Their chats are told of their recent chats in other workspaces, too.",
+    )
+
+    class Meta(AbstractUser.Meta):
+        pass
+
+
+class Role(models.TextChoices):
+    OWNER = "owner", "Owner"
+    EDITOR = "editor", "Editor"
+    VIEWER = "viewer", "Viewer"
+
+    @property
+    def rank(self) -> int:
+        return {Role.VIEWER: 1, Role.EDITOR: 2, Role.OWNER: 3}[self]
+
+    def allows(self, need: Role) -> bool:
+        return self.rank >= need.rank
+
+
+class WorkspaceQuerySet(models.QuerySet["Workspace"]):
+    def visible_to(self, user: User) -> WorkspaceQuerySet:
+        """The workspaces this person is a member of, each with their ``role``."""
+        return self.filter(memberships__user=user).annotate(role=models.F("memberships__role"))
+
+
+class Workspace(models.Model):
+    """The tenant boundary: everything that is remembered belongs to one."""
+
+    role: str  # the reader's, where ``visible_to`` has annotated it
+    public_id = PublicIdField(prefix="ws")
+    name = models.CharField(max_length=120)
+    description = models.TextField(max_length=2000, blank=True)
+    default_of = models.OneToOneField(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="default_workspace",
+        help_text="The person whose default workspace this is, if it is one.",
+    )
+    private_short_term = models.BooleanField(
+        "private chats in short-term memory",
+        default=False,
+        help_text="A person's private chats here are told of, in short, in that person's other chats.",
+    )
+    reviews_proposals = models.BooleanField(
+        default=False, help_text="What viewers or models propose waits for an editor."
+    )
+    connection = models.ForeignKey(
+        "Connection",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="workspaces",
+        help_text="Which model answers here, where a chat has not chosen another. Empty: the configured one.",
+    )
+    local_only = models.BooleanField(
+        "memories never leave this machine",
+        default=False,
+        help_text="Only models and embedders that are marked local are asked about what is said and stored here.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_default(self) -> bool:
+        return self.default_of_id is not None
+
+
+class Membership(models.Model):
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_membership_a_person")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.workspace}: {self.role}"
+
+
+class AgentQuerySet(models.QuerySet["Agent"]):
+    def in_use(self) -> AgentQuerySet:
+        """Not archived: those that a new chat may begin with."""
+        return self.filter(archived_at=None)
+
+    def visible_to(self, user: User) -> AgentQuerySet:
+        """The assistants of this person's workspaces, each with their ``role`` there."""
+        return self.filter(workspace__memberships__user=user).annotate(
+            role=models.F("workspace__memberships__role")
+        )
+
+
+class Agent(models.Model):
+    """A named assistant of a workspace. Its instructions go before the model in every chat with it.
+
+    It is archived, never deleted, so that its chats and what it remembers stay. Written by ``workspaces.agents.agents``.
+    """
+
+    role: str  # the reader's, where ``visible_to`` has annotated it
+    public_id = PublicIdField(prefix="agent")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
+    name = models.CharField(max_length=80)
+    description = models.CharField(max_length=300, blank=True)
+    instructions = models.TextField(max_length=4000, blank=True)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                "workspace",
+                Lower("name"),
+                condition=models.Q(archived_at=None),
+                name="one_agent_of_a_name",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_archived(self) -> bool:
+        return self.archived_at is not None
+
+
+class KeyScope(models.TextChoices):
+    READ = "read", "Read"
+    WRITE = "write", "Read and write"
+
+
+class ApiKey(models.Model):
+    """Lets a program act as the person who made it, in one workspace. Made and checked by ``workspaces.accounts.keys``.
+
+    The key itself is not here, only its hash: nobody can read it again.
+    """
+
+    public_id = PublicIdField(prefix="key")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_keys")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=80)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices, default=KeyScope.READ)
+    key_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal
+    beginning = models.CharField(max_length=12, editable=False)  # by which its maker tells it from others
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    # The minute that is being counted, and the requests in it: in the database, so that all web processes share it.
+    counted_at = models.DateTimeField(null=True, editable=False)
+    counted = models.PositiveIntegerField(default=0, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "name"],
+                condition=models.Q(revoked_at=None),
+                name="one_live_key_of_a_name",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.beginning}…)"
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class SignIn(models.Model):
+    """A browser in which a person is signed in. Written by ``workspaces.accounts.sessions``; Django's session is beside it.
+
+    Django keeps no list of a person's sessions: without this, nobody could see or end the one on a lost telephone.
+    """
+
+    public_id = PublicIdField(prefix="ses")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
+    session_key = models.CharField(max_length=40, unique=True, editable=False)
+    device = models.CharField(
+        max_length=60, blank=True
+    )  # such as "Firefox on Linux", of the browser's own words
+    network = models.CharField(max_length=50, blank=True)  # the address without its last part
+    created_at = models.DateTimeField(default=timezone.now)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-last_seen_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.user} with {self.device or 'an unknown browser'}"
+
+
+class Spent(models.Model):
+    """How much of a limit a person has used up. Read and written by ``workspaces.throttles`` alone."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    limit = models.CharField(max_length=20)
+    paid_until = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "limit"], name="one_count_a_limit")]
+
+    def __str__(self) -> str:
+        return f"{self.limit} of {self.user_id}"
+
+
+class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
+    def of_workspace(self, workspace: Workspace) -> AuditEventQuerySet:
+        return self.filter(workspace_id=workspace.public_id)
+
+    def update(self, **changes: Any) -> int:
+        raise TypeError("audit events are never changed")
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise TypeError("audit events are never deleted, but by workspaces.audit.prune")
+
+
+class AuditEvent(models.Model):
+    """Something that was done. Written by ``workspaces.audit.record`` alone; a trigger refuses changes and deletes.
+
+    Ids are plain text, not relations: the row outlives the account, the workspace and what it was done to.
+    """
+
+    at = models.DateTimeField(default=timezone.now, db_index=True)
+    # Of workspaces.audit.Verb. No choices here, or each new one would ask for a migration.
+    verb = models.CharField(max_length=40)
+    by_id = models.CharField("person", max_length=32, blank=True)
+    by_name = models.CharField("name then", max_length=150, blank=True)
+    workspace_id = models.CharField("workspace", max_length=32, blank=True)
+    target = models.CharField(max_length=32, blank=True)
+    details = models.JSONField(default=dict, blank=True)
+    network = models.CharField(max_length=50, blank=True, help_text="Their address without its last part.")
+    request_id = models.CharField("request", max_length=64, blank=True)
+
+    objects = AuditEventQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["workspace_id", "-id"], name="audit_of_workspace"),
+            models.Index(fields=["by_id", "-id"], name="audit_of_person"),
+            models.Index(fields=["verb", "-id"], name="audit_of_verb"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.target}".strip()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("audit events are never changed")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError("audit events are never deleted, but by workspaces.audit.prune")
+
+
+class DoneRequest(models.Model):
+    """A request that was sent with an ``Idempotency-Key``. Kept for a day by ``workspaces.rest.once``, without its text."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=64, unique=True)  # keyed hash of who sent it and of the key
+    fingerprint = models.CharField(max_length=64)  # keyed hash of all that it said
+    note: models.JSONField[Any, Any] = models.JSONField()  # ids, numbers and flags of what was done
+    done_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.name[:8]} {self.done_at:%Y-%m-%d %H:%M}"

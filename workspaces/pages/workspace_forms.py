@@ -1,0 +1,139 @@
+"""How workspaces and members are asked for. What is allowed is decided in ``workspaces.actions.workspaces``."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from allauth.account.forms import ChangePasswordForm
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from memoryhub.errors import DomainError
+from workspaces.accounts.keys import NAME_LENGTH as KEY_NAME_LENGTH
+from workspaces.accounts.sign_in import note_not_shown
+from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
+from workspaces.agents import agents
+from workspaces.models import Agent, KeyScope, Role, User, Workspace
+
+
+def _plain_field() -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off"})
+
+
+class DomainForm(forms.Form):
+    def add_domain_error(self, error: DomainError) -> None:
+        """What the domain refused, at the field it names, else above the form."""
+        named = {name: text for name, text in error.fields.items() if name in self.fields}
+        for name, text in named.items():
+            self.add_error(name, text)
+        if not named:
+            self.add_error(None, error.message)
+
+
+class NewPasswordForm(ChangePasswordForm):
+    """allauth's, with a wrong present password in the audit log: whoever holds a session may be guessing."""
+
+    def clean_oldpassword(self) -> str:
+        try:
+            return super().clean_oldpassword()
+        except forms.ValidationError:
+            note_not_shown(self.user, method="password_change")
+            raise
+
+
+class WorkspaceForm(DomainForm):
+    name = forms.CharField(label=_("Name"), max_length=NAME_LENGTH)
+    description = forms.CharField(
+        label=_("What it is for"),
+        max_length=DESCRIPTION_LENGTH,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+
+
+class MemberForm(DomainForm):
+    username = forms.CharField(label=_("Username"), max_length=150, widget=_plain_field())
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
+
+    def clean_username(self) -> User:
+        user = User.objects.filter(username=self.cleaned_data["username"].strip(), is_active=True).first()
+        if user is None:
+            raise forms.ValidationError(_("There is nobody with this username. They need an account first."))
+        return user
+
+
+class DeleteForm(DomainForm):
+    """Deleting takes the name, typed: it cannot be undone."""
+
+    confirm = forms.CharField(label=_("Type the name of the workspace"), widget=_plain_field())
+
+    def __init__(self, *args: object, name: str, what: str = "workspace", **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.name = name
+        if what == "account":
+            self.fields["confirm"].label = _("Type your username")
+
+    def clean_confirm(self) -> str:
+        typed = self.cleaned_data["confirm"]
+        if typed.strip() != self.name:
+            raise forms.ValidationError(_("This is not its name."))
+        return typed
+
+
+class AgentForm(DomainForm):
+    name = forms.CharField(label=_("Name"), max_length=agents.NAME_LENGTH, widget=_plain_field())
+    description = forms.CharField(
+        label=_("What it is for"),
+        max_length=agents.DESCRIPTION_LENGTH,
+        required=False,
+        widget=_plain_field(),
+    )
+    instructions = forms.CharField(
+        label=_("Instructions"),
+        max_length=agents.INSTRUCTIONS_LENGTH,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text=_(
+            "The model reads this before every answer in a chat with it, and every member may read it here."
+        ),
+    )
+
+    @classmethod
+    def of(cls, agent: Agent) -> AgentForm:
+        return cls(initial={name: getattr(agent, name) for name in cls.base_fields})
+
+
+class KeyForm(DomainForm):
+    """What an API key is to open, and for how long."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=KEY_NAME_LENGTH,
+        widget=_plain_field(),
+        help_text=_("The program that will use it, so that you know which one to revoke."),
+    )
+    workspace = forms.ModelChoiceField(
+        Workspace.objects.none(), to_field_name="public_id", empty_label=None, label=_("Workspace")
+    )
+    scope = forms.ChoiceField(label=_("It may"), choices=KeyScope.choices)
+    expires_at = forms.TypedChoiceField(
+        label=_("Expires"),
+        coerce=int,
+        initial=90,
+        choices=[
+            (30, _("In 30 days")),
+            (90, _("In 90 days")),
+            (365, _("In a year")),
+            (0, _("Never")),
+        ],
+    )
+
+    def __init__(self, *args: object, user: User, now: datetime, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.now = now
+        self.fields["workspace"].queryset = Workspace.objects.visible_to(user)  # type: ignore[attr-defined]
+
+    def clean_expires_at(self) -> datetime | None:
+        """The days chosen, as the moment that they end."""
+        days = self.cleaned_data["expires_at"]
+        return self.now + timedelta(days=days) if days else None

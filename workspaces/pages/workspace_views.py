@@ -1,0 +1,298 @@
+"""Pages of workspaces and of the person's own settings, and the stream of events that open pages listen to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+from allauth.account.decorators import reauthentication_required
+from asgiref.sync import sync_to_async
+from django.contrib import messages as notices
+from django.contrib.auth.decorators import login_required
+from django.db import connection
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub import events as bus
+from memoryhub.errors import DomainError, NotFound
+from memoryhub.llm.registry import embedder_is_local
+from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts import keys as api_keys
+from workspaces.accounts.sessions import live_sign_ins
+from workspaces.accounts.sign_in import ask_for_password, has_two_factor
+from workspaces.actions import workspaces as actions
+from workspaces.connections.choice import chosen_for, options_for
+from workspaces.models import ApiKey, Membership, Role, User, Workspace
+from workspaces.pages.page_request import PageRequest
+from workspaces.pages.workspace_forms import (
+    DeleteForm,
+    KeyForm,
+    MemberForm,
+    WorkspaceForm,
+)
+
+HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def workspace_list(request: PageRequest) -> HttpResponse:
+    form = WorkspaceForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            made = actions.create_workspace(**form.cleaned_data, by=request.user)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            return redirect("chat:workspace", made.public_id)
+    workspaces = Workspace.objects.visible_to(request.user)
+    context = {"workspaces": workspaces, "form": form}
+    return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
+
+
+def _members(workspace: Workspace) -> list[Membership]:
+    """Each with ``must_stay``: the last owner and the person whose own workspace it is keep their place."""
+    members = list(workspace.memberships.select_related("user"))
+    owners = [member for member in members if member.role == Role.OWNER]
+    for member in members:
+        is_home = member.user_id == workspace.default_of_id
+        member.must_stay = is_home or owners == [member]  # type: ignore[attr-defined]
+    return members
+
+
+def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
+    """Which model answers here, what else could, and whether texts go to an embedder elsewhere. Two queries."""
+    return {
+        "options": options_for(workspace, request.user, workspace.connection),
+        "chosen": chosen_for(workspace, request.user),
+        "embedder_is_local": embedder_is_local(),
+    }
+
+
+def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
+    context = {
+        "workspace": workspace,
+        "is_owner": workspace.role == Role.OWNER,
+        "members": _members(workspace),
+        "roles": Role.choices,
+        "form": WorkspaceForm(initial={"name": workspace.name, "description": workspace.description}),
+        "member_form": MemberForm(),
+        "delete_form": DeleteForm(name=workspace.name),
+        **_model_section(request, workspace),
+    }
+    failed = any(form.errors for form in forms.values())
+    return render(request, "workspaces/settings.html", context | forms, status=422 if failed else 200)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def settings(request: PageRequest, ws_id: str) -> HttpResponse:
+    if request.method == "GET":
+        return _settings_page(request, get_workspace(request.user, ws_id))
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    form = WorkspaceForm(request.POST)
+    if form.is_valid():
+        try:
+            actions.update_workspace(workspace, by=request.user, **form.cleaned_data)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            notices.success(request, _("Saved."))
+            return redirect("workspaces:settings", ws_id)
+    return _settings_page(request, get_workspace(request.user, ws_id), form=form)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: PageRequest, ws_id: str) -> HttpResponse:
+    """With the name and, lately, the password typed. GET: where somebody lands whose password came too late."""
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    if request.method == "GET":
+        return redirect("workspaces:settings", ws_id)
+    form = DeleteForm(request.POST, name=workspace.name)
+    if form.is_valid():
+        ask_for_password(request)
+        try:
+            removed = actions.delete_workspace(workspace, by=request.user)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            context = {"name": workspace.name, "report": {"lines": removed.most_common()}}
+            return render(request, "workspaces/removed.html", context)
+    return _settings_page(request, workspace, delete_form=form)
+
+
+@login_required
+@require_POST
+def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    form = MemberForm(request.POST)
+    if form.is_valid():
+        user = form.cleaned_data["username"]
+        try:
+            actions.add_member(workspace, user=user, role=form.cleaned_data["role"], by=request.user)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            notices.success(request, _("%(name)s is a member now.") % {"name": user.get_username()})
+            return redirect("workspaces:settings", ws_id)
+    return _settings_page(request, workspace, member_form=form)
+
+
+def _member(workspace: Workspace, user_id: str) -> User:
+    membership = (
+        Membership.objects.filter(workspace=workspace, user__public_id=user_id).select_related("user").first()
+    )
+    if membership is None:
+        raise NotFound(_("There is no such member."))
+    return membership.user
+
+
+@login_required
+@require_POST
+def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    user = _member(workspace, user_id)
+    changed = actions.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
+    text = _("%(name)s is %(role)s now.") % {
+        "name": user.get_username(),
+        "role": changed.get_role_display().lower(),
+    }
+    notices.success(request, text)
+    return redirect("workspaces:settings", ws_id)
+
+
+@login_required
+@require_POST
+def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
+    """Removing somebody, or leaving."""
+    workspace = get_workspace(request.user, ws_id)
+    user = _member(workspace, user_id)
+    actions.remove_member(workspace, user=user, by=request.user)
+    if user.pk == request.user.pk:
+        notices.success(request, _("You have left “%(name)s”.") % {"name": workspace.name})
+        return redirect("workspaces:list")
+    notices.success(request, _("%(name)s is no longer a member.") % {"name": user.get_username()})
+    return redirect("workspaces:settings", ws_id)
+
+
+def _profile_page(
+    request: PageRequest, form: KeyForm | None = None, made: ApiKey | None = None, new_key: str = ""
+) -> HttpResponse:
+    now = timezone.now()
+    default_workspace(request.user)  # the one a key is most often for
+    keys = list(ApiKey.objects.filter(user=request.user, revoked_at=None).select_related("workspace"))
+    for key in keys:
+        key.ended = key.is_expired(now)  # type: ignore[attr-defined]
+    context = {
+        "api_keys": keys,
+        "key_form": form or KeyForm(user=request.user, now=now),
+        "made": made,
+        "new_key": new_key,
+        "two_factor": has_two_factor(request),
+        "sign_ins": live_sign_ins(request.user),
+    }
+    if form is None or not form.errors:
+        return render(request, "workspaces/profile.html", context)
+    wrong = next((name for name in form.errors if name in form.fields), "name")
+    form.fields[wrong].widget.attrs["autofocus"] = True  # it stands far down the page
+    return render(request, "workspaces/profile.html", context, status=422)
+
+
+@login_required
+@require_GET
+def profile(request: PageRequest) -> HttpResponse:
+    return _profile_page(request)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+@reauthentication_required(allow_get=True)
+def keys(request: PageRequest) -> HttpResponse:
+    """Make a key. It stands in this answer only, which is why there is no redirect: nothing may keep it.
+
+    Sent once more, it is refused for its name. GET: where somebody lands whose password came too late.
+    """
+    if request.method == "GET":
+        return redirect(reverse("workspaces:profile") + "#api-keys")
+    now = timezone.now()
+    form = KeyForm(request.POST, user=request.user, now=now)
+    if form.is_valid():
+        try:
+            made, text = api_keys.make_key(**form.cleaned_data, by=request.user, now=now)
+        except DomainError as error:
+            form.add_domain_error(error)
+        else:
+            return _profile_page(request, made=made, new_key=text)
+    return _profile_page(request, form)
+
+
+@login_required
+@require_POST
+def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
+    key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
+    notices.success(request, _("The key “%(name)s” is revoked.") % {"name": key.name})
+    return redirect(reverse("workspaces:profile") + "#api-keys")
+
+
+@login_required
+@require_POST
+def memory_default(request: PageRequest) -> HttpResponse:
+    """The answer to the first-run question, from the card or the profile."""
+    actions.set_memory_default(request.user, request.POST.get("memory") == "on")
+    if request.htmx:
+        response = HttpResponse(status=204)
+        response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer
+        return response
+    notices.success(request, _("Saved."))
+    return redirect("workspaces:profile")
+
+
+@login_required
+@require_GET
+async def events(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
+    """What happens in a workspace, as server-sent events, for as long as the person may see it."""
+    user = cast(User, await request.auser())
+    workspace = await sync_to_async(get_workspace)(user, ws_id)
+    await sync_to_async(_close_connection)()
+    session_key = request.session.session_key or ""
+    response = StreamingHttpResponse(_feed(workspace, user, session_key), content_type="text/event-stream")
+    response["Cache-Control"] = "no-store, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _feed(workspace: Workspace, user: User, session_key: str) -> AsyncGenerator[str, None]:
+    yield "retry: 3000\n: open\n\n"
+    channels = (f"workspace:{workspace.public_id}", f"user:{user.public_id}")
+    async for event in bus.subscribe(*channels, heartbeat=HEARTBEAT):
+        if not await sync_to_async(_may_still_see)(workspace.pk, user.pk, session_key):
+            yield "event: closed\ndata: {}\n\n"
+            return
+        yield _sse(event)
+
+
+def _sse(event: bus.Event | None) -> str:
+    return ": still here\n\n" if event is None else f"event: {event.name}\ndata: {json.dumps(event.data)}\n\n"
+
+
+def _may_still_see(workspace_pk: int, user_pk: int, session_key: str) -> bool:
+    """Asked anew at every event: members are removed, accounts switched off and sessions ended while pages are open."""
+    from django.contrib.sessions.models import Session
+
+    try:
+        member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
+        return member.exists() and Session.objects.filter(session_key=session_key).exists()
+    finally:
+        _close_connection()
+
+
+def _close_connection() -> None:
+    """A stream that waits must not hold a connection of the pool. Inside a test's transaction it stays."""
+    if not connection.in_atomic_block:
+        connection.close()

@@ -1,0 +1,74 @@
+"""API keys at the REST doors: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.utils import timezone
+from rest_framework import authentication, exceptions, throttling
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+
+from memoryhub.errors import Forbidden, NotFound
+from workspaces.accounts.keys import KeyRefused, count_request, verify_key
+from workspaces.models import ApiKey, KeyScope, User
+from workspaces.rest import SessionAuthentication
+from workspaces.rest.views import ApiView
+
+
+class KeyAuthentication(authentication.BaseAuthentication):
+    """A bearer token is a key or refused: a session beside it never helps a bad one, nor adds to a good one."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
+        scheme, _, text = authentication.get_authorization_header(request).strip().partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        try:
+            key = verify_key(text.strip().decode("latin-1"), now=timezone.now())
+        except KeyRefused as refusal:
+            raise exceptions.AuthenticationFailed(str(refusal)) from None
+        return key.user, key
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="MemoryHub"'
+
+
+class KeyThrottle(throttling.BaseThrottle):
+    """Each key has a limit of its own; what is over it gets 429 with Retry-After."""
+
+    retry_after: int | None = None
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        if isinstance(request.auth, ApiKey):
+            self.retry_after = count_request(request.auth, now=timezone.now())
+        return self.retry_after is None
+
+    def wait(self) -> float | None:
+        return self.retry_after
+
+
+class KeyedView(ApiView):
+    """A session or a key. A key acts as its maker, in its own workspace only, and never deletes."""
+
+    authentication_classes = [KeyAuthentication, SessionAuthentication]
+    throttle_classes = [KeyThrottle]
+    only_reads: ClassVar[bool] = False  # its POST changes nothing
+    session_only: ClassVar[bool] = False  # no key may, whatever its scope
+
+    @property
+    def key(self) -> ApiKey | None:
+        """The key that is asking, None for a session."""
+        return self.request.auth if isinstance(self.request.auth, ApiKey) else None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if self.key is not None:
+            self._hold_to_its_scope(self.key, request.method or "", kwargs.get("workspace_id"))
+
+    def _hold_to_its_scope(self, key: ApiKey, method: str, workspace_id: str | None) -> None:
+        if method == "DELETE" or self.session_only:
+            raise Forbidden("Deleting needs a person at a browser; no API key may.", code="session_only")
+        if workspace_id not in {None, key.workspace.public_id}:
+            raise NotFound("There is no such workspace, or this key is not for it.")
+        if key.scope != KeyScope.WRITE and method not in SAFE_METHODS and not self.only_reads:
+            raise Forbidden("This API key may only read.")

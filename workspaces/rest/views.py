@@ -1,0 +1,110 @@
+"""The base of every REST view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from rest_framework.exceptions import ParseError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer
+from rest_framework.views import APIView
+
+from memoryhub.errors import NotFound
+from workspaces.models import User
+from workspaces.rest.idempotency import asked_under_key
+from workspaces.rest.once import Note, do_once
+from workspaces.rest.paging import ReadyRows, paged
+
+T = TypeVar("T")
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """JSON whatever the client says it accepts: a browser's Accept header must reach the sign-in check."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class StrictJsonParser(JSONParser):
+    """JSON, or 400: also for nesting so deep that the parser gives up."""
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise ParseError("JSON parse error - nested too deeply") from None
+
+
+class ApiView(APIView):
+    """Session sign-in, JSON in and out. Views load through access, make one domain call, shape the answer."""
+
+    content_negotiation_class = AlwaysJson
+    parser_classes = [StrictJsonParser]
+
+    @property
+    def person(self) -> User:
+        """Who is asking. Permissions have made sure that somebody is signed in."""
+        return cast(User, self.request.user)
+
+    def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
+        """The checked request body, only what was sent and defaults in it; 422 naming the field otherwise."""
+        return self._checked(kind, self.request.data)
+
+    def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
+        """The checked query parameters."""
+        return self._checked(kind, self.request.query_params.dict())
+
+    def page(
+        self,
+        rows: QuerySet[Any] | ReadyRows,
+        serializer: type[BaseSerializer[Any]] | Callable[[Any], dict[str, Any]],
+        *,
+        list_name: str,
+        keys: Sequence[str] = ("created_at", "id"),
+        descending: bool = False,
+        context: Mapping[str, Any] | None = None,
+    ) -> Response:
+        """The page of ``rows`` that is asked for, as JSON; a serializer gets ``context``; else as in ``paged``."""
+
+        def shape(found: list[Any]) -> Any:
+            if not isinstance(serializer, type):
+                return [serializer(row) for row in found]
+            return serializer(found, many=True, context=dict(context or {})).data
+
+        order: dict[str, Any] = {"keys": keys, "descending": descending}
+        return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape))
+
+    def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], again: Callable[[Note], T]) -> T:
+        """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``again`` loads instead.
+
+        ``keep`` says in ids and flags what was done, and ``again`` finds it, as far as the person may still see it.
+        """
+        asked = asked_under_key(self.request, self.person)
+        if asked is None:
+            return act()
+        done = do_once(asked, act, keep=keep, now=timezone.now())
+        if done.result is not None:
+            return done.result
+        self.headers["Idempotent-Replayed"] = "true"
+        return again(done.note)
+
+    def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
+        serializer = kind(data=data)
+        serializer.is_valid(raise_exception=True)
+        return cast(dict[str, Any], serializer.validated_data)
+
+
+class NoSuchRoute(ApiView):
+    """What no other route answers: JSON like every error here, and 401 first for those not signed in."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        raise NotFound("There is no such address in this API.")
