@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from chat.answers.state import close_abandoned
 from chat.chats import forgetting
-from chat.chats.actions import close_abandoned
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from memories.assets import assets
 from memories.forgetting import forget as forgetting
+from memories.forgetting import secret_scan
 from memories.models import EmbeddingModel, Memory
 from memories.recalling import embedding, indexes, reembedding
 from memories.writing import eviction, late_vectors
@@ -88,6 +89,13 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
     if memory is None:
         return "the memory is gone"
     return run.refresh(memory, by=by, now=timezone.now(), version=version)
+
+
+@job
+def recheck_memories(*, memory_ids: Sequence[int]) -> int:
+    """These were recalled although newer rules for credentials have not seen them; how many are hidden now."""
+    rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).defer("search")
+    return secret_scan.recheck(list(rows), now=timezone.now())
 
 
 @job

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from memoryhub.counting import count_or_estimate
 from memoryhub.errors import DomainError
 from memoryhub.local.worker_health import OLDEST_WAITING
 
@@ -128,8 +129,6 @@ class DatabaseState(Collector):
 
     def _look(self) -> Iterator[Metric]:
         from django_q.models import Failure, OrmQ
-
-        from workspaces.admin_kit.base import count_or_estimate  # needs the apps to be ready
 
         with connection.cursor() as cursor:
             cursor.execute(OLDEST_WAITING)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from allauth.account.decorators import reauthentication_required
-from allauth.account.views import password_change
 from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from workspaces.accounts.sign_in import has_two_factor
-
-change_password = reauthentication_required(enabled=has_two_factor)(password_change)
 handler500 = "memoryhub.middleware.server_error"
 urlpatterns = [
     path("", include("chat.urls")),
     path("", include("chat.exchange.urls")),
     path("", include("memories.urls")),
     path("", include("workspaces.urls")),
-    # It asks for the old password itself; with two-factor sign-in on, for a code before.
-    path("accounts/password/change/", change_password),
+    path("accounts/", include("workspaces.accounts.urls")),
     path("accounts/", include("allauth.account.urls")),
     path("accounts/two-factor/", include("allauth.mfa.urls")),
     # Fixed words before variable ids: "chats" and "workspaces" would match {chat} otherwise.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from io import StringIO
 from pathlib import Path
 
@@ -24,6 +26,78 @@ def test_imports_keep_the_one_direction() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+def _imports() -> dict[str, set[str]]:
+    """Which file imports which, of all four apps: at the top, inside functions, and by names in strings."""
+    files = {_module(path): path for path in SOURCES}
+    found: dict[str, set[str]] = {}
+    for module, path in files.items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        tree = ast.parse(path.read_text())
+        typing_only = {
+            node
+            for guard in ast.walk(tree)
+            if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.unparse(guard.test)
+            for node in ast.walk(guard)
+        }
+        named: set[str] = set()
+        for node in ast.walk(tree):
+            if node in typing_only:
+                continue
+            if isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                room = ".".join([*above, *filter(None, [node.module])])
+                named |= {
+                    f"{room}.{alias.name}" if f"{room}.{alias.name}" in files else room
+                    for alias in node.names
+                }
+        found[module] = {name for name in named if name in files and name != module}
+    return found
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_two_files_import_each_other_in_a_circle() -> None:
+    sorter = TopologicalSorter(_imports())
+    try:
+        sorter.prepare()
+    except CycleError as circle:
+        pytest.fail(f"a circle of files: {' imports '.join(reversed(circle.args[1]))}")
+
+
+def test_no_file_imports_from_above() -> None:
+    order = {app: floor for floor, app in enumerate(APPS)}
+    upward = [
+        f"{module} imports {name}"
+        for module, names in _imports().items()
+        for name in names
+        if order[name.split(".")[0]] > order[module.split(".")[0]]
+    ]
+    assert upward == []
+
+
+def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
+    """The settings and the addresses list the apps, as Django wants it; nothing else of ``memoryhub`` knows one."""
+    named = re.compile(r"""["'](workspaces|memories|chat)\.[a-z_]+""")
+    knowing = {
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES
+        if path.parts[len(ROOT.parts)] == "memoryhub" and named.search(path.read_text())
+    }
+    assert knowing <= {"memoryhub/settings.py", "memoryhub/urls.py"}
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_a_hall_is_short(app: str) -> None:
+    """A wing for what belongs together, not twenty files side by side."""
+    files = [path.name for path in (ROOT / app).glob("*.py") if path.name != "__init__.py"]
+    most = 25 if app == "memoryhub" else 12
+    assert len(files) <= most, files
 
 
 def test_every_queued_job_resolves() -> None:

@@ -1,7 +1,7 @@
 """Limits on what one person may ask for, held by the database over every process.
 
-Sign-in and sign-up are limited by allauth through the shared cache, API keys by ``workspaces.accounts.keys``; this is for what
-costs something and is done by people: turns and uploads.
+Sign-in and sign-up are limited by allauth through the shared cache, API keys by ``workspaces.accounts.keys``;
+this is for what costs something and is done by people: turns and uploads.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from rest_framework.response import Response
 
 from chat.access import get_message
 from chat.api.serializers import MessageJson
-from chat.chats.actions import Turn
 from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import steps_of
 from chat.tools.shown_calls import calls_of
+from chat.turns.begin import Turn
 from chat.turns.stream import follow, follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.errors import NotFound

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
+from chat.answers.state import stop_answer
 from chat.api import examples
 from chat.api.serializers import (
     ChatBody,
@@ -31,6 +32,7 @@ from chat.api.turns import load, messages_json, turn_once, turn_response
 from chat.chats import actions
 from chat.chats.search import LONGEST, matches_in, matching
 from chat.models import Chat, ChatQuerySet, Message
+from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
@@ -297,7 +299,7 @@ class MessageList(ApiView):
         said = {name: body[name] for name in ("content", "memory_enabled", "mode") if name in body}
         return turn_once(
             self,
-            lambda: actions.begin_turn(chat, **said, by=self.person, now=timezone.now()),
+            lambda: begin_turn(chat, **said, by=self.person, now=timezone.now()),
             chat=chat,
             stream=body["stream"],
         )
@@ -324,7 +326,7 @@ class MessageStop(MessageView):
     )
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
         answer = self.message(chat_id, message_id)
-        actions.stop_answer(answer, by=self.person, now=timezone.now())
+        stop_answer(answer, by=self.person, now=timezone.now())
         return Response(messages_json([load(answer)], self.person)[0])
 
 

@@ -65,7 +65,7 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None) -> Counts:
-    """The room of ``workspaces.actions.removal``. Shared chats that a person began among others pass to an owner there."""
+    """The room of ``actions.removal``. Shared chats that a person began among others pass to an owner there."""
     if user_id is None:
         return Counter()
     own = Chat.objects.filter(created_by_id=user_id)

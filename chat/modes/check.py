@@ -21,9 +21,9 @@ from chat.prompting.text import (
 )
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem
-from memories.pages.panel import count_live
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
+from memories.usage import count_live
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as Prompt

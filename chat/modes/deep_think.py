@@ -12,6 +12,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer
+from chat.answers.threads import in_thread
 from chat.models import Message, MessageStatus
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes import can_think
@@ -25,7 +26,6 @@ from chat.prompting.text import (
     tokens,
 )
 from chat.tools.loop import Plan, replied, write
-from chat.turns.runner import in_thread
 from memories.models import Memory
 from memoryhub.llm.base import ChatModel, Tool
 from memoryhub.llm.base import Message as Prompt

@@ -8,10 +8,10 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer
+from chat.answers.state import message_channel
 from chat.models import Message
 from chat.models.steps import Step, StepOutcome
 from chat.modes.shown_steps import event_of
-from chat.turns.stream import message_channel
 from memoryhub import events
 
 logger = logging.getLogger(__name__)

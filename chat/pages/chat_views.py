@@ -20,9 +20,10 @@ from chat.chats.chat_list import rail_page
 from chat.models import Chat, Message
 from chat.models.steps import Mode
 from chat.pages.transcript import entries_for, load_transcript
+from chat.turns.begin import begin_turn
 from chat.turns.chosen_model import model_context
 from memories.consent import memory_on, must_ask, vetoed
-from memories.pages.panel import count_live
+from memories.usage import count_live
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents.agents import agents_in_use, choose_agent
 from workspaces.connections.choice import choose_connection
@@ -180,7 +181,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
             agent=agent,
             connection=connection,
         )
-        actions.begin_turn(made, **_said(request), by=user, now=now)
+        begin_turn(made, **_said(request), by=user, now=now)
     url = reverse("chat:chat", args=[made.public_id])
     if not request.htmx:
         return redirect(url)
@@ -199,7 +200,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
     found = _load_chat(request, chat_id, Role.EDITOR)
     user, now = request.user, timezone.now()
-    turn = actions.begin_turn(found, **_said(request), by=user, now=now)
+    turn = begin_turn(found, **_said(request), by=user, now=now)
     if not request.htmx:
         return redirect("chat:chat", found.public_id)
     entries = entries_for([turn.message, turn.answer], found, user, now=now)

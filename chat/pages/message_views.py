@@ -14,14 +14,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from chat.access import get_message
-from chat.chats.actions import stop_answer
+from chat.answers.state import stop_answer
+from chat.answers.threads import in_thread
 from chat.chats.remembering import remember_message
 from chat.models import Chat, Message
 from chat.pages.transcript import entry_for
 from chat.turns.retry import retry_answer
-from chat.turns.runner import in_thread
 from chat.turns.stream import follow_for, to_sse
-from memories.pages.panel import count_live
+from memories.usage import count_live
 from workspaces.models import Role, User
 from workspaces.pages.page_request import PageRequest
 

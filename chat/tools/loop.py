@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from django.db.models import F
 
 from chat.answers.live import LiveAnswer
+from chat.answers.threads import in_thread
 from chat.models import Message as StoredMessage
 from chat.models.steps import Mode
 from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of_tools
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.run import run_calls
-from chat.turns.runner import in_thread
 from memories.writing.drafts import UNSTORABLE
 from memoryhub import metrics
 from memoryhub.llm.base import ChatModel, Delta, Message, Tool, ToolCall

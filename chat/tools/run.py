@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from chat.access import get_chat
 from chat.answers.live import LiveAnswer
+from chat.answers.state import message_channel
+from chat.answers.threads import in_tool_thread
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.base import Caller, ChatTool, Result, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
-from chat.turns.runner import in_tool_thread
-from chat.turns.stream import message_channel
 from memories.judging.secret_filter import find_secret
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE

@@ -1,4 +1,4 @@
-"""Once more: a question in other words, an answer written anew. What it takes the place of is in ``chat.turns.versions``."""
+"""An edited question, or another answer to the same one. What it takes the place of is in ``chat.turns.versions``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from chat.chats.actions import (
-    Turn,
-    announce,
-    begin_turn,
-    reap_abandoned,
-)
+from chat.answers.state import reap_abandoned
+from chat.chats.actions import announce
 from chat.models import Message, MessageRole, MessageStatus
 from chat.models.steps import Mode
 from chat.modes import can_think
 from chat.prompting.short_term import retell
 from chat.turns import runner, versions
+from chat.turns.begin import Turn, begin_turn
 from chat.turns.chosen_model import chosen_for_chat
 from memories.consent import memory_on
 from memoryhub.errors import Conflict

@@ -7,53 +7,24 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from concurrent.futures import Future
 
-from django.db import connections
+from chat.turns import turn
 
-P = ParamSpec("P")
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _running: set[Future[None]] = set()
-_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="turn")
-_tool_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="tool")  # a slow tool holds up no turn
 
 
 def start(answer_pk: int, attempt: int, user_pk: int) -> None:
     """Begin writing an answer in this process. Callable from any thread; returns at once."""
-    from chat.turns import turn  # the engine needs in_thread from here
 
     future = asyncio.run_coroutine_threadsafe(turn.write_answer(answer_pk, attempt, user_pk), _ensure_loop())
     with _lock:
         _running.add(future)
     future.add_done_callback(_finished)
-
-
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking code (the database, the embedder) in a thread that gives its connection back afterwards."""
-    return await _run_in(_threads, function, *args, **kwargs)
-
-
-async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The same among threads of their own, for what may take long."""
-    return await _run_in(_tool_threads, function, *args, **kwargs)
-
-
-async def _run_in(
-    threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    def call() -> T:
-        try:
-            return function(*args, **kwargs)
-        finally:
-            connections.close_all()
-
-    return await asyncio.get_running_loop().run_in_executor(threads, call)
 
 
 def wait_until_idle(timeout: float) -> bool:
@@ -83,6 +54,5 @@ def _finished(future: Future[None]) -> None:
 
 def _close_what_runs() -> None:
     """The process ends in an orderly way: keep each answer's text so far, with a reason and a Retry."""
-    from chat.turns import turn
 
     turn.close_interrupted()

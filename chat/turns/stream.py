@@ -13,12 +13,12 @@ from typing import Any
 from django.utils import timezone
 
 from chat.answers.live import live_answer
-from chat.chats.actions import close_abandoned
+from chat.answers.state import close_abandoned, message_channel
+from chat.answers.threads import in_thread
 from chat.models import Chat, Message, MessageStatus
 from chat.models.steps import Mode
 from chat.modes.shown_steps import event_of as step_event
 from chat.tools.shown_calls import event_of
-from chat.turns.runner import in_thread
 from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.models import User
@@ -111,10 +111,6 @@ def _may_see(user_pk: int, chat_id: str) -> bool:
 def to_sse(event: StreamEvent) -> str:
     """One server-sent event, its data as JSON on one line."""
     return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"
-
-
-def message_channel(answer_id: str) -> str:
-    return f"message:{answer_id}"
 
 
 async def _state(answer_id: str) -> _State | None:

@@ -1,4 +1,4 @@
-"""One turn: recall, prompt, model and its tools, answer. What the person sees of it comes from ``chat.turns.stream``."""
+"""One turn: recall, prompt, model and its tools, answer. What the person sees of it comes from ``turns.stream``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from django.utils import timezone
 
 from chat.answers.live import LiveAnswer, all_live, being_written
 from chat.answers.problems import reason_of
-from chat.chats.actions import announce, as_interrupted
+from chat.answers.state import as_interrupted, message_channel
+from chat.answers.threads import in_thread
+from chat.chats.actions import announce
 from chat.models import Message, MessageStatus
 from chat.models.steps import Mode
 from chat.modes.deep_think import room_for_plan, think
@@ -31,13 +33,11 @@ from chat.prompting.short_term import ShortTerm, short_term_for, touch
 from chat.tools import tools_for
 from chat.tools.loop import Plan, write
 from chat.turns.chosen_model import chosen_for_chat
-from chat.turns.runner import in_thread
-from chat.turns.stream import message_channel
 from memories.models import SourceType
-from memories.pages.panel import count_live
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, Recalled, recall
 from memories.recalling.receipts import split_recall, store_receipt
+from memories.usage import count_live
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events, metrics
 from memoryhub.llm.errors import ModelError

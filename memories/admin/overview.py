@@ -22,7 +22,7 @@ from memories.admin.private import readable
 from memories.models import EmbeddingModel, Extraction, Memory, MemoryEmbedding, Review
 from memories.models.extraction import ExtractionStatus
 from memories.recalling.embedding import active_model
-from workspaces.admin_kit.base import EXACT_COUNT_UP_TO, count_or_estimate
+from memoryhub.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from workspaces.models import User, Workspace
 
 GROWTH = timedelta(days=7)

@@ -18,7 +18,8 @@ from django.urls import URLPattern, path, reverse
 from memories.admin.choosing import chosen_workspace, may_choose, picker, picker_media
 from memories.admin.private import readable
 from memories.models import Memory
-from workspaces.admin_kit.base import EXACT_COUNT_UP_TO, BoundedPaginator, LeanAdmin
+from memoryhub.counting import EXACT_COUNT_UP_TO
+from workspaces.admin_kit.base import BoundedPaginator, LeanAdmin
 
 PER_PAGE = 20
 UPDATES, EQUAL = "updates", "equal"

@@ -10,8 +10,9 @@ from django.db.models import Max, QuerySet
 
 from memories.models import Memory
 from memories.recalling.words import CONFIG
+from memoryhub.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
-from workspaces.admin_kit.base import EXACT_COUNT_UP_TO, rows_by_id
+from workspaces.admin_kit.base import rows_by_id
 
 PARTS_AMONG_NEWEST = 20_000
 HELP = (

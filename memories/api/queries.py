@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
-from memories.pages.panel import live_in
 from memories.recalling.embedding import searchable
+from memories.usage import live_in
 from memories.writing.versions import etag
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder

@@ -1,7 +1,7 @@
 """Forgetting for good: rows, vectors, words, history and every copy of a text go; a keyed hash of it stays.
 
-What is said in chats is the chats' own: ``chat.chats.forgetting`` removes it, and calls ``forget_source`` here. Whatever a
-background job still has in its hands finds its row gone, or is stopped at the gate by the tombstone.
+What is said in chats is the chats' own: ``chat.chats.forgetting`` removes it, and calls ``forget_source``
+here. Whatever a background job still has in its hands finds its row gone, or is stopped at the gate by the tombstone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stored rows meet the rules for credentials again: when they are recalled, and all of them by ``scan_secrets``.
+"""Stored rows meet the rules for credentials again: when they were recalled, and all of them by ``scan_secrets``.
 
 Each row says by which rules it was checked, so a check costs nothing until the rules change, and a scan that was
 interrupted goes on where it was.
@@ -16,9 +16,9 @@ from memories.forgetting.forget import drop_excerpts
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.models.memory import RevisionAction
-from memories.writing.drafts import refuse_secrets, without_secrets
+from memories.writing.drafts import kind_in, without_secrets
 from memories.writing.gate import delete_memory
-from memoryhub.errors import NotFound, SecretRefused
+from memoryhub.errors import NotFound
 
 BATCH = 500
 # Without a wait: a row that somebody holds is checked another time.
@@ -40,20 +40,13 @@ class Scan:
     )  # ids of memories whose excerpt alone held one and is dropped
 
 
-def keep_clean(memories: Sequence[Memory], *, now: datetime) -> list[Memory]:
-    """These without the ones that today's rules refuse, which are hidden. For recall: no query if all were checked.
-
-    Reads content, summary, key, category and tags; excerpts are not given out by recall, and left to the scan.
-    """
-    stale = [memory for memory in memories if memory.secret_rules != RULES]
-    if not stale:
-        return list(memories)
-    found = {memory.pk for memory in stale if kind_in(memory)}
-    for memory in stale:
-        if memory.pk in found:
-            _hide(memory, now)
-    _stamp([memory.pk for memory in stale if memory.pk not in found])
-    return [memory for memory in memories if memory.pk not in found]
+def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
+    """Hide those of these that today's rules refuse, and note of the others that they were checked; how many went."""
+    found = [memory for memory in memories if kind_in(memory)]
+    for memory in found:
+        _hide(memory, now)
+    _stamp([memory.pk for memory in memories if memory not in found])
+    return len(found)
 
 
 def scan(*, now: datetime, anew: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
@@ -82,16 +75,6 @@ def scan(*, now: datetime, anew: bool = False, hide: bool = True) -> Generator[S
             _stamp(clean)
         progress.checked += len(batch)
         yield progress
-
-
-def kind_in(memory: Memory) -> str:
-    """The kind of credential that one of its fields holds by today's rules, or nothing."""
-    fields = ("content", "summary", "key", "category", "tags")
-    try:
-        refuse_secrets({name: getattr(memory, name) for name in fields})
-    except SecretRefused as refused:
-        return refused.kind or "credential"
-    return ""
 
 
 def _hide(memory: Memory, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""A file attached to a memory. The row says what it is; the bytes lie in the data folder (``memories.assets.assets``)."""
+"""A file attached to a memory. The row says what it is; the bytes lie in the data folder (``memories.assets``)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ class EmbeddingModelQuerySet(models.QuerySet["EmbeddingModel"]):
 
 
 class EmbeddingModel(models.Model):
-    """One embedding model's turn. Written by ``memories.recalling.embedding`` (the first) and ``memories.recalling.reembedding``.
+    """One embedding model's turn. Written by ``memories.recalling.embedding`` (the first) and
+    ``memories.recalling.reembedding``.
 
     ``label`` is what stands beside its vectors: the model's name, with a number where one name came to mean other
     vectors (an endpoint that changed its answers' size). Vectors of two labels are never compared.

@@ -1,4 +1,4 @@
-"""What ``memories.recalling.indexes`` knows of large places, so that no recall has to count. Derived: it can be made anew."""
+"""What ``recalling.indexes`` knows of large places, so that no recall has to count. Derived: it can be made anew."""
 
 from __future__ import annotations
 

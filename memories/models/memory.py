@@ -146,7 +146,7 @@ class Memory(models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
-    # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (memories.writing.review).
+    # A proposal has a deleted_at as well, so that whatever knows of deleting knows of proposals (writing.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
     # By which rules for credentials it was checked (memories.forgetting.secret_scan).
     secret_rules = models.IntegerField(default=0, editable=False)

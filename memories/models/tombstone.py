@@ -7,7 +7,7 @@ from django.utils import timezone
 
 
 class Tombstone(models.Model):
-    """A keyed hash of a text that nothing may remember again by itself. Written by ``memories.writing.tombstones`` alone."""
+    """A keyed hash of a text that nothing may remember again by itself. Written by ``writing.tombstones`` alone."""
 
     place = models.BigIntegerField(help_text="Where the memory was looked for; see Memory.place.")
     digest = models.CharField(max_length=64)  # HMAC-SHA256, hexadecimal

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
-from memories.pages.panel import live_in
 from memories.recalling.embedding import searchable
+from memories.usage import live_in
 from memories.writing import review
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from memoryhub.ready import Ready

@@ -15,7 +15,6 @@ from memories.access import get_memory
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SOURCE_LABELS
 from memories.pages.memory_forms import AddForm, EditForm
-from memories.pages.panel import count_live, usage
 from memories.pages.panel_page import (
     PanelFilters,
     PanelPage,
@@ -28,6 +27,7 @@ from memories.pages.panel_page import (
     search_panel,
 )
 from memories.recalling.receipts import mark_not_relevant, receipt_for
+from memories.usage import count_live, usage
 from memories.writing import gate, review
 from memories.writing.versions import Stale
 from memoryhub.errors import Invalid, NotFound

@@ -1,7 +1,8 @@
 """Vectors of memories: made with the model that recall compares now, stored beside its label, never compared across.
 
 Which model that is stands in ``EmbeddingModel``, not in the settings: after the settings name another, recall and
-saves stay with the old one until ``memories.recalling.reembedding`` has built the new one's vectors (docs/decisions/0009).
+saves stay with the old one until ``memories.recalling.reembedding`` has built the new one's vectors
+(docs/decisions/0009).
 """
 
 from __future__ import annotations

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.core.cache import caches
 from django.db import connection
+from django_q.tasks import async_task
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.models.memory import PLACE
+from memories.writing.drafts import kind_in
 from memoryhub import prepared
 from workspaces.models import User
 
 BUMPED_EVERY = timedelta(minutes=1)
+RECHECKED_EVERY = 10  # seconds: rows of older rules are few, and a job for each recall of them would be many
 # A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it and the
 # older one that it may replace, as a page shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
@@ -44,16 +48,14 @@ UPDATE memories_memory SET last_accessed_at = %(now)s::timestamptz FROM quick WH
 _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the statement's own transaction
 
 
-def load_memories(
-    ids: Iterable[int], params: Mapping[str, Any], *, model: str, now: datetime
-) -> dict[int, Memory]:
+def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
     """Those of these that are live, in one of ``params``'s ``places``, and no credential by today's rules. One query.
 
     Each with its author, the older one it may replace, and ``searchable``: whether the vector of ``model`` is there.
     """
     people: dict[int, User] = {}
     rows = prepared.rows(_LOAD, {**params, "ids": prepared.bigints(ids), "active": model})
-    return {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows], now)}
+    return {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows])}
 
 
 def note_use(memories: list[Memory], now: datetime) -> None:
@@ -83,12 +85,15 @@ def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
     return memory
 
 
-def _clean(memories: list[Memory], now: datetime) -> list[Memory]:
-    """Without those that newer rules for credentials refuse. No query where all were checked by them."""
-    if all(memory.secret_rules == RULES for memory in memories):
-        return memories
-    from memories.forgetting.secret_scan import (
-        keep_clean,  # hiding goes through the gate and forgetting, which recall in turn
-    )
+def _clean(memories: list[Memory]) -> list[Memory]:
+    """Without those that newer rules for credentials refuse; no query. Hiding them, a write, is left to a job.
 
-    return keep_clean(memories, now=now)
+    Reads content, summary, key, category and tags; excerpts are not given out by recall, and left to the scan.
+    """
+    stale = [memory for memory in memories if memory.secret_rules != RULES]
+    if not stale:
+        return memories
+    if caches["process"].add("memories.recheck", True, RECHECKED_EVERY):
+        async_task("memories.tasks.recheck_memories", memory_ids=[memory.pk for memory in stale])
+    refused = {memory.pk for memory in stale if kind_in(memory)}
+    return [memory for memory in memories if memory.pk not in refused]

@@ -229,7 +229,7 @@ class _Search:
         """The memories themselves, in this order; once more only rows the asker may see."""
         active = self.where.active.label if self.where.active else ""
         ids = [pk for pk, _ in scored]
-        loaded = load_memories(ids, self.params, model=active, now=self.now) if ids else {}
+        loaded = load_memories(ids, self.params, model=active) if ids else {}
         items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
         for memory, _ in items:
             if memory.workspace_id == self.workspace.pk:

@@ -46,7 +46,7 @@ RETURNING 1
 """  # noqa: S608
 
 # The query's lexemes that stand in at most half of the memories, with their idf. Common words of large places are
-# counted beforehand (memories.recalling.indexes), the others here. ``driving`` are the rarest, as long as they bring few enough
+# counted beforehand (recalling.indexes), the others here. ``driving`` are the rarest, as long as they bring few enough
 # memories with them: those are ranked; the others only add to what they and the vectors found. The memories of its
 # assistants are counted with a workspace's: to leave them out would cost more than the idf moves.
 _HERE = f"""(SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL

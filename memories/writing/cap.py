@@ -2,7 +2,8 @@
 
 An assistant's own memories are a place of their own.
 
-Counted after every automatic save, so it reads a small index and stops at the cap. ``memories.writing.eviction`` makes room.
+Counted after every automatic save, so it reads a small index and stops at the cap.
+``memories.writing.eviction`` makes room.
 """
 
 from __future__ import annotations

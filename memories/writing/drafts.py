@@ -12,7 +12,7 @@ from typing import Any
 
 from memories.judging.duplicates import normalise
 from memories.judging.secret_filter import find_secret
-from memories.models import Scope, SourceType
+from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, place_of
 from memories.writing.sources import clean_sources
 from memoryhub.errors import Invalid, SecretRefused
@@ -126,6 +126,16 @@ def refuse_secrets(values: Mapping[str, Any]) -> None:
         found = find_secret(f"{values['key']}={values['content']}")
         if found:
             raise SecretRefused(fields={"content": "looks like a credential"}, kind=found.kind)
+
+
+def kind_in(memory: Memory) -> str:
+    """The kind of credential that one of its fields holds by today's rules, or nothing."""
+    fields = ("content", "summary", "key", "category", "tags")
+    try:
+        refuse_secrets({name: getattr(memory, name) for name in fields})
+    except SecretRefused as refused:
+        return refused.kind or "credential"
+    return ""
 
 
 def without_secrets(excerpt: str) -> str:

@@ -81,7 +81,8 @@ class Saved:
     """What became of a draft. ``duplicate``: nothing was stored, ``memory`` is the one that said it already.
 
     ``forgotten``: nothing was stored, since it was forgotten for good; ``memory`` has no row. Of many at once only:
-    a single one raises WasForgotten. ``pending``: it waits for review (``memories.writing.review``) and is in no list yet.
+    a single one raises WasForgotten. ``pending``: it waits for review (``memories.writing.review``) and is in
+    no list yet.
     """
 
     memory: Memory

@@ -23,6 +23,7 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.text import capfirst, slugify
 
+from memoryhub.counting import count_or_estimate
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
 from workspaces import audit
@@ -37,20 +38,17 @@ from workspaces.models import User, Workspace
 
 __all__ = [
     "AT_ONCE",
-    "EXACT_COUNT_UP_TO",
     "EXCERPT",
     "BoundedPaginator",
     "LeanAdmin",
     "ReadOnlyAdmin",
     "ReadOnlyInline",
     "action",
-    "count_or_estimate",
     "counted",
     "offer_undo",
     "refused",
     "rows_by_id",
 ]
-EXACT_COUNT_UP_TO = 1000
 EXCERPT = 120
 
 admin.site.site_header = "MemoryHub"
@@ -77,15 +75,6 @@ class BoundedPaginator(Paginator):
     def count(self) -> int:
         number, self.is_estimate = count_or_estimate(cast("models.QuerySet[Any]", self.object_list))
         return number
-
-
-def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
-    """How many rows, and whether that is an estimate: the planner's, as fresh as the last ANALYZE."""
-    rows = rows.order_by()
-    number = rows.values("pk")[: EXACT_COUNT_UP_TO + 1].count()
-    if number <= EXACT_COUNT_UP_TO:
-        return number, False
-    return max(number, int(json.loads(rows.explain(format="json"))[0]["Plan"]["Plan Rows"])), True
 
 
 class LeanChangeList(ChangeList):

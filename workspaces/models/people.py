@@ -133,7 +133,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 class Agent(models.Model):
     """A named assistant of a workspace. Its instructions go before the model in every chat with it.
 
-    It is archived, never deleted, so that its chats and what it remembers stay. Written by ``workspaces.agents.agents``.
+    It is archived, never deleted, so that its chats and what it remembers stay. Written by ``workspaces.agents``.
     """
 
     role: str  # the reader's, where ``visible_to`` has annotated it
@@ -213,7 +213,7 @@ class ApiKey(models.Model):
 
 
 class SignIn(models.Model):
-    """A browser in which a person is signed in. Written by ``workspaces.accounts.sessions``; Django's session is beside it.
+    """A browser in which a person is signed in. Written by ``accounts.sessions``; Django's session is beside it.
 
     Django keeps no list of a person's sessions: without this, nobody could see or end the one on a lost telephone.
     """
@@ -300,7 +300,7 @@ class AuditEvent(models.Model):
 
 
 class DoneRequest(models.Model):
-    """A request that was sent with an ``Idempotency-Key``. Kept for a day by ``workspaces.rest.once``, without its text."""
+    """A request that was sent with an ``Idempotency-Key``. Kept for a day by ``rest.once``, without its text."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=64, unique=True)  # keyed hash of who sent it and of the key

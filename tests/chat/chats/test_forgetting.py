@@ -10,10 +10,11 @@ from django.db import connection
 from django.utils import timezone
 
 from chat import tasks
-from chat.chats.actions import begin_turn, delete_chat, restore_chat
+from chat.chats.actions import delete_chat, restore_chat
 from chat.chats.forgetting import forget_chat
 from chat.models import Chat, Compaction, Message, ShortTermMemory, ToolCall
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memories.forgetting.forget import forget_memories
 from memories.models import CommonWord, Extraction, Memory, MemoryWord, PlaceStatistics, Receipt, Tombstone
 from memoryhub.errors import Conflict, Forbidden, NotFound

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from chat.chats.actions import begin_turn
 from chat.models import ToolCall
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memories import tasks
 from memories.models import Memory, ReceiptItem, Revision
 from memories.writing.extracting import rerun

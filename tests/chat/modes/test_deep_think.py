@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn, close_abandoned, stop_answer
+from chat.answers.state import close_abandoned, stop_answer
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think, require_mode
 from chat.modes.deep_think import PLAN_TOKENS, room_for_plan
 from chat.prompting.context import room_beside_answer
 from chat.prompting.text import tokens
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from chat.turns.retry import edit_message, retry_answer
 from chat.turns.turn import close_interrupted
 from memories.models import Memory, Scope

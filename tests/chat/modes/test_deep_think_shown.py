@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from chat.api.serializers import NO_SUCH_MODE
 from chat.api.turns import messages_json
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Message, Mode, Step
 from chat.pages.transcript import load_transcript
 from chat.turns import stream
+from chat.turns.begin import begin_turn
 from chat.turns.stream import StreamEvent, follow
 from memories.models import Memory, Scope
 from memories.writing.gate import delete_memory

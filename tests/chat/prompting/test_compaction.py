@@ -8,12 +8,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Compaction, Message
 from chat.prompting import compaction
 from chat.prompting.compaction import compact
 from chat.tasks import compact_chat
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from tests.factories import make_chat, make_connection, make_message, make_user

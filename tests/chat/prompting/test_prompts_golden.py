@@ -1,7 +1,7 @@
 """Whole prompts, as files: one for each condition of short-term memory and for each way text could be injected.
 
-A change of wording or order shows as a difference to read. ``UPDATE_GOLDEN=1 pytest tests/chat/prompting/test_prompts_golden.py``
-writes the files anew.
+A change of wording or order shows as a difference to read. ``UPDATE_GOLDEN=1 pytest
+tests/chat/prompting/test_prompts_golden.py`` writes the files anew.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Compaction, Message
 from chat.modes.deep_think import room_for_plan
 from chat.prompting.context import (
@@ -22,6 +21,7 @@ from chat.prompting.short_term import short_term_for
 from chat.prompting.text import tokens
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memories.models import Memory, Receipt
 from memories.recalling.recall import Recalled
 from memories.recalling.receipts import NO_ROOM

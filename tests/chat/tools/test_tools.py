@@ -11,12 +11,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn, stop_answer
+from chat.answers.state import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.tools import memory as memory_tools
 from chat.tools import run as tool_run
 from chat.tools.loop import NO_MORE, ROUNDS
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.models import Memory, Scope
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace

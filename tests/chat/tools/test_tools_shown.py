@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from chat.answers.live import live_answer
 from chat.api.turns import messages_json
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Message, ToolCall, ToolStatus
 from chat.turns import stream
+from chat.turns.begin import begin_turn
 from chat.turns.stream import StreamEvent, follow
 from memories.models import Memory
 from memories.writing.gate import delete_memory

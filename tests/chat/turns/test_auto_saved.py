@@ -10,10 +10,10 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Message, Mode
 from chat.prompting.compaction import compact
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memories import tasks
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn
 from chat.models import Compaction, MessageStatus, Mode, ShortTermMemory, ToolCall
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memoryhub.errors import Invalid
 from tests.api import Api, error_of
 from tests.factories import make_chat, make_message, make_user

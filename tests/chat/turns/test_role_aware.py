@@ -9,11 +9,11 @@ import pytest
 from django.utils import timezone
 
 from chat.access import get_chat
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Compaction, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from memories import tasks
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review

@@ -9,9 +9,9 @@ from django.db import connections
 from django.utils import timezone
 
 from chat.answers.live import live_answer
-from chat.chats.actions import begin_turn
 from chat.models import Chat, Message
 from chat.turns import runner, stream
+from chat.turns.begin import begin_turn
 from chat.turns.stream import (
     StreamEvent,
     follow,

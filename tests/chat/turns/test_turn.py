@@ -9,14 +9,11 @@ import pytest
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer, being_written, live_answer
-from chat.chats.actions import (
-    begin_turn,
-    close_abandoned,
-    rename_chat,
-    stop_answer,
-)
+from chat.answers.state import close_abandoned, stop_answer
+from chat.chats.actions import rename_chat
 from chat.models import Chat, Message, MessageStatus
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
 from memories.models import Extraction, Receipt
 from memories.recalling.receipts import receipt_for

@@ -10,11 +10,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.chats.actions import begin_turn
 from chat.exchange.export import export
 from chat.models import Chat, Compaction, Message, MessageStatus, ShortTermMemory, ToolCall
 from chat.prompting.compaction import latest_compaction
 from chat.turns import runner
+from chat.turns.begin import begin_turn
 from chat.turns.mining import load_turn
 from chat.turns.retry import edit_message, retry_answer
 from chat.turns.versions import (

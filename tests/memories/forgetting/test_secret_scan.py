@@ -6,16 +6,20 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.cache import caches
 from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django_q.models import OrmQ
 
+from memories import tasks
 from memories.forgetting import secret_scan
-from memories.forgetting.secret_scan import keep_clean
 from memories.judging.secret_filter import RULES, version
 from memories.models import Memory
+from memories.recalling.loading import load_memories
 from memories.writing import gate
+from memoryhub import prepared
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast
 from tests.factories import make_memory
@@ -23,6 +27,11 @@ from tests.memories.secret_samples import rand
 
 TOKEN = "ghp_" + rand(36)
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted() -> None:
+    caches["process"].clear()
 
 
 def slipped_in(cast: Cast, content: str = f"The token is {TOKEN}", **fields: Any) -> Memory:
@@ -40,17 +49,33 @@ def run(*options: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
+def loaded(*memories: Memory) -> set[Memory]:
+    """What recall would give out of these."""
+    params = {"now": timezone.now(), "places": prepared.bigints({memory.place for memory in memories})}
+    return set(load_memories([memory.pk for memory in memories], params, model="").values())
+
+
+def jobs() -> list[dict[str, Any]]:
+    return [job.task for job in OrmQ.objects.all() if job.task["func"] == "memories.tasks.recheck_memories"]
+
+
 def test_what_the_gate_stores_is_checked_and_costs_no_query_again(cast: Cast) -> None:
     memory = make_memory("The kettle is green", cast.owner, cast.workspace)
     assert memory.secret_rules == RULES
     with CaptureQueriesContext(connection) as captured:
-        assert keep_clean([memory], now=timezone.now()) == [memory]
-    assert len(captured) == 0
+        assert loaded(memory) == {memory}
+    assert len(captured) == 1
+    assert jobs() == []
 
 
-def test_recalled_rows_of_older_rules_are_checked_once_and_hidden_if_they_match(cast: Cast) -> None:
+def test_what_newer_rules_refuse_is_dropped_by_a_read_and_hidden_by_a_job(cast: Cast) -> None:
     bad, good = slipped_in(cast), slipped_in(cast, "The kettle is green")
-    assert keep_clean([bad, good], now=timezone.now()) == [good]
+    assert loaded(bad, good) == {good}
+    bad.refresh_from_db()
+    assert bad.deleted_at is None, "a read wrote"
+    assert loaded(bad, good) == {good}
+    [job] = jobs()  # the second read queued no other
+    tasks.recheck_memories(**job["kwargs"])
     bad.refresh_from_db()
     good.refresh_from_db()
     assert bad.deleted_at is not None
@@ -62,8 +87,8 @@ def test_recalled_rows_of_older_rules_are_checked_once_and_hidden_if_they_match(
 
 @pytest.mark.parametrize("field", ["summary", "key", "category"])
 def test_every_field_is_looked_at(cast: Cast, field: str) -> None:
-    assert keep_clean([slipped_in(cast, "Fine", **{field: TOKEN})], now=timezone.now()) == []
-    assert keep_clean([slipped_in(cast, "Fine", tags=["a", TOKEN])], now=timezone.now()) == []
+    assert loaded(slipped_in(cast, "Fine", **{field: TOKEN})) == set()
+    assert loaded(slipped_in(cast, "Fine", tags=["a", TOKEN])) == set()
 
 
 def test_the_command_hides_and_lists_ids_and_kinds_never_a_text(cast: Cast) -> None:

@@ -11,11 +11,11 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.chats.actions import begin_turn
 from chat.chats.remembering import remember_message
 from chat.models import Chat, Message, MessageRole, ShortTermMemory
 from chat.prompting.compaction import compact
 from chat.prompting.short_term import short_term_for
+from chat.turns.begin import begin_turn
 from memories import tasks
 from memories.models import EmbeddingModel, Memory, MemoryEmbedding, Scope, SourceType
 from memories.recalling import embedding, reembedding

@@ -13,8 +13,8 @@ from django_q.models import OrmQ
 
 from memories import tasks
 from memories.models import Memory, Scope
-from memories.pages.panel import count_live
 from memories.recalling.recall import recall
+from memories.usage import count_live
 from memories.writing.gate import (
     Draft,
     delete_memory,

@@ -11,8 +11,8 @@ from django.utils import timezone
 from memories import tasks
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, MemoryEmbedding, MemoryWord, Review, Tombstone
-from memories.pages.panel import count_live
 from memories.recalling.recall import recall
+from memories.usage import count_live
 from memories.writing import gate, review
 from memories.writing.gate import Draft, save_memory
 from memoryhub.errors import Conflict, Forbidden, NotFound
