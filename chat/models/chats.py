@@ -179,6 +179,11 @@ class Message(models.Model):
     def __str__(self) -> str:
         return f"{self.role} {self.public_id}"
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether it was made in a mode that notes steps."""
+        return Mode(self.mode).has_steps
+
     def is_abandoned(self, now: datetime) -> bool:
         """True when the process that was writing this answer has gone without finishing it."""
         return (

@@ -7,15 +7,20 @@ from typing import Any
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from memoryhub.ids import PublicIdField
 
 
 class Mode(models.TextChoices):
-    """How an answer is made; ``chat.modes`` says which of them a model can do."""
+    """How an answer is made; ``chat.modes.registry`` says which of them a model can do."""
 
-    CHAT = "chat", "Chat"
-    DEEP_THINK = "deep_think", "Think"
+    CHAT = "chat", _("Chat")
+    DEEP_THINK = "deep_think", _("Think")
+
+    @property
+    def has_steps(self) -> bool:
+        return self is not Mode.CHAT
 
 
 class StepKind(models.TextChoices):

@@ -14,9 +14,9 @@ from django.utils import timezone
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
 from chat.models import Message, MessageStatus
-from chat.models.steps import Step, StepKind, StepOutcome
-from chat.modes import can_think
+from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.check import build_check, memories_beside, read_verdict
+from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end
 from chat.prompting.text import (
     BYTES_PER_TOKEN,
@@ -26,8 +26,8 @@ from chat.prompting.text import (
     tokens,
 )
 from chat.tools.loop import Plan, replied, write
-from memories.models import Memory
-from memoryhub.llm.base import ChatModel, Tool
+from memories.models import Memory, SourceType
+from memoryhub.llm.base import Capabilities, ChatModel, Tool
 from memoryhub.llm.base import Message as Prompt
 from memoryhub.llm.errors import ModelError, ModelNotLocal
 from workspaces.models import User
@@ -44,22 +44,33 @@ _BAD_REPLY = "The model's reply could not be read."
 _BROKEN = "Something went wrong here."
 
 
-def room_for_plan() -> int:
-    """Tokens that a prompt leaves free for the plan and what is said about it."""
-    return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
+class DeepThink(AnswerMode):
+    """A model too small to extract can neither plan nor compare (docs/decisions/0018)."""
 
+    name = Mode.DEEP_THINK
+    why_not = (
+        "The model in use is too small to plan an answer and to check it; a larger one has to be connected."
+    )
+    distilled_as = SourceType.AUTO_DEEP_THINK
 
-async def think(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-    """Grow the answer to its end, as ``write`` does, with a plan before and a check after it.
+    def can(self, capabilities: Capabilities) -> bool:
+        return capabilities.can_extract
 
-    Once ``live.is_whole`` a stop ends only the check. Raises what writing the answer raises, and nothing else.
-    """
-    outline = await _plan(live, plan)
-    prompt = with_plan(plan.prompt, outline) if outline else plan.prompt
-    await write(live, replace(plan, prompt=prompt), user_pk)
-    if live.text.strip():
-        live.is_whole = True
-        await _check(live, plan.model, user_pk)
+    def reserve(self) -> int:
+        """For the plan and what is said about it."""
+        return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
+
+    async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
+        """A plan before and a check after it. Once ``live.is_whole`` a stop ends only the check.
+
+        Raises what writing the answer raises, and nothing else.
+        """
+        outline = await _plan(live, plan)
+        prompt = with_plan(plan.prompt, outline) if outline else plan.prompt
+        await write(live, replace(plan, prompt=prompt), user_pk)
+        if live.text.strip():
+            live.is_whole = True
+            await _check(live, plan.model, user_pk)
 
 
 def asking_for_plan(prompt: Sequence[Prompt]) -> list[Prompt]:
@@ -77,7 +88,7 @@ def with_plan(prompt: Sequence[Prompt], outline: str) -> list[Prompt]:
 async def _plan(live: LiveAnswer, plan: Plan) -> str:
     """The plan, or nothing where it failed: then the answer is written without, and the step says why."""
     step = await in_thread(begin, live, StepKind.PLAN)
-    if not can_think(plan.model.capabilities):  # another model was chosen since the message was sent
+    if not plan.model.capabilities.can_extract:  # another model was chosen since the message was sent
         await in_thread(end, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
         return ""
     try:
@@ -137,7 +148,7 @@ async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step)
         return StepOutcome.OFF, ""
     if not memories:
         return StepOutcome.NOTHING, ""
-    if not can_think(model.capabilities):
+    if not model.capabilities.can_extract:
         return StepOutcome.ERROR, _TOO_SMALL
     question = answer.reply_to.content if answer.reply_to else ""
     text = live.text

@@ -12,7 +12,6 @@ from django.utils.translation import ngettext
 
 from chat.models import Message
 from chat.models.steps import (
-    Mode,
     Step,
     StepKind,
     StepOutcome,
@@ -140,7 +139,7 @@ def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[St
 
     Costs two queries, and none where nothing was thought through.
     """
-    thought = [message.pk for message in messages if message.mode == Mode.DEEP_THINK]
+    thought = [message.pk for message in messages if message.has_steps]
     if not thought:
         return {}
     found = list(Step.objects.filter(message_id__in=thought))

@@ -11,7 +11,7 @@ from chat.answers.state import reap_abandoned
 from chat.chats.actions import announce
 from chat.models import MESSAGE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from chat.models.steps import Mode
-from chat.modes import require_mode
+from chat.modes.registry import require_mode
 from chat.prompting.text import title_from
 from chat.turns import runner, versions
 from chat.turns.chosen_model import chosen_for_chat
@@ -46,8 +46,7 @@ def begin_turn(
     cannot do, TooManyRequests, and Conflict while another answer is being written.
     """
     content = _clean_message(content)
-    if mode != Mode.CHAT:
-        require_mode(mode, chosen_for_chat(chat, by).model.capabilities)
+    require_mode(mode, lambda: chosen_for_chat(chat, by).model.capabilities)
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)

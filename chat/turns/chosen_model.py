@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chat.models import Chat
-from chat.modes import can_think
+from chat.modes.registry import modes_for
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import User, Workspace
 from workspaces.models.connection import Connection
@@ -27,5 +27,5 @@ def model_context(
     return {
         "chosen": chosen,
         "wanted_connection": connection.public_id if chat is None and connection else "",
-        "can_think": can_think(chosen.model.capabilities),
+        "modes": modes_for(chosen.model.capabilities),
     }

@@ -11,7 +11,7 @@ from chat.answers.state import reap_abandoned
 from chat.chats.actions import announce
 from chat.models import Message, MessageRole, MessageStatus
 from chat.models.steps import Mode
-from chat.modes import can_think
+from chat.modes.registry import or_plain
 from chat.prompting.short_term import retell
 from chat.turns import runner, versions
 from chat.turns.begin import Turn, begin_turn
@@ -51,9 +51,9 @@ def edit_message(
 
 def _mode_as_before(answered: Message | None, by: User) -> str:
     """That of the answer so far, if the model that is chosen by now can do it."""
-    if answered is None or answered.mode == Mode.CHAT:
+    if answered is None:
         return Mode.CHAT
-    return answered.mode if can_think(chosen_for_chat(answered.chat, by).model.capabilities) else Mode.CHAT
+    return or_plain(answered.mode, lambda: chosen_for_chat(answered.chat, by).model.capabilities)
 
 
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:

@@ -16,7 +16,6 @@ from chat.answers.live import live_answer
 from chat.answers.state import close_abandoned, message_channel
 from chat.answers.threads import in_thread
 from chat.models import Chat, Message, MessageStatus
-from chat.models.steps import Mode
 from chat.modes.shown_steps import event_of as step_event
 from chat.tools.shown_calls import event_of
 from memoryhub import events
@@ -128,7 +127,7 @@ def _stored_state(answer_id: str) -> _State | None:
     if close_abandoned(answer, now=timezone.now()):
         answer.refresh_from_db()
     told = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
-    if answer.mode == Mode.DEEP_THINK:
+    if answer.has_steps:
         told |= {step.public_id: ("step", step_event(step)) for step in answer.steps.all()}
     return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, told)
 

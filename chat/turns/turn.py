@@ -19,8 +19,7 @@ from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
 from chat.models import Message, MessageStatus
-from chat.models.steps import Mode
-from chat.modes.deep_think import room_for_plan, think
+from chat.modes.registry import get_mode
 from chat.modes.steps import close_unfinished
 from chat.prompting.compaction import can_compact, latest_compaction, queue_compaction
 from chat.prompting.context import (
@@ -31,7 +30,7 @@ from chat.prompting.context import (
 )
 from chat.prompting.short_term import ShortTerm, short_term_for, touch
 from chat.tools import tools_for
-from chat.tools.loop import Plan, write
+from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
 from memories.models import SourceType
 from memories.recalling.ranking import injection_threshold
@@ -80,8 +79,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
         plan = await in_thread(_prepare, live.pk, user_pk)
         live.leaves = not plan.model.capabilities.local
         stopped = asyncio.create_task(_stop_requested(live))
-        made = think if plan.mode == Mode.DEEP_THINK else write
-        answering = asyncio.create_task(made(live, plan, user_pk))
+        answering = asyncio.create_task(get_mode(plan.mode).answer(live, plan, user_pk))
         try:
             await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
@@ -158,7 +156,7 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     now = timezone.now()
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     offered = [tool.tool for tool in tools]
-    reserve = room_for_plan() if answer.mode == Mode.DEEP_THINK else 0
+    reserve = get_mode(answer.mode).reserve()
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
@@ -248,7 +246,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         events.publish(message_channel(live.public_id), "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         announce(answer.chat)
-        if answer.mode == Mode.DEEP_THINK:
+        if answer.has_steps:
             close_unfinished(answer)
         user = User.objects.filter(pk=user_pk).first()
         if user is None:  # their account was deleted while it was written
@@ -270,8 +268,8 @@ def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
         "now": now,
     }
     queue_extraction(**turn, source_type=SourceType.AUTO_CHAT)
-    if answer.mode == Mode.DEEP_THINK:
-        queue_distillation(**turn, source_type=SourceType.AUTO_DEEP_THINK, text=answer.content)
+    if source_type := get_mode(answer.mode).distilled_as:
+        queue_distillation(**turn, source_type=source_type, text=answer.content)
 
 
 def close_interrupted() -> None:

@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from chat.answers.state import close_abandoned, stop_answer
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
-from chat.modes import deep_think, require_mode
-from chat.modes.deep_think import PLAN_TOKENS, room_for_plan
+from chat.modes import deep_think
+from chat.modes.deep_think import PLAN_TOKENS, DeepThink
+from chat.modes.registry import require_mode
 from chat.prompting.context import room_beside_answer
 from chat.prompting.text import tokens
 from chat.turns import runner
@@ -502,7 +503,7 @@ class TestBudget:
         room = room_beside_answer(Capabilities(False, True, 4096, True))
         for request in scripted_model.chat_requests[:2]:
             spent = sum(tokens(str(part["content"])) for part in request.messages)
-            assert room - room_for_plan() < spent <= room
+            assert room - DeepThink().reserve() < spent <= room
 
     @pytest.mark.parametrize("request_number", [0, 1, 2])
     def test_every_request_has_the_answers_own_limit(
@@ -526,17 +527,17 @@ class TestWhichModes:
     @pytest.mark.parametrize("mode", ["research", "", "DEEP_THINK", "x" * 500])
     def test_an_unknown_one_names_what_is_allowed(self, mode: str) -> None:
         with pytest.raises(Invalid) as refused:
-            require_mode(mode, LARGE)
+            require_mode(mode, lambda: LARGE)
         assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think."}
         with pytest.raises(Invalid) as refused:
-            require_mode(mode, SMALL)
+            require_mode(mode, lambda: SMALL)
         assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
 
     def test_deep_thinking_is_refused_to_a_small_model_alone(self) -> None:
         for mode, model in (("chat", SMALL), ("chat", LARGE), ("deep_think", LARGE)):
-            require_mode(mode, model)  # does not raise
+            require_mode(mode, lambda: model)  # does not raise
         with pytest.raises(Invalid):
-            require_mode("deep_think", SMALL)
+            require_mode("deep_think", lambda: SMALL)
 
 
 def test_personal_memories_are_compared_for_their_owner_alone(

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from chat.models import Chat, Compaction, Message
-from chat.modes.deep_think import room_for_plan
+from chat.modes.registry import get_mode
 from chat.prompting.context import (
     build_prompt,
     leave_out_what_does_not_fit,
@@ -84,7 +84,7 @@ def test_a_prompt_fits_beside_its_answer(
     compaction = Compaction(chat=chat, upto=chat.messages.all()[1], summary=CJK * 2000, created_at=now)
     asked = make_message(chat, question)
     verdicts = [(True, "")] * len(found)
-    extra = room_for_plan() if reserve == "deep_think" else 0
+    extra = get_mode(reserve).reserve()
     for_recalled = room_for_recalled(chat.agent, capabilities, tools, reserve=extra, now=now)
     kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
     used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]

@@ -1,0 +1,31 @@
+"""What a mode is: one way to make an answer, with what it needs of the model and what it leaves behind."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from chat.answers.live import LiveAnswer
+from chat.models.steps import Mode
+from chat.tools.loop import Plan, write
+from memoryhub.llm.base import Capabilities
+
+
+class AnswerMode:
+    """The plain one, and the base of the others. Stateless: one object serves all answers."""
+
+    name: ClassVar[Mode] = Mode.CHAT
+    why_not: ClassVar[str] = ""  # said where the model cannot do it
+    distilled_as: ClassVar[str | None] = (
+        None  # source_type under which the whole answer is mined as an output
+    )
+
+    def can(self, capabilities: Capabilities) -> bool:
+        return True
+
+    def reserve(self) -> int:
+        """Tokens that the prompt leaves free for what the mode adds to it."""
+        return 0
+
+    async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
+        """Grow the answer to its end. Raises a ModelError; what was written before it stays."""
+        await write(live, plan, user_pk)

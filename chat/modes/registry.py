@@ -1,0 +1,40 @@
+"""Every mode there is. Another one: a name in ``chat.models.steps.Mode``, a class here, its line in the composer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chat.models.steps import Mode
+from chat.modes.deep_think import DeepThink
+from chat.modes.mode import AnswerMode
+from memoryhub.errors import Invalid
+from memoryhub.llm.base import Capabilities
+
+MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink())}
+
+
+def get_mode(name: str) -> AnswerMode:
+    return MODES[name]
+
+
+def modes_for(capabilities: Capabilities) -> list[Mode]:
+    """Those that this model can do, the plain one first."""
+    return [mode.name for mode in MODES.values() if mode.can(capabilities)]
+
+
+def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
+    """Raises Invalid, naming what is allowed, for a mode that there is not or that the model cannot do.
+
+    The model is asked for only where the mode needs something of it.
+    """
+    if name == Mode.CHAT:
+        return
+    mode, of_model = MODES.get(name), capabilities()
+    if mode is None or not mode.can(of_model):
+        why = mode.why_not if mode else "There is no such mode."
+        raise Invalid(why, fields={"mode": f"{why} Allowed: {', '.join(modes_for(of_model))}."})
+
+
+def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:
+    """This mode where the model can do it, else the plain one."""
+    return name if name == Mode.CHAT or MODES[name].can(capabilities()) else Mode.CHAT
