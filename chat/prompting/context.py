@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from chat.models import Compaction, Message, MessageRole
+from chat.prompting.conversation import LOOKED_AT, Conversation, Line
 from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import (
     cut_to,
@@ -23,7 +23,6 @@ from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as Prompt
 from workspaces.models import Agent
 
-MESSAGES_LOOKED_AT = 200
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
 TIGHT = 0.8  # of the history's room: from here on the older part is summarised
 NO_SHORT_TERM = ShortTerm()
@@ -37,10 +36,10 @@ LEAST_QUESTION = 64  # tokens of the question that are shown however little room
 
 @dataclass(frozen=True)
 class BuiltPrompt:
-    """``seen_from``: key of the first message shown as it was, None where nothing is left out.
+    """``seen_from``: key of the first line shown as it was, None where nothing is left out.
 
     ``is_tight``: the history fills its room, or nearly: time to summarise the older part. ``history``: the keys of the
-    stored messages in it, which stand together from ``begins`` on.
+    lines in it, which stand together from ``begins`` on.
     """
 
     messages: list[Prompt]
@@ -51,15 +50,13 @@ class BuiltPrompt:
 
 
 def build_prompt(
-    question: Message,
+    conversation: Conversation,
     used: Sequence[Recalled],
     capabilities: Capabilities,
     *,
     now: datetime,
-    agent: Agent | None = None,
     tools: Sequence[Tool] = (),
     short_term: ShortTerm = NO_SHORT_TERM,
-    compaction: Compaction | None = None,
     reserve: int = 0,
 ) -> BuiltPrompt:
     """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
@@ -70,10 +67,10 @@ def build_prompt(
     is cut only when it alone would not fit.
     """
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
-    system = [Prompt("system", system_text(agent, now=now, has_tools=bool(tools), room=whole))]
-    if compaction is not None:
+    system = [Prompt("system", system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole))]
+    if conversation.summary:
         room = whole - tokens_of(system)
-        summary = cut_to(_lines(compaction.summary), int(room * SUMMARY_SHARE))
+        summary = cut_to(_lines(conversation.summary), int(room * SUMMARY_SHARE))
         system.append(Prompt("system", f"{prompt_text('compacted')}\n{summary}"))
     block = recalled_block(used)
     tail = [Prompt("system", block)] if block else []
@@ -83,9 +80,9 @@ def build_prompt(
     if tokens_of(recent) <= room * SHORT_TERM_SHARE:
         tail = [*recent, *tail]
         room -= tokens_of(recent)
-    asked = cut_to(question.content, max(LEAST_QUESTION, room - 16))
+    asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
-    shown = _history(question, room, after=compaction.upto_id if compaction else 0)
+    shown = _history(conversation, room)
     messages = [*system, *shown.messages, *tail, Prompt("user", asked)]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
     seen_from = shown.first if shown.left_out else None
@@ -181,30 +178,25 @@ def leave_out_what_does_not_fit(
 class _Shown:
     messages: list[Prompt]
     tokens: int
-    first: int  # key of the first message shown; of the question where none is
+    first: int  # key of the first line shown; of the question where none is
     left_out: bool
-    keys: tuple[int, ...]  # of the messages shown
+    keys: tuple[int, ...]  # of the lines shown
 
 
-def _history(question: Message, room: int, *, after: int) -> _Shown:
-    """The latest messages between ``after`` and the question that fit in ``room`` tokens, beginning with a person."""
-    earlier = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk, pk__gt=after).current()
-    earlier = earlier.exclude(content="").only("role", "content").order_by("-pk")
-    chosen: list[Message] = []
+def _history(conversation: Conversation, room: int) -> _Shown:
+    """The latest lines before the question that fit in ``room`` tokens, beginning with a person."""
+    chosen: list[Line] = []
     spent, left_out = 0, False
-    for message in earlier[: MESSAGES_LOOKED_AT + 1]:
-        cost = tokens(message.content)
-        if spent + cost > room or len(chosen) == MESSAGES_LOOKED_AT:
+    for line in conversation.earlier:
+        cost = tokens(line.content)
+        if spent + cost > room or len(chosen) == LOOKED_AT:
             left_out = True
             break
         spent += cost
-        chosen.append(message)
-    while chosen and chosen[-1].role == MessageRole.ASSISTANT:
+        chosen.append(line)
+    while chosen and chosen[-1].role == "assistant":
         chosen.pop()
         left_out = True
-    shown = [
-        Prompt("user" if message.role == MessageRole.USER else "assistant", message.content)
-        for message in chosen[::-1]
-    ]
-    keys = tuple(message.pk for message in chosen[::-1])
-    return _Shown(shown, spent, keys[0] if keys else question.pk, left_out, keys)
+    shown = [Prompt(line.role, line.content) for line in chosen[::-1]]
+    keys = tuple(line.key for line in chosen[::-1])
+    return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)

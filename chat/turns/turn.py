@@ -29,6 +29,7 @@ from chat.prompting.context import (
     room_for_recalled,
 )
 from chat.prompting.short_term import ShortTerm, short_term_for, touch
+from chat.prompting.stored import conversation_of
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
@@ -174,14 +175,12 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
         leaves = not model.capabilities.local
         short_term = short_term_for(question, user, can_update=bool(tools), room=room, leaves=leaves, now=now)
     built = build_prompt(
-        question,
+        conversation_of(question, latest_compaction(answer.chat)),
         used,
         model.capabilities,
         now=now,
-        agent=answer.chat.agent,
         tools=offered,
         short_term=short_term,
-        compaction=latest_compaction(answer.chat),
         reserve=reserve,
     )
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)

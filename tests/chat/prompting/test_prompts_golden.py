@@ -21,6 +21,7 @@ from chat.modes.check import build_check
 from chat.modes.deep_think import asking_for_plan, with_plan
 from chat.prompting.context import build_prompt, room_beside_answer
 from chat.prompting.short_term import set_summary, short_term_for, touch
+from chat.prompting.stored import conversation_of
 from chat.tools import tools_for
 from memories.models import Memory
 from memories.recalling.recall import Recalled
@@ -101,11 +102,10 @@ class Scene:
         chosen = tools_for(self.chat, capabilities, memory_enabled=True)
         tools = [tool.tool for tool in chosen]
         built = build_prompt(
-            question,
+            conversation_of(question, self.compaction),
             [Recalled(memory, 0.9, {}) for memory in self.used],
             capabilities,
             now=NOW,
-            agent=self.chat.agent,
             tools=tools,
             short_term=short_term_for(
                 question,
@@ -114,7 +114,6 @@ class Scene:
                 room=room_beside_answer(capabilities),
                 now=NOW,
             ),
-            compaction=self.compaction,
         )
         return rendered(self.finish(built.messages), tools)
 

@@ -18,6 +18,7 @@ from chat.prompting.context import (
     room_for_recalled,
 )
 from chat.prompting.short_term import short_term_for
+from chat.prompting.stored import conversation_of
 from chat.prompting.text import tokens
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
 from chat.turns import runner
@@ -89,14 +90,12 @@ def test_a_prompt_fits_beside_its_answer(
     kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
     used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
     built = build_prompt(
-        asked,
+        conversation_of(asked, compaction),
         used,
         capabilities,
         now=now,
-        agent=chat.agent,
         tools=tools,
         short_term=short_term_for(asked, chat.created_by, can_update=has_tools, room=room, now=now),
-        compaction=compaction,
         reserve=extra,
     )
     definitions = sum(tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)
