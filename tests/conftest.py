@@ -1,4 +1,5 @@
-"""The whole suite runs on a real Postgres with pgvector: the embedded one, started here unless DATABASE_URL is set.
+"""The whole suite runs on a real Postgres with pgvector: the embedded one, started when a test first asks for it,
+unless DATABASE_URL is set.
 
 ``make test`` shares the tests out among several processes (tests/shares.py). Each starts a Postgres and has a data
 folder of its own, so what one test does to settings, channels or the queue is not seen by those beside it.
@@ -21,18 +22,18 @@ from django.db import transaction
 from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from memoryhub import events
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
     from tests.routes import World
 
-pytest_plugins = ["tests.fakes.fixtures", "tests.attacks", "tests.shares"]
+pytest_plugins = ["tests.fakes.fixtures", "tests.attacks", "tests.pure", "tests.shares"]
 _server: EmbeddedPostgres | None = None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    global _server
     folder = Path(tempfile.mkdtemp(prefix="memoryhub-tests-"))
     folder.chmod(0o755)  # the database server may run as another user
     django_settings.DATA_DIR = folder
@@ -43,15 +44,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
     }
     django_settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-    hands_out = config.option.dist != "no"  # to processes that run the tests; itself it runs none
-    if django_settings.EMBEDDED_DATABASE and not hands_out and not config.option.collectonly:
-        _server = EmbeddedPostgres(folder, durable=False)
-        _server.initialise()
-        _server.start()
-        place = connection_settings(folder)
-        django_settings.DATABASES["default"].update(
-            NAME=place["dbname"], USER=place["user"], HOST=place["host"], PORT=place["port"]
-        )
     django_settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
 
 
@@ -59,6 +51,26 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if _server is not None:
         _server.stop()
     shutil.rmtree(django_settings.DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Postgres starts here, when the first test asks for a database: a run of pure tests never waits for it."""
+    global _server
+    if django_settings.EMBEDDED_DATABASE:
+        _server = EmbeddedPostgres(django_settings.DATA_DIR, durable=False)
+        _server.initialise()
+        _server.start()
+        place = connection_settings(django_settings.DATA_DIR)
+        django_settings.DATABASES["default"].update(
+            NAME=place["dbname"], USER=place["user"], HOST=place["host"], PORT=place["port"]
+        )
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    yield
+    events.close()  # nobody listens when the database goes
 
 
 @dataclass(frozen=True)
@@ -126,14 +138,6 @@ def eventually() -> Callable[..., None]:
             time.sleep(0.02)
 
     return wait
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _nobody_listens_when_the_database_goes(django_db_setup: None) -> Iterator[None]:
-    yield
-    from memoryhub import events
-
-    events.close()
 
 
 @pytest.fixture(autouse=True)

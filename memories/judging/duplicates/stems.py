@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+import snowballstemmer
+
 from memories.judging.duplicates.lists import word_set
 
 _IRREGULAR = {
@@ -90,42 +92,17 @@ e er or y ion ation ing ed s es al ical ic ist ment ement ence ance ent ness abl
 
 _OUR = re.compile("our(?=s$|ed$|ing$|ite|able|hood|al$|$)")
 _ISE = re.compile("is(e|es|ed|ing|ation|er)$")
-_LOST_E = re.compile("[^aeiouy]+[aeiou][^aeiouwxy]")  # lik(ing), hik(ed)
+_english = snowballstemmer.stemmer("english")
 
 
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
-    """Return a rough stem of a lower-case word: the same for all its forms, not always a word itself."""
+    """The stem of a lower-case word: the same for all its forms, not always a word itself."""
     word = word.removesuffix("'s").removesuffix("\u2019s")
     word = _IRREGULAR.get(word, word)
     if len(word) > 5:  # British spelling
         word = _OUR.sub("or", _ISE.sub(r"iz\1", word))
-    if len(word) > 4 and word.endswith("ies"):
-        word = word[:-3] + "y"
-    elif len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes", "zes")):
-        word = word[:-2]
-    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        if (
-            word.endswith(ending)
-            and len(word) - len(ending) >= 3
-            and any(v in word[: -len(ending)] for v in "aeiouy")
-        ):
-            word = word[: -len(ending)]
-            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
-                word = word[:-1]
-            elif _LOST_E.fullmatch(word):
-                word += "e"
-            word = _IRREGULAR.get(word, word)
-            break
-    if len(word) > 5 and word.endswith("ly"):
-        word = word[:-2]
-    if len(word) > 4 and word.endswith("e"):
-        word = word[:-1]
-    if len(word) > 3 and word.endswith("i"):
-        word = word[:-1] + "y"
-    return word
+    return str(_english.stemWord(word))
 
 
 def is_past(word: str) -> bool:

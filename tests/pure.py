@@ -1,0 +1,32 @@
+"""``pytest --pure``: the tests that need neither a database nor a process, for ``make quick``."""
+
+from __future__ import annotations
+
+import pytest
+
+NEEDS = {"db", "transactional_db", "django_db_setup", "live_server", "embedded_server", "browser"}
+ELSEWHERE = (
+    "tests/functional/",
+    "tests/verification/",
+    "tests/memoryhub/local/",
+    "tests/memoryhub/management/",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pure", action="store_true", help="only tests without a database, a process or a browser"
+    )
+
+
+def is_pure(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if item.nodeid.startswith(ELSEWHERE) or fixtures & NEEDS:
+        return False
+    return not any(item.get_closest_marker(name) for name in ("django_db", "local_model", "browser"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--pure"):
+        config.hook.pytest_deselected(items=[item for item in items if not is_pure(item)])
+        items[:] = [item for item in items if is_pure(item)]
