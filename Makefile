@@ -10,11 +10,12 @@ PYTHON ?=
 TESTERS ?= logical
 PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 
-.PHONY: help run install install-dev test lint format fuzz attack docs audit clean clean-data
+.PHONY: help run install install-dev test quick lint format fuzz attack docs audit clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
-	@echo "make test        lint, then the whole test suite"
+	@echo "make test        lint, then the whole test suite; make test T=path runs a part of it"
+	@echo "make quick       lint what changed and run the tests that need no database: some seconds"
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make attack      the attack suite alone, with counts by kind"
@@ -62,9 +63,19 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@$(PIP) install $(PINS) -r requirements/dev.txt
 	@touch $@
 
-test: lint
+# All of them after the lint; with T, those alone: make test T=tests/memories/recalling/test_recall.py
+T ?=
+test: $(if $(T),install-dev,lint)
 	@echo "Running the tests …"
-	@$(PYTEST)
+	@$(PYTEST) $(T)
+
+# While one works: what changed is linted, and what needs no database, process or browser is tested.
+QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting \
+	tests/test_architecture.py tests/test_translatable.py
+quick: install-dev
+	@changed=$$(git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py'); \
+	if [ -n "$$changed" ]; then $(VENV)/bin/ruff check $$changed && $(VENV)/bin/ruff format --check $$changed; fi
+	@$(PYTEST) --pure -q --durations=0 --durations-min=1 $(QUICK)
 
 lint: install-dev
 	@echo "Style …"

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from io import StringIO
 from pathlib import Path
@@ -28,6 +29,7 @@ def test_imports_keep_the_one_direction() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@cache
 def _imports() -> dict[str, set[str]]:
     """Which file imports which, of all four apps: at the top, inside functions, and by names in strings."""
     files = {_module(path): path for path in SOURCES}
