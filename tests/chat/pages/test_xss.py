@@ -12,7 +12,7 @@ from django.utils import timezone
 from chat.chats.actions import delete_chat
 from chat.chats.remembering import remember_message
 from chat.models import MessageRole, MessageStatus
-from chat.pages.markdown import render_markdown
+from chat.rendering.markdown import render_markdown
 from memories.models import Receipt
 from memories.writing.gate import edit_memory
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
