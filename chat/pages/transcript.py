@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from chat.answers.problems import advice_for
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
-from chat.rendering.markdown import render_markdown
 from chat.prompting.compaction import latest_compaction
+from chat.rendering.markdown import render_markdown
 from chat.tools.shown_calls import ShownCall, calls_of
 from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, SourceType

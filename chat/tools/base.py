@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
 from chat.models import Chat, Message, ToolOutcome
 from memoryhub.llm.base import Tool
@@ -46,33 +57,57 @@ class Result:
     output: str = ""
 
 
+class Arguments(BaseModel):
+    """What a model wrote for a tool. Numbers may come as text; null, and "" for what may be left out, say nothing;
+    arguments that nobody asked for are passed over.
+    """
+
+    model_config = ConfigDict(frozen=True, str_strip_whitespace=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _said(cls, given: dict[str, Any]) -> dict[str, Any]:
+        needed = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and (value != "" or name in needed)
+        }
+
+
+def at_most(longest: int) -> StringConstraints:
+    return StringConstraints(min_length=1, max_length=longest)
+
+
+def within(low: float, high: float) -> tuple[Any, ...]:
+    """A number beyond is taken for the nearest one allowed: that is not worth another round."""
+    nearest = AfterValidator(lambda number: min(max(number, low), high))
+    return nearest, Field(json_schema_extra={"minimum": low, "maximum": high})
+
+
+A = TypeVar("A", bound=Arguments)
+
+
 @dataclass(frozen=True)
-class ChatTool:
+class ChatTool(Generic[A]):
     """``kept`` names the arguments that stay with the chat for its readers: never the text of a memory."""
 
     name: str
     description: str
-    fields: Mapping[str, Mapping[str, Any]]
-    required: tuple[str, ...]
-    act: Callable[[Caller, dict[str, Any]], Result]
-    kept: tuple[str, ...] = ()
+    takes: type[A]
+    act: Callable[[Caller, A], Result]
+    kept: frozenset[str] = frozenset()
 
     @property
     def tool(self) -> Tool:
-        schema = {
-            "type": "object",
-            "properties": {name: dict(field) for name, field in self.fields.items()},
-            "required": list(self.required),
-        }
+        whole = self.takes.model_json_schema()
+        plain = {name: _plain(field) for name, field in whole["properties"].items()}
+        schema = {"type": "object", "properties": plain, "required": whole["required"]}
         return Tool(self.name, self.description, schema)
 
 
-def read_arguments(tool: ChatTool, text: str) -> dict[str, Any]:
-    """The arguments a model wrote, checked. Raises ToolTrouble naming everything that is wrong.
-
-    Numbers may come as text, and too large a limit is taken for the largest: neither is worth another round.
-    Arguments nobody asked for are ignored.
-    """
+def read_arguments(tool: ChatTool[A], text: str) -> A:
+    """The arguments a model wrote, checked. Raises ToolTrouble naming everything that is wrong."""
     if len(text) > MOST_ARGUMENTS:
         raise ToolTrouble(f"the arguments may have at most {MOST_ARGUMENTS:,} characters")
     try:
@@ -81,53 +116,33 @@ def read_arguments(tool: ChatTool, text: str) -> dict[str, Any]:
         raise ToolTrouble("the arguments are not valid JSON; send one JSON object") from None
     if not isinstance(given, dict):
         raise ToolTrouble("the arguments must be one JSON object")
-    values, wrong = {}, []
-    for name, field in tool.fields.items():
-        if given.get(name) is None or (given[name] == "" and name not in tool.required):
-            if name in tool.required:
-                wrong.append(f"{name} is required")
-            continue
-        try:
-            values[name] = _READERS[str(field["type"])](given[name], field)
-        except ValueError as error:
-            wrong.append(f"{name} {error}")
-    if wrong:
-        raise ToolTrouble("; ".join(wrong))
-    return values
-
-
-def _text(value: Any, field: Mapping[str, Any]) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be text")
-    if not value.strip():
-        raise ValueError("must not be blank")
-    longest = field.get("maxLength")
-    if longest is not None and len(value.strip()) > longest:
-        raise ValueError(f"may have at most {longest:,} characters, and has {len(value.strip()):,}")
-    return value.strip()
-
-
-def _number(value: Any, field: Mapping[str, Any]) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("must be a number")
     try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise ValueError("must be a number") from None
-    if not number == number:  # NaN
-        raise ValueError("must be a number")
-    return float(min(max(number, field.get("minimum", number)), field.get("maximum", number)))
+        return tool.takes.model_validate(given)
+    except ValidationError as error:
+        wrong = [f"{found['loc'][0]} {_sentence(found)}" for found in error.errors()]
+        raise ToolTrouble("; ".join(wrong)) from None
 
 
-def _integer(value: Any, field: Mapping[str, Any]) -> int:
-    number = _number(value, field)
-    if not number.is_integer():
-        raise ValueError("must be a whole number")
-    return int(number)
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    """A field's schema without what only pydantic's readers use: a small model reads every word of it."""
+    of_type: dict[str, Any] = next((kind for kind in field.pop("anyOf", ()) if kind["type"] != "null"), {})
+    return {
+        name: value
+        for name, value in {**of_type, **field}.items()
+        if name not in {"title", "default", "minLength"}
+    }
 
 
-_READERS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
-    "string": _text,
-    "number": _number,
-    "integer": _integer,
+def _sentence(error: ErrorDetails) -> str:
+    if error["type"] == "string_too_long":
+        return f"may have at most {error['ctx']['max_length']:,} characters, and has {len(error['input'].strip()):,}"
+    return _SENTENCES.get(error["type"], "must be a number")
+
+
+_SENTENCES = {
+    "missing": "is required",
+    "string_type": "must be text",
+    "string_too_short": "must not be blank",
+    "string_unicode": "must be text",
+    "int_from_float": "must be a whole number",
 }

@@ -14,7 +14,7 @@ from chat.answers.live import LiveAnswer
 from chat.answers.state import message_channel
 from chat.answers.threads import in_tool_thread
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
-from chat.tools.base import Caller, ChatTool, Result, ToolTrouble, read_arguments
+from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
 from memories.judging.secret_filter import find_secret
 from memories.models import SourceType
@@ -112,9 +112,9 @@ def _caller(live: LiveAnswer, user_pk: int) -> Caller:
     return Caller(user, chat, answer, answer.reply_to, timezone.now(), leaves=live.leaves)
 
 
-def _kept(tool: ChatTool, arguments: dict[str, object]) -> dict[str, object]:
+def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
     """The arguments that stay with the chat, none of them a credential."""
-    kept = {name: value for name, value in arguments.items() if name in tool.kept}
+    kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
         name: value for name, value in kept.items() if not (isinstance(value, str) and find_secret(value))
     }

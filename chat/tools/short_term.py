@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from chat.models import SUMMARY_LENGTH, ToolOutcome
 from chat.prompting.short_term import TOOL_NAME, set_summary
-from chat.tools.base import Caller, ChatTool, Result, ToolTrouble
+from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, at_most
 from memoryhub.errors import Conflict, SecretRefused
 
 
-def update(caller: Caller, arguments: dict[str, Any]) -> Result:
+class Summary(Arguments):
+    summary: Annotated[str, at_most(SUMMARY_LENGTH)] = Field(
+        description="What the chat is about, what was decided, what is open; at most 1,500 characters."
+    )
+
+
+def update(caller: Caller, asked: Summary) -> Result:
     attempt = f"{caller.answer.public_id}:{caller.answer.attempt}"
     try:
-        row = set_summary(caller.chat, arguments["summary"], by=caller.user, now=caller.now, answer=attempt)
+        row = set_summary(caller.chat, asked.summary, by=caller.user, now=caller.now, answer=attempt)
     except SecretRefused:
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
     except Conflict as error:
@@ -25,13 +33,6 @@ UPDATE_SHORT_TERM_MEMORY = ChatTool(
     TOOL_NAME,
     "Replace the running summary of this chat, which the user's other chats of the next hours see. At most once in an "
     "answer. Never passwords, keys or other secrets.",
-    {
-        "summary": {
-            "type": "string",
-            "maxLength": SUMMARY_LENGTH,
-            "description": "What the chat is about, what was decided, what is open; at most 1,500 characters.",
-        }
-    },
-    ("summary",),
+    Summary,
     update,
 )
