@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from chat.exchange.conversations import chats_at, memories_at, messages_at
 from chat.exchange.ids import resolve
-from chat.exchange.lines import Record
+from chat.exchange.lines import FORGOTTEN, Record
 from chat.exchange.places import NO_PLACE, Places
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Scope
@@ -22,6 +22,7 @@ from memories.writing.many import foresee, save_cleaned
 from memories.writing.places import one_writer_at_a_time, rows_beside
 from memories.writing.portable import (
     Past,
+    PastRevision,
     ReadMemory,
     read_memory,
     settle,
@@ -30,7 +31,6 @@ from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
 
-FORGOTTEN = "it was forgotten for good here"
 KEY_TAKEN = "another memory has this key"
 
 
@@ -107,6 +107,7 @@ def take_memories(
             {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
         ):
             one_writer_at_a_time(workspace)
+        _leave_forgotten(left)
     if native:
         _take_as_they_were(left, places, newest)
     else:
@@ -164,6 +165,35 @@ def _keep_own_sources(read: list[Read], places: Places) -> None:
     for each in read:
         kept = tuple(source for source in each.past.sources if taken.get(source) != "")
         each.past = replace(each.past, sources=kept)
+
+
+def _leave_forgotten(read: list[Read]) -> None:
+    """Drop summaries and earlier versions that were forgotten for good; of contents the gate's writer knows."""
+    said: list[tuple[Read, str]] = []
+    for each in read:
+        befores = [revision.before or {} for revision in each.past.revisions]
+        texts = [before.get(name) for before in befores for name in ("content", "summary")]
+        if each.draft is not None:
+            said += [(each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text]
+    gone: dict[Read, set[str]] = {}
+    asked = [(each.draft, text) for each, text in said if each.draft is not None]
+    for (each, text), is_gone in zip(said, tombstones.forgotten_texts(asked), strict=True):
+        if is_gone:
+            gone.setdefault(each, set()).add(text)
+    for each, texts_gone in gone.items():
+        assert each.draft is not None
+        if each.draft.summary in texts_gone:
+            each.draft = replace(each.draft, summary=None)
+        each.past = replace(each.past, revisions=tuple(_without(r, texts_gone) for r in each.past.revisions))
+
+
+def _without(revision: PastRevision, texts: set[str]) -> PastRevision:
+    before = {
+        name: value
+        for name, value in (revision.before or {}).items()
+        if not (isinstance(value, str) and value in texts)
+    }
+    return replace(revision, before=before)
 
 
 def _into(draft: Draft) -> str:

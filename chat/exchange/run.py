@@ -20,7 +20,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from chat.exchange import chunk, files, sources
-from chat.exchange.lines import Chunk, read_chunk
+from chat.exchange.lines import Chunk, forget_lines, read_chunk
 from chat.exchange.remembering import NoVectors
 from chat.models.imports import (
     MAX_ATTEMPTS,
@@ -195,6 +195,7 @@ def _go_through(imported: Import, deadline: float) -> Outcome:
                 return Outcome.NOTHING  # stopped, or deleted
             now = timezone.now()
             chunk.take(locked, piece.records, read, now=now, stores=stores)
+            forget_lines(path_of(locked), [each.offset for each in piece.records if each.was_forgotten])
             _step(locked, piece, now, stores=stores)
         if piece.ends:
             return Outcome.DONE if stores else Outcome.CHECKED
@@ -250,6 +251,8 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
         transaction.on_commit(lambda: files.remove(imported.public_id))
     elif piece.ends:
         imported.checked_at = now
+        if imported.kind != ImportKind.MEMORYHUB:  # from here on the file of lines is read
+            transaction.on_commit(lambda: files.remove_upload(imported.public_id))
     imported.save()
 
 

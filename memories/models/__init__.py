@@ -3,6 +3,7 @@ from memories.models.embedding import MemoryEmbedding
 from memories.models.embedding_model import EmbeddingModel, ModelState
 from memories.models.extraction import Extraction
 from memories.models.growth import CommonWord, PlaceStatistics, VectorIndex
+from memories.models.kept_copy import CopyKind, KeptCopy
 from memories.models.memory import Memory, Review, Revision, Scope, SourceType
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
 from memories.models.receipt import Receipt, ReceiptItem
@@ -14,8 +15,10 @@ from memories.models.word import MemoryWord
 __all__ = [
     "Asset",
     "CommonWord",
+    "CopyKind",
     "EmbeddingModel",
     "Extraction",
+    "KeptCopy",
     "Memory",
     "MemoryEmbedding",
     "MemoryNode",

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
-from workspaces.models import Agent, User, Workspace
+from workspaces.models import Agent, Membership, Role, User, Workspace
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
@@ -68,6 +68,13 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
     def visible_to(self, user: User) -> MemoryQuerySet:
         """What this person's memberships allow: all but the personal memories of others in their workspaces."""
         return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
+
+    def forgettable_by(self, user: User) -> MemoryQuerySet:
+        """What this person may remove for good, deleted ones included; ``memories.forgetting.forget.may_forget`` of many."""
+        places = Membership.objects.filter(user=user)
+        shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
+        shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))
+        return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
         """What belongs to a conversation of this person in this workspace, their personal memories included.

@@ -12,10 +12,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import get_memory
+from memories.forgetting.copy_notes import noted
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SOURCE_LABELS
 from memories.pages.memory_forms import AddForm, EditForm
 from memories.pages.panel_page import (
+    PROPOSALS_SHOWN,
     PanelFilters,
     PanelPage,
     assistants,
@@ -113,6 +115,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     context["usage"] = usage(found, request.user)
     if not filters:
         context["proposals"] = proposals(found, request.user)
+        context["copies"] = noted(found, request.user)[:PROPOSALS_SHOWN]
     if asked.get("part") == "list":
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)

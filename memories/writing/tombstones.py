@@ -54,19 +54,26 @@ def digest(text: str) -> str:
 
 
 def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
-    """Note that these (place, text) were forgotten for good; how many tombstones are new."""
+    """Note that these (place, text) were forgotten for good; how many tombstones stand for them.
+
+    Those that stood before count as well: who guesses must not learn what others forgot.
+    """
     wanted = {(place, digest(text)) for place, text in texts if text}
-    new = wanted - _there(wanted)
     Tombstone.objects.bulk_create(
-        [Tombstone(place=place, digest=made, created_at=now) for place, made in sorted(new)],
+        [Tombstone(place=place, digest=made, created_at=now) for place, made in sorted(wanted)],
         ignore_conflicts=True,
     )
-    return len(new)
+    return len(wanted)
 
 
 def forgotten(drafts: Sequence[Draft]) -> list[bool]:
     """Which of these the gate must not store by itself. One query."""
-    asked = [{(place, digest(draft.content)) for place in _places(draft)} for draft in drafts]
+    return forgotten_texts([(draft, draft.content) for draft in drafts])
+
+
+def forgotten_texts(said: Sequence[tuple[Draft, str]]) -> list[bool]:
+    """The same of texts that drafts say beside their content. One query."""
+    asked = [{(place, digest(text)) for place in _places(draft)} for draft, text in said]
     there = _there(set().union(*asked))
     return [bool(pairs & there) for pairs in asked]
 
