@@ -27,6 +27,7 @@ KINDS = {
     "tests/test_access_matrix.py": "isolation",
     "tests/test_access_of_streams.py": "isolation",
     "tests/test_isolation.py": "isolation",
+    "tests/chat/test_personal.py": "isolation",
     "tests/memories/forgetting/test_forgetting_races.py": "races",
     "tests/memories/test_forgetting_guesses.py": "guessing",
     "tests/memories/test_copy_notes.py": "isolation",

@@ -356,6 +356,7 @@ PAGE_ROWS = [
     Row("GET", "chats/<str:chat_id>/short-term/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/short-term/", PAGE_EDITORS, {"summary": "Cats purr"}),
     Row("POST", "chats/<str:chat_id>/memory/", PAGE_EDITORS, {"memory": "on"}),
+    Row("POST", "chats/<str:chat_id>/personal/", PAGE_EDITORS, {"personal": "on"}),
     Row("GET", "chats/<str:chat_id>/transcript/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/", PAGE_MEMBERS),

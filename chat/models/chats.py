@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,6 +69,12 @@ class Chat(models.Model):
     )
     is_private = models.BooleanField(default=False)
     is_temporary = models.BooleanField(default=False)
+    personal_of = models.ManyToManyField(
+        User,
+        related_name="+",
+        blank=True,
+        help_text="Who lets their personal memories be used here though others read it (chat.chats.personal).",
+    )
     created_at = models.DateTimeField(default=timezone.now)
     active_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -230,6 +237,9 @@ class ToolOutcome(models.TextChoices):
 class ToolCall(models.Model):
     """What the model had done while it wrote an answer. Of memories only the ids: their text may be forgotten."""
 
+    known: Collection[
+        str
+    ]  # the ids that the reader may know of, where ``chat.tools.shown_calls`` has loaded it
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

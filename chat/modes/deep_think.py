@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
+from chat.chats.personal import personal_allowed
 from chat.models import Message, MessageStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.check import build_check, memories_beside, read_verdict
@@ -173,7 +174,9 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     if live.leaves and answer.chat.workspace.local_only:  # switched on since the turn began
         raise ModelNotLocal
     user = User.objects.get(pk=user_pk)
-    return answer, memories_beside(answer, live.text, user, leaves=live.leaves, now=timezone.now())
+    personal = personal_allowed(answer.chat, user)
+    now = timezone.now()
+    return answer, memories_beside(answer, live.text, user, leaves=live.leaves, personal=personal, now=now)
 
 
 async def _reply(

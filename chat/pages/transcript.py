@@ -19,7 +19,7 @@ from chat.rendering.markdown import render_markdown
 from chat.tools.shown_calls import ShownCall, calls_of
 from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
-from memories.recalling.receipts import receipts_for
+from memories.recalling.receipts import OTHERS_READ, receipts_for
 from memoryhub.ready import Ready
 from workspaces.models import User
 
@@ -37,6 +37,7 @@ class Entry:
     has_receipt: bool = False
     used_count: int = 0
     left_out: int = 0
+    withheld: int = 0  # of these, the reader's personal memories, since others read the chat
     saved: list[Memory] = field(default_factory=list)
     degraded: str = ""
     remembered: str = ""
@@ -196,6 +197,7 @@ def entries_for(
                 entry.has_receipt = True
                 entry.used_count = sum(item.used for item in receipt.items.all())
                 entry.left_out = len(receipt.items.all()) - entry.used_count
+                entry.withheld = sum(item.reason == OTHERS_READ for item in receipt.items.all())
                 entry.degraded = receipt.degraded
             entry.calls = [
                 ShownCall(call, memories, is_over=not entry.is_streaming)

@@ -34,6 +34,7 @@ def ltm_recall(caller: Caller, asked: OwnRecall) -> Result:
         now=caller.now,
         agent=caller.chat.agent,
         leaves=caller.leaves,
+        personal=caller.personal,
     )
     return recalled(found)
 

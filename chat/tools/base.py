@@ -43,6 +43,7 @@ class Caller:
     answer: Message
     question: Message
     now: datetime
+    personal: bool  # the person's own memories may be spoken here
     leaves: bool = True  # what the model is shown leaves this machine
 
 

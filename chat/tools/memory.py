@@ -113,6 +113,7 @@ def look_up(caller: Caller, asked: ToRecall) -> Result:
         now=caller.now,
         agent=caller.chat.agent,
         leaves=caller.leaves,
+        personal=caller.personal,
     )
     return recalled(found, first=asked.offset + 1)
 
@@ -138,6 +139,7 @@ def search(caller: Caller, asked: ToSearch) -> Result:
         now=caller.now,
         agent=caller.chat.agent,
         leaves=caller.leaves,
+        personal=caller.personal,
     )
     entries = [
         f"{number}. **{item.id}** ({item.type}, score {item.score:.2f})\n{escape(item.text)}"

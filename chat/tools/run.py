@@ -13,6 +13,7 @@ from chat.access import get_chat
 from chat.answers.live import LiveAnswer
 from chat.answers.state import message_channel
 from chat.answers.threads import in_tool_thread
+from chat.chats.personal import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
@@ -109,7 +110,8 @@ def _caller(live: LiveAnswer, user_pk: int) -> Caller:
         raise Forbidden("Memories of this workspace no longer leave its machine.")
     assert answer.reply_to is not None, "an answer replies to a message"
     answer.chat = answer.reply_to.chat = chat
-    return Caller(user, chat, answer, answer.reply_to, timezone.now(), leaves=live.leaves)
+    personal = personal_allowed(chat, user)
+    return Caller(user, chat, answer, answer.reply_to, timezone.now(), personal, leaves=live.leaves)
 
 
 def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:

@@ -18,6 +18,7 @@ from chat.answers.problems import reason_of
 from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
+from chat.chats.personal import personal_allowed
 from chat.models import Message, MessageStatus
 from chat.modes.registry import get_mode
 from chat.modes.steps import close_unfinished
@@ -158,11 +159,13 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     offered = [tool.tool for tool in tools]
     reserve = get_mode(answer.mode).reserve()
+    leaves = not model.capabilities.local
+    personal = answer.memory_enabled and personal_allowed(answer.chat, user)
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
             room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-            used = _recall_for(answer, question, user, room=room, leaves=not model.capabilities.local)
+            used = _recall_for(answer, question, user, room=room, leaves=leaves, personal=personal)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
@@ -172,8 +175,9 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
-        leaves = not model.capabilities.local
-        short_term = short_term_for(question, user, can_update=bool(tools), room=room, leaves=leaves, now=now)
+        short_term = short_term_for(
+            question, user, can_update=bool(tools), room=room, leaves=leaves, personal=personal, now=now
+        )
     built = build_prompt(
         conversation_of(question, latest_compaction(answer.chat)),
         used,
@@ -204,11 +208,22 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(answer: Message, question: Message, user: User, *, room: int, leaves: bool) -> list[Recalled]:
+def _recall_for(
+    answer: Message, question: Message, user: User, *, room: int, leaves: bool, personal: bool
+) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
-    threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
+    threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user, personal=personal))
     agent = answer.chat.agent
-    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT, agent=agent, leaves=leaves)
+    found = recall(
+        question.content,
+        workspace,
+        user,
+        limit=limit + LEFT_OUT,
+        agent=agent,
+        leaves=leaves,
+        personal=personal,
+        withheld=limit,
+    )
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     verdicts = leave_out_what_does_not_fit(found.items, verdicts, room)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)

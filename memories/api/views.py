@@ -218,7 +218,9 @@ class Recall(KeyedView):
         body = self.body(RecallBody)
         agent_id = body.pop("agent_id")
         agent = choose_agent(workspace, agent_id, or_archived=True) if agent_id is not None else None
-        found = recall(workspace=workspace, user=self.person, agent=agent, now=timezone.now(), **body)
+        found = recall(
+            workspace=workspace, user=self.person, agent=agent, personal=True, now=timezone.now(), **body
+        )
         answer = {
             "memories": [
                 {**memory_json(item.memory), "score": item.score, "score_parts": item.parts}
@@ -242,7 +244,8 @@ class Search(KeyedView):
         body=SearchBody,
         errors=[404, 429],
         description="What matters to the query, best first, each with its type: memories today, your personal ones "
-        "included. What is said in chats is not searched. The model's tool `x_workspace_search` finds the same.",
+        "included. What is said in chats is not searched. The model's tool `x_workspace_search` finds the same, in a "
+        "chat that others read without your personal ones unless you let them in there.",
         examples=[
             request_example("A search", {"query": "project deadline", "limit": 10}),
             answer_example("Found", examples.SEARCH),
@@ -251,6 +254,10 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(
-            workspace=workspace, user=self.person, now=timezone.now(), **self.body(SearchBody)
+            workspace=workspace,
+            user=self.person,
+            personal=True,
+            now=timezone.now(),
+            **self.body(SearchBody),
         )
         return Response({"results": FoundJson(found, many=True).data})

@@ -70,7 +70,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """What this person may remove for good, deleted ones included; ``memories.forgetting.forget.may_forget`` of many."""
+        """What this person may remove for good, deleted ones included; ``forget.may_forget`` of many."""
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
         shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))

@@ -241,6 +241,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
             threshold=-10.0,
             now=now,
             weights=line.weights,
+            personal=True,
         )
         transaction.set_rollback(True)
     return [item.memory.pk for item in found.items]

@@ -6,7 +6,8 @@ import logging
 import math
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -105,6 +106,7 @@ class Recall:
     items: list[Recalled] = field(default_factory=list)
     ranking: str = "hybrid"
     degraded: str = ""  # why recall fell back to words, empty when it did not
+    withheld: list[Recalled] = field(default_factory=list)  # what of the person's own was not to be used
 
 
 Scored = tuple[int, dict[str, float]]  # a memory's key and the parts of its score
@@ -123,6 +125,9 @@ def recall(
     exact: bool = False,
     agent: Agent | None = None,
     leaves: bool = False,
+    *,
+    personal: bool,
+    withheld: int = 0,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -133,6 +138,8 @@ def recall(
     unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
     hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``leaves``: what is
     found leaves this machine, so personal memories do not belong to it where their own workspace forbids that.
+    ``personal``: whether the person's own belong to it at all; False where others read what becomes of it. Then
+    ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
@@ -141,6 +148,8 @@ def recall(
         raise NotFound("There is no such workspace, or it is not yours to see.")
     if leaves:
         where = where.without_what_stays()
+    withheld = 0 if personal or not where.personal else withheld
+    where = replace(where, personal=where.personal and personal)
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
     query = _clean_query(query)
@@ -158,8 +167,9 @@ def recall(
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     items = search.load(scored[offset : offset + limit])
     note_use([item.memory for item in items], now)
+    own = search.own(ranking, degraded, withheld) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
-    return Recall(items, ranking, degraded)
+    return Recall(items, ranking, degraded, own)
 
 
 def expect(query: str, *, now: datetime) -> None:
@@ -198,6 +208,16 @@ class _Search:
         self.where, self.wanted, self.weights, self.exact = where, wanted, weights, exact
         self.depth = max(CANDIDATES, wanted)
         self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places), **_NO_VECTOR}
+        self.embedded: tuple[str, Vectors] | None = None
+
+    def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
+        """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
+        search = copy(self)
+        search.where = replace(self.where, personal_alone=True)
+        search.params = self.params | search.where.params | {"at": words.at(search.where.places)}
+        if degraded:
+            return search.load(search._without_vectors(ranking, read_question(self.query, self.now))[:most])
+        return search.load(search.ranked(ranking)[0][:most])
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
         """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
@@ -208,6 +228,7 @@ class _Search:
             embedded = self._embed(question if ranking == "hybrid" else None)
             if embedded is None:
                 return self._without_vectors(ranking, question), "no embedder is configured"
+            self.embedded = embedded
             self.params |= self._vector(embedded)
             with self._guarded():
                 if ranking == "hybrid":
@@ -243,6 +264,8 @@ class _Search:
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
+        if self.embedded is not None:
+            return self.embedded
         share = self.weights.gist
         texts = _embedded_for(self.query, question, share)
         alone = len(texts) == 1

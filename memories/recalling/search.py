@@ -32,14 +32,17 @@ def search_workspace(
     now: datetime,
     agent: Agent | None = None,
     leaves: bool = False,
+    personal: bool,
 ) -> list[Found]:
-    """What matters to the query, best first: today the memories, by the hybrid ranking, the asker's personal ones
-    among them, and in a chat with an assistant what that one remembers. What is said in chats is not searched. A blank
-    query or a limit below 1 finds nothing.
+    """What matters to the query, best first: today the memories, by the hybrid ranking, with ``personal`` the asker's
+    own among them, and in a chat with an assistant what that one remembers. What is said in chats is not searched. A
+    blank query or a limit below 1 finds nothing.
 
     Costs one recall; ``leaves`` as there. NotFound for a stranger.
     """
-    found = recall(query, workspace, user, limit=limit, now=now, agent=agent, leaves=leaves)
+    found = recall(
+        query, workspace, user, limit=limit, now=now, agent=agent, leaves=leaves, personal=personal
+    )
     return [
         Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
         for item in found.items

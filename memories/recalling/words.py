@@ -52,13 +52,15 @@ RETURNING 1
 _HERE = f"""(SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
     AND workspace_id = %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)"""  # noqa: S608
 _OWN = f"""(SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE deleted_at IS NULL
-    AND owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint LIMIT {COUNTED_AT_MOST}) counted)"""  # noqa: S608
+    AND owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint
+    AND -(%(user)s::bigint) = ANY(%(places)s::bigint[]) LIMIT {COUNTED_AT_MOST}) counted)"""  # noqa: S608
 TERMS = f"""
 n AS MATERIALIZED (
     SELECT greatest(1, coalesce(
         (SELECT memory_count FROM memories_placestatistics WHERE place = %(workspace)s::bigint), {_HERE}
     ) + coalesce(
-        (SELECT memory_count FROM memories_placestatistics WHERE place = -(%(user)s::bigint)), {_OWN}
+        (SELECT memory_count FROM memories_placestatistics
+         WHERE place = -(%(user)s::bigint) AND place = ANY(%(places)s::bigint[])), {_OWN}
     ))::float8 AS memories
 ), frequencies AS (
     SELECT q.lexeme, sum(coalesce(c.memory_count, (

@@ -107,10 +107,10 @@ def measure(
         for query in conversation.queries:
             relevant = {keys[known_as] for known_as in query["relevant"] if known_as in keys}
             if relevant:
-                found = recall(query["text"], workspace, user, limit=limit, now=now)
+                found = recall(query["text"], workspace, user, limit=limit, now=now, personal=True)
                 evidence[name].append((found, relevant, size))
         for message in SMALL_TALK:
-            found = recall(message, workspace, user, limit=limit, now=now)
+            found = recall(message, workspace, user, limit=limit, now=now, personal=True)
             talk[name].append((found, set(), size))
         workspace.delete()
 

@@ -311,7 +311,7 @@ class Recall(OrganisationView):
         with told_in_our_names():
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
-        found = recall(**who, ranking="lexical", now=timezone.now(), **values)
+        found = recall(**who, personal=True, ranking="lexical", now=timezone.now(), **values)
         prefetch_related_objects([item.memory for item in found.items], "sources")
         memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
         return Response({"memories": memories})

@@ -142,7 +142,9 @@ class Command(BaseCommand):
             embedded = time.perf_counter()
             self._bare(text, workspace)
             searched = time.perf_counter()
-            found = [item.memory.pk for item in recall(text, workspace, self.user, limit=10).items]
+            found = [
+                item.memory.pk for item in recall(text, workspace, self.user, limit=10, personal=True).items
+            ]
             times.append(
                 (embedded - began, searched - embedded, time.perf_counter() - searched),
             )
@@ -168,7 +170,7 @@ class Command(BaseCommand):
 
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
         """The same ranking with neither index nor cut: every vector and every word's memories are compared."""
-        found = recall(text, workspace, self.user, limit=10, exact=True)
+        found = recall(text, workspace, self.user, limit=10, exact=True, personal=True)
         return [item.memory.pk for item in found.items]
 
     def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]]) -> None:
@@ -195,7 +197,7 @@ class Command(BaseCommand):
                 self._embed_anew(text, number)
                 with _connected(after if which else before):
                     began = time.perf_counter()
-                    recall(text, workspace, self.user, limit=10)
+                    recall(text, workspace, self.user, limit=10, personal=True)
                     pair[which] = time.perf_counter() - began
             times.append((pair[0], pair[1]))
         small, large = np.array(times[len(questions) // ROUNDS :]).T

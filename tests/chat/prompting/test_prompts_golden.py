@@ -113,6 +113,7 @@ class Scene:
                 can_update=bool(tools),
                 room=room_beside_answer(capabilities),
                 now=NOW,
+                personal=True,
             ),
         )
         return rendered(self.finish(built.messages), tools)

@@ -95,7 +95,9 @@ def test_a_prompt_fits_beside_its_answer(
         capabilities,
         now=now,
         tools=tools,
-        short_term=short_term_for(asked, chat.created_by, can_update=has_tools, room=room, now=now),
+        short_term=short_term_for(
+            asked, chat.created_by, can_update=has_tools, room=room, now=now, personal=True
+        ),
         reserve=extra,
     )
     definitions = sum(tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)

@@ -65,7 +65,7 @@ def old(models: Models) -> FakeEmbedder:
 
 
 def ask(query: str, cast: Cast, **options: Any) -> Recall:
-    return recall(query, cast.workspace, cast.editor, **options)
+    return recall(query, cast.workspace, cast.editor, **options, personal=True)
 
 
 def contents(found: Recall) -> list[str]:
@@ -368,6 +368,7 @@ def test_recall_and_saves_go_on_through_a_switch(
             ranking="semantic",
             limit=1,
             threshold=-1,
+            personal=True,
         )
         assert found.degraded == ""
         assert [item.memory.content for item in found.items] == [f"The {subject} is in room {subject[7:]}"]

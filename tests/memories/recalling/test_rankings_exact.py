@@ -51,7 +51,7 @@ def remember(cast: Cast, text: str, days: float = 0.0, importance: float = 0.0, 
 
 
 def asked(cast: Cast, ranking: str, query: str = "query", **options: object) -> Recall:
-    return recall(query, cast.workspace, cast.editor, ranking=ranking, now=NOW, **options)  # type: ignore[arg-type]
+    return recall(query, cast.workspace, cast.editor, ranking=ranking, now=NOW, **options, personal=True)  # type: ignore[arg-type]
 
 
 def order(found: Recall) -> list[tuple[str, float]]:

@@ -95,9 +95,9 @@ def test_a_model_whose_answers_changed_size_is_built_anew_under_another_label(
     five: None, models: Models, cast: Cast
 ) -> None:
     models.configure(FakeEmbedder(96, name="old"))
-    assert "changed their size" in recall("Thing", cast.workspace, cast.owner).degraded
+    assert "changed their size" in recall("Thing", cast.workspace, cast.owner, personal=True).degraded
     assert reembed()[0] == "Recall compares vectors of old (2) (96 dimensions).\n"
-    assert recall("Thing", cast.workspace, cast.owner).degraded == ""
+    assert recall("Thing", cast.workspace, cast.owner, personal=True).degraded == ""
     assert reembed("--again")[0] == "Recall compares vectors of old (3) (96 dimensions).\n"
     assert MemoryEmbedding.objects.filter(model="old (3)").count() == 5
 

@@ -66,4 +66,4 @@ def test_a_wrong_field_is_named(cast: Cast, body: dict[str, Any]) -> None:
 
 def test_a_stranger_finds_no_workspace(cast: Cast) -> None:
     with pytest.raises(NotFound):
-        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now())
+        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now(), personal=True)

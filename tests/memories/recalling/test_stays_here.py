@@ -85,7 +85,7 @@ def test_every_way_in_stores_without_a_vector_and_tells_nobody(
 def test_recall_goes_by_words_and_says_why(cast: Cast, kept: Workspace, embedder: ScriptedOpenAI) -> None:
     make_memory("Elsewhere the sky is blue", cast.owner)  # the embedder is there, and asked of others
     make_memory(f"The {SECRET} is striped", cast.owner, kept)
-    found = recall(f"What does the {SECRET} look like?", kept, cast.owner)
+    found = recall(f"What does the {SECRET} look like?", kept, cast.owner, personal=True)
     assert [item.memory.content for item in found.items] == [f"The {SECRET} is striped"]
     assert (
         found.degraded == "the embedder is on another machine, and texts of this workspace stay on this one"
@@ -108,7 +108,7 @@ def test_a_local_embedder_embeds_them(
     settings.EMBEDDING_LOCAL = True
     memory = make_memory(f"The {SECRET} is striped", cast.owner, kept)
     assert memory.embeddings.exists()
-    assert recall(f"{SECRET}?", kept, cast.owner).degraded == ""
+    assert recall(f"{SECRET}?", kept, cast.owner, personal=True).degraded == ""
 
 
 def test_a_new_embedding_model_is_built_without_them_and_switched_to(
@@ -200,11 +200,16 @@ def test_what_a_person_keeps_there_does_not_follow_them_to_a_model_elsewhere(
     home = default_workspace(cast.owner)
     make_memory(f"I ride a {SECRET}", cast.owner, home, scope=Scope.USER)
     make_memory("The office is blue", cast.owner, cast.workspace)
-    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, leaves=True).items) == 2
+    assert (
+        len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, leaves=True, personal=True).items)
+        == 2
+    )
     Workspace.objects.filter(pk=home.pk).update(local_only=True)
-    found = recall(f"{SECRET} office blue", cast.workspace, cast.owner, leaves=True)
+    found = recall(f"{SECRET} office blue", cast.workspace, cast.owner, leaves=True, personal=True)
     assert [item.memory.content for item in found.items] == ["The office is blue"]
-    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner).items) == 2, "the person sees all"
+    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, personal=True).items) == 2, (
+        "the person sees all"
+    )
 
 
 def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kept: Workspace) -> None:
@@ -216,7 +221,9 @@ def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kep
     ShortTermMemory.objects.create(chat=there, summary=f"About the {SECRET}", **place)
     question = make_message(here, "Hello?")
     for leaves, told in ((True, False), (False, True)):
-        found = short_term_for(question, owner, can_update=False, room=8000, leaves=leaves, now=now)
+        found = short_term_for(
+            question, owner, can_update=False, room=8000, leaves=leaves, now=now, personal=True
+        )
         assert (SECRET in str(found.items)) is told
 
 

@@ -53,7 +53,7 @@ def draft(cast: Cast, content: str, agent: Agent | None, **fields: Any) -> Draft
 
 
 def found(query: str, cast: Cast, agent: Agent | None, by: User | None = None, **options: Any) -> list[str]:
-    items = recall(query, cast.workspace, by or cast.editor, agent=agent, **options).items
+    items = recall(query, cast.workspace, by or cast.editor, agent=agent, **options, personal=True).items
     return [item.memory.content for item in items]
 
 
@@ -170,7 +170,7 @@ def test_a_chat_with_an_assistant_costs_no_query_more(cast: Cast, planner: Agent
     counts = []
     for agent in (None, planner):
         with CaptureQueriesContext(connection) as captured:
-            items = recall("newsletter", cast.workspace, cast.editor, agent=agent).items
+            items = recall("newsletter", cast.workspace, cast.editor, agent=agent, personal=True).items
             assert {item.memory.agent for item in items} <= {None, planner}
         counts.append(len(captured))
     assert counts[0] == counts[1]

@@ -149,7 +149,10 @@ def test_given_vectors_are_stored_and_an_excerpt_keeps_the_statements_own(
     )
     first, second = (s.memory.embeddings.get() for s in saved)
     assert first.statement is not None and second.statement is None
-    assert recall("roof", cast.workspace, cast.editor, now=NOW).items[0].memory.content == "The roof leaks"
+    assert (
+        recall("roof", cast.workspace, cast.editor, now=NOW, personal=True).items[0].memory.content
+        == "The roof leaks"
+    )
 
 
 def test_without_an_embedder_the_texts_are_stored_and_found_by_words(
@@ -157,7 +160,10 @@ def test_without_an_embedder_the_texts_are_stored_and_found_by_words(
 ) -> None:
     use_embedder(None)
     save_memories([draft(cast, text) for text in TEXTS], by=None, now=NOW)
-    assert recall("Lisbon", cast.workspace, cast.editor, now=NOW).items[0].memory.content == TEXTS[0]
+    assert (
+        recall("Lisbon", cast.workspace, cast.editor, now=NOW, personal=True).items[0].memory.content
+        == TEXTS[0]
+    )
 
 
 def test_a_batch_costs_the_same_statements_whatever_its_size(

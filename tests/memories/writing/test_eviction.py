@@ -174,7 +174,13 @@ def test_a_turn_reads_and_notes_its_use_while_rows_are_being_evicted(
         found: list[int] = []
 
         def turn() -> None:
-            found.append(len(recall_module.recall("Thing", default_workspace(person), person, now=NOW).items))
+            found.append(
+                len(
+                    recall_module.recall(
+                        "Thing", default_workspace(person), person, now=NOW, personal=True
+                    ).items
+                )
+            )
 
         elsewhere(turn).join(10)
         assert found == [4]
