@@ -124,6 +124,21 @@ class Message(models.Model):
     role = models.CharField(max_length=10, choices=MessageRole.choices)
     author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     content = models.TextField(blank=True)
+    html = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="An answer's content as it is shown. Empty: as it was written. Written by chat.rendering.rendered.",
+    )
+    html_of = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Marks the content, and the renderer, that the HTML was made of and by.",
+    )
     status = models.CharField(max_length=10, choices=MessageStatus.choices, default=MessageStatus.DONE)
     error_code = models.CharField(max_length=30, blank=True)
     error = models.CharField(

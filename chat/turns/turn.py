@@ -31,6 +31,7 @@ from chat.prompting.context import (
 )
 from chat.prompting.short_term import ShortTerm, short_term_for, touch
 from chat.prompting.stored import conversation_of
+from chat.rendering.rendered import set_html
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
@@ -256,7 +257,9 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             return
         answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
         answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
-        answer.save(update_fields=["content", "status", "finished_at", "error_code", "error"])
+        set_html(answer)
+        kept = ["content", "html", "html_of", "status", "finished_at", "error_code", "error"]
+        answer.save(update_fields=kept)
         events.publish(message_channel(live.public_id), "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         announce(answer.chat)

@@ -16,7 +16,7 @@ class CopyKind(models.TextChoices):
 
 
 class KeptCopy(models.Model):
-    """A copy that whoever forgot the text may not forget: a note for those who may. Written by ``forgetting.copies``."""
+    """A copy that whoever forgot the text may not forget: a note for those who may. By ``forgetting.copies``."""
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_copies")
     kind = models.CharField(max_length=10, choices=CopyKind.choices)
