@@ -107,7 +107,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "memoryhub.middleware.StorableCookiesMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "memoryhub.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -162,7 +162,10 @@ def _database() -> dict[str, Any]:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     elif not RUNNING_COMMAND:
-        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 15, "max_idle": 120}
+        database["ENGINE"] = "memoryhub.pooled"
+        # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
+        waits = {"timeout": 15, "max_idle": 120, "reconnect_timeout": 5}
+        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
     return database
 
 
@@ -232,6 +235,9 @@ THROTTLES = {
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
     "model tests": 10,  # each makes several requests to somebody's server
 }
+BODY_SECONDS = env.number("BODY_SECONDS", 20.0, low=1, high=3600)  # then 4 kB a second are asked for
+HALF_SENT_REQUESTS = env.integer("HALF_SENT_REQUESTS", 100, low=1, high=1_000_000)  # per address and process
+EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
 KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")

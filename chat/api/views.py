@@ -44,6 +44,7 @@ from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.connections.choice import choose_connection
+from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
 from workspaces.rest.docs import (
     answer_example,
@@ -354,9 +355,10 @@ class MessageRetry(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
+        place = Place(self.person) if body["stream"] else None
         answer = load(retry_answer(answer, by=self.person, now=timezone.now()))
         assert answer.reply_to is not None, "an answer replies to a message"
-        return turn_response(answer.reply_to, answer, self.person, stream=body["stream"])
+        return turn_response(answer.reply_to, answer, self.person, place=place)
 
 
 class MessageReceipt(MessageView):

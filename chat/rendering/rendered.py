@@ -2,7 +2,7 @@
 
 Answers that are stored by other ways (imports, those from before, one cut off with its process) have none yet, and
 neither has any after a change of the renderer. A page renders a little of that itself, shows the rest as it was
-written, and has a job make and keep them all: a read writes nothing. Work is counted, not timed (``rendering.markdown``),
+written, and has a job make and keep them all: a read writes nothing. Work is counted, not timed (``markdown``),
 so that a text looks the same on every machine.
 """
 

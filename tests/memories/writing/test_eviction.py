@@ -224,6 +224,18 @@ def test_noting_the_use_of_what_somebody_is_deleting_neither_waits_nor_brings_it
     assert first.last_accessed_at is None
 
 
+def test_what_cannot_be_noted_as_used_is_found_all_the_same(person: User) -> None:
+    first = Memory.objects.get(content="Thing 0")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
+        note_use([first], NOW)  # does not raise
+    finally:
+        connection.close()
+    first.refresh_from_db()
+    assert first.last_accessed_at is None
+
+
 @pytest.mark.parametrize("change", ["delete", "edit"])
 def test_a_late_vector_waits_for_who_is_changing_the_row_and_is_then_dropped(
     person: User, fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch, change: str
