@@ -50,10 +50,13 @@ class MemoriesConfig(AppConfig):
     def ready(self) -> None:
         from memories.assets.assets import forget_file
         from memories.forgetting.forget import empty_places
-        from memories.models import Asset
+        from memories.models import Asset, Memory
         from workspaces.actions.removal import register_room
+        from workspaces.quotas import register_quota
 
         register_room(empty_places)
+        register_quota("memories", lambda user: Memory.objects.filter(author=user))
+        register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
         post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.recalling.indexes")
         post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")

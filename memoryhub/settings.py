@@ -238,6 +238,13 @@ THROTTLES = {
 BODY_SECONDS = env.number("BODY_SECONDS", 20.0, low=1, high=3600)  # then 4 kB a second are asked for
 HALF_SENT_REQUESTS = env.integer("HALF_SENT_REQUESTS", 100, low=1, high=1_000_000)  # per address and process
 EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
+# What one person may make in all (workspaces.quotas); 0: without a limit.
+QUOTAS = {
+    "workspaces": env.integer("MAX_WORKSPACES_PER_PERSON", 100, low=0, high=1_000_000),
+    "chats": env.integer("MAX_CHATS_PER_PERSON", 10_000, low=0, high=100_000_000),
+    "memories": env.integer("MAX_MEMORIES_PER_PERSON", 100_000, low=0, high=100_000_000),
+    "bytes": env.integer("MAX_BYTES_PER_PERSON", 5_000_000_000, low=0, high=10**15),
+}
 KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")

@@ -53,6 +53,11 @@ KINDS = {
     "tests/memoryhub/test_middleware.py": "headers and paths",
     "tests/memoryhub/test_origin.py": "headers and paths",
     "tests/memoryhub/test_production.py": "headers and paths",
+    "tests/memoryhub/llm/test_metadata.py": "addresses inside",
+    "tests/memoryhub/llm/test_addresses.py": "addresses inside",
+    "tests/memoryhub/test_model_files.py": "altered files",
+    "tests/workspaces/test_quotas.py": "over a quota",
+    "tests/test_requirements.py::test_pip": "altered files",
 }
 _outcomes: dict[str, Counter[str]] = {}
 

@@ -16,6 +16,7 @@ from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.models.connection import Connection
+from workspaces.quotas import require_room
 
 
 def create_chat(
@@ -31,6 +32,8 @@ def create_chat(
     is_temporary: bool = False,
     use_personal_memories: bool = False,
 ) -> Chat:
+    """Raises Invalid for its title, and QuotaReached for who has as many as one person may."""
+    require_room("chats", by)
     chat = Chat.objects.create(
         workspace=workspace,
         created_by=by,

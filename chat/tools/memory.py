@@ -21,6 +21,7 @@ from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from workspaces.access import personal_place, require
 from workspaces.models import Agent, Role
+from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
 LONGEST_LIST = 12_000  # characters of a list: twenty of the longest memories would fill a context
@@ -88,6 +89,8 @@ def store(
         saved = save_memory(draft, by=user, now=caller.now)
     except (SecretRefused, WasForgotten):
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
+    except QuotaReached as error:
+        raise ToolTrouble(f"not stored: {error.message}", ToolOutcome.REFUSED) from None
     except Invalid as error:
         raise ToolTrouble("; ".join(f"{name} {why}" for name, why in error.fields.items())) from None
     memory = saved.memory

@@ -34,6 +34,7 @@ from memoryhub.llm.errors import ModelError
 from workspaces.access import personal_place
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import User, Workspace
+from workspaces.quotas import QuotaReached
 
 logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 5
@@ -225,7 +226,7 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
                 vectors = embedded[number] if embedded else None
                 with refusals.counted(draft.workspace.pk, draft.source_type, now):
                     saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
-            except WasForgotten:
+            except (WasForgotten, QuotaReached):
                 refused += 1
         stored = [result.memory for result in saved if result.created]
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now

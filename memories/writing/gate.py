@@ -53,6 +53,7 @@ from memoryhub.single_rows import insert_row, update_row
 from workspaces.access import default_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import User
+from workspaces.quotas import require_room
 
 __all__ = [
     "Draft",
@@ -129,6 +130,7 @@ def save_embedded(
                 if found.duplicate:
                     return Saved(found.duplicate, created=False, duplicate=True)
                 may_replace = found.possible_update
+        require_room("memories", draft.author or by)
         if draft.waits_for_review:
             return _propose(draft, may_replace, by=by, now=now)
         memory = _insert(draft, may_replace, by=by, now=now)

@@ -42,6 +42,7 @@ from memories.writing.similar import (
 from memoryhub import metrics
 from workspaces.access import default_workspace
 from workspaces.models import User
+from workspaces.quotas import require_room
 
 BATCH = 500  # rows of one transaction: other writers of the workspace wait for no more
 
@@ -261,6 +262,8 @@ class _Batch:
         if not self.new:
             return
         memories = [memory for memory, _ in self.new]
+        for author, number in Counter(memory.author or by for memory in memories).items():
+            require_room("memories", by if by is not None and by.is_superuser else author, number)
         self._link(memories)
         insert_rows(memories)
         index_lexemes([memory.pk for memory in memories if memory.deleted_at is None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.db import transaction
@@ -19,6 +20,7 @@ from workspaces.admin_kit.base import (
     offer_undo,
 )
 from workspaces.models import User
+from workspaces.quotas import quota_of
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
@@ -44,14 +46,19 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     sortable_by = ()
     search_fields = ("username__icontains", "email__icontains", "=public_id")
     search_help_text = "A part of the name or address, or the id (usr_)."
-    readonly_fields = ("public_id", "last_login", "date_joined")
+    readonly_fields = ("public_id", "last_login", "date_joined", "has")
     actions = ("close", "reopen")
     fieldsets = (
         (None, {"fields": ("username", "password", "public_id")}),
         ("Person", {"fields": ("first_name", "last_name", "email", "memory_default")}),
         ("May do", {"fields": ("is_active", *POWERS)}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
+        ("Has", {"fields": ("has",), "description": "Of what one person may make; the limits are settings."}),
     )
+
+    @admin.display(description="made, of at most")
+    def has(self, person: User) -> str:
+        return ", ".join(quota_of(person, what).in_words() for what in settings.QUOTAS)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Who is no superuser may not touch one: a new password would be as good as the account."""

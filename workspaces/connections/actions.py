@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.llm.addresses import is_public, literal
+from memoryhub.llm.addresses import is_metadata_host, is_public, literal
 from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
 from workspaces.models import User
@@ -232,6 +232,8 @@ def _wrong_address(connection: Connection) -> str:
         return example
     if parts.username or parts.password or parts.query or parts.fragment:
         return _("Must have no name, password, ? or # in it. The key has a field of its own.")
+    if is_metadata_host(host):
+        return _("Is the address of a cloud's metadata service, which no connection may reach.")
     address = literal(host)
     named_internal = host.lower().split(".")[-1] in INTERNAL_NAMES or host.lower().endswith("home.arpa")
     internal = not is_public(address) if address else named_internal

@@ -67,6 +67,14 @@ class Workspace(models.Model):
         related_name="default_workspace",
         help_text="The person whose default workspace this is, if it is one.",
     )
+    made_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who is charged for it. Nobody, if it is somebody's default one.",
+    )
     private_short_term = models.BooleanField(
         "private chats in short-term memory",
         default=False,
