@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.environment import Environment, database_from_url
+from memoryhub.environment import Environment, database_from_url, mail_from_url
 from memoryhub.local.postgres import connection_settings
 
 env = Environment("MEMORYHUB_")
@@ -246,7 +246,13 @@ QUOTAS = {
     "bytes": env.integer("MAX_BYTES_PER_PERSON", 5_000_000_000, low=0, high=10**15),
 }
 KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+# Without a server for mail none is sent. Printing it instead would put links that set a password into the logs.
+_smtp_url = env.optional("SMTP_URL")  # no setting: it has a password
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _smtp_url else 'dummy'}.EmailBackend"
+(EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMAIL_USE_SSL) = mail_from_url(
+    _smtp_url or "smtp://localhost"
+)
+EMAIL_TIMEOUT = 10  # seconds: somebody waits for the page meanwhile
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -405,6 +411,9 @@ LOGGING = {
         # A line for each request, for programs that collect them; a person's console is spared.
         "memoryhub.requests": {"level": "INFO" if LOG_FORMAT == "json" else "WARNING"},
         "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
+        # Addresses as they were asked for: some are as good as a password.
+        "uvicorn.access": {"level": "WARNING"},
+        "django.server": {"handlers": ["console"], "level": LOG_LEVEL, "propagate": False},
         # At DEBUG these quote statements with their values, and what is sent to a model.
         "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
