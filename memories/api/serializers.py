@@ -105,6 +105,17 @@ class SavedMemoryJson(MemoryJson):
         fields = [*MemoryJson.Meta.fields, "duplicate"]
 
 
+class RestoredMemoryJson(MemoryJson):
+    """For the schema: a memory, and the key that it came back without."""
+
+    lost_key = serializers.CharField(
+        allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."
+    )
+
+    class Meta(MemoryJson.Meta):
+        fields = [*MemoryJson.Meta.fields, "lost_key"]
+
+
 class RecalledJson(MemoryJson):
     """For the schema: a memory with its score."""
 
@@ -140,7 +151,10 @@ class SearchJson(serializers.Serializer[Any]):
 
 class RevisionJson(serializers.ModelSerializer[Revision]):
     by = PersonJson(allow_null=True, help_text="null: the system.")
-    before = serializers.DictField(help_text="The old values of the fields that were changed.")
+    before = serializers.DictField(
+        help_text="The old values of the fields that were changed. Beside a key that went to another memory "
+        "`key_went_to`, the id of that one; of `also_said` the other wording."
+    )
     at = Moment()
 
     class Meta:
@@ -218,7 +232,7 @@ class MemoryBody(MemoryChanges):
         ["key", "create"],
         default="key",
         help_text="key (default): a memory of the same key is updated, a near-duplicate is not stored again. "
-        "create: always a new one.",
+        "create: always a new one, and the key moves to it.",
     )
 
 

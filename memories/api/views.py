@@ -17,6 +17,7 @@ from memories.api.serializers import (
     MemoryJson,
     RecallBody,
     RecallJson,
+    RestoredMemoryJson,
     RevisionJson,
     SavedMemoryJson,
     SearchBody,
@@ -89,7 +90,7 @@ class MemoryList(KeyedView):
         body = self.body(MemoryBody)
         dedupe, agent_id = body.pop("dedupe"), body.pop("agent_id", None)
         agent = choose_agent(workspace, agent_id) if agent_id is not None else None
-        draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **body)
+        draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **body, named={*body})
         now = timezone.now()
         saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         return saved_response(saved)
@@ -162,16 +163,18 @@ class MemoryRestore(WorkspaceMemoryView):
         "Restore a deleted memory",
         tag="memories",
         operation="memories_restore",
-        answers={200: MemoryJson},
+        answers={200: RestoredMemoryJson},
         headers=[ETAG],
         errors=[404, 429],
         writes=True,
-        description="Undo of a delete. Restoring a memory that is not deleted changes nothing.",
-        examples=[answer_example("Restored", examples.MEMORY)],
+        description="Undo of a delete. Restoring a memory that is not deleted changes nothing. Where another has its "
+        "key by now, it comes back without (`lost_key`).",
+        examples=[answer_example("Restored", {**examples.MEMORY, "lost_key": None})],
     )
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
-        return memory_response(gate.restore_memory(memory, by=self.person, now=timezone.now()))
+        restored = gate.restore_memory(memory, by=self.person, now=timezone.now())
+        return memory_response(restored, lost_key=None if restored.key == memory.key else memory.key)
 
 
 class MemoryRevisions(WorkspaceMemoryView):

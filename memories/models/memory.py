@@ -11,6 +11,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
@@ -18,6 +19,7 @@ from workspaces.models import Agent, Membership, Role, User, Workspace
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
+KEY_IS_UNIQUE = "memory_key"  # the name of its index
 CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
 AGENT_PLACES = 2**40  # above every workspace's key: an assistant's place is this and its own key
@@ -216,6 +218,16 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
             ),
+            # The same place, whatever the scope: that follows from whose it is (scope_says_whose). An expired one keeps
+            # its key until another takes it, since an index knows no time.
+            models.UniqueConstraint(
+                "workspace",
+                "key",
+                Coalesce("owner", 0, output_field=models.BigIntegerField()),
+                Coalesce("agent", 0, output_field=models.BigIntegerField()),
+                name=KEY_IS_UNIQUE,
+                condition=Q(deleted_at=None, key__isnull=False),
+            ),
             models.CheckConstraint(
                 condition=Q(scope=Scope.WORKSPACE, owner=None, agent=None)
                 | Q(scope=Scope.USER, owner__isnull=False, agent=None)
@@ -234,9 +246,12 @@ class Memory(models.Model):
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
+    def has_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
     @property
     def is_live(self) -> bool:
-        return self.deleted_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+        return self.deleted_at is None and not self.has_expired(timezone.now())
 
     @property
     def is_automatic(self) -> bool:
@@ -259,10 +274,15 @@ class RevisionAction(models.TextChoices):
     APPROVE = "approve", "Approved"
     REJECT = "reject", "Rejected"
     HIDE = "hide", "Hidden: looks like a credential"
+    KEY = "key", "Its key went to another"
+    ALSO_SAID = "also_said", "Also said as"
 
 
 class Revision(models.Model):
-    """What changed, when, by whom (empty: by the system). ``before`` holds the old values of the changed fields."""
+    """What changed, when, by whom (empty: by the system). ``before`` holds the old values of the changed fields.
+
+    Where a key went, ``key_went_to`` beside it is the other memory's id. Of what was also said it holds those words.
+    """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")
     action = models.CharField(max_length=10, choices=RevisionAction.choices)

@@ -214,7 +214,11 @@ def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
     restored = gate.restore_memory(memory, by=request.user, now=context["now"])
-    return _show(request, restored, context, changed=True)
+    response = _show(request, restored, context, changed=True)
+    if memory.key != restored.key:
+        text = _("Restored without its key “{key}”, which another memory has by now.").format(key=memory.key)
+        response.write(render(request, "partials/toast_oob.html", {"text": text}).content.decode())
+    return response
 
 
 @login_required

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -51,6 +51,19 @@ class Draft:
     source_details: Mapping[str, Any] = field(default_factory=dict)
     sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
     for_review: bool = False  # it waits for a person with the right to write
+    named: Collection[str] | None = None  # the fields its caller gave; None: those unlike a new memory's
+
+    @property
+    def workspace_id(self) -> int:
+        return self.workspace.pk
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Of a cleaned draft, what it changes of a memory that is there: what was left out is kept."""
+        values = {name: getattr(self, name) for name in CLEANERS}
+        unlike = {name for name, value in values.items() if value != _UNSAID.get(name)}
+        named = {*(unlike if self.named is None else self.named), "content", "key"}
+        return {name: value for name, value in values.items() if name in named}
 
     @property
     def place(self) -> int:
@@ -226,3 +239,4 @@ CLEANERS: dict[str, Any] = {
     "pinned": _flag,
     "expires_at": _moment,
 }
+_UNSAID: dict[str, Any] = {"tags": [], "importance": Draft.importance, "pinned": Draft.pinned}

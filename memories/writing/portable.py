@@ -103,6 +103,7 @@ class ReadMemory:
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
     given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
+    named = frozenset(name for name in CLEANERS if name in line)
     given["expires_at"] = read_moment("expires_at", line.get("expires_at"))
     scope = line.get("scope", Scope.WORKSPACE)
     nowhere = Workspace()
@@ -117,6 +118,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
         source_message_id=_short("source_message_id", line.get("source_message_id", ""), ID_LENGTH),
         source_excerpt=_text("source_excerpt", line.get("source_excerpt", "")),
         source_details=_details(line.get("source_details")),
+        named=named,
     )
     revisions = line.get("revisions") or []
     if not isinstance(revisions, list) or len(revisions) > REVISIONS:
@@ -171,12 +173,13 @@ def _revision(given: Any) -> PastRevision:
     if at is None:
         raise Invalid(fields={"revisions.at": "is required"})
     before = given.get("before") or {}
-    if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt"}:
+    if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt", "key_went_to"}:
         raise Invalid(fields={"revisions.before": "must be an object of a memory's fields"})
     moments = (
         {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
     )
     clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
+    _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
     return PastRevision(given["action"], at, before=storable("revisions.before", before))
 

@@ -83,26 +83,28 @@ def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
     return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
 
 
-def check(draft: Draft, *, by: User | None) -> None:
-    """The gate's question. Raises WasForgotten; what a person saves themselves lifts the tombstone instead.
+def stands_against(draft: Draft, *, by: User | None) -> bool:
+    """The gate's question. What a person saves themselves lifts the tombstone instead.
 
     Part of the transaction that stores the draft, under the lock of the workspace's writers. One query.
     """
-    if is_said_by_a_person(draft, by):
-        if draft.waits_for_review:  # whoever approves it lifts the tombstone
-            return
+    if not is_said_by_a_person(draft, by):
+        return forgotten([draft])[0]
+    if not draft.waits_for_review:  # else whoever approves it lifts the tombstone
         _lift(_places(draft), draft.content)
-    elif forgotten([draft])[0]:
-        raise WasForgotten
+    return False
 
 
-def lift(memory: Memory) -> None:
-    """A person decided that this is to be remembered."""
+def stand_against_row(memory: Memory, *, by: User | None) -> bool:
+    """The same for a row that comes back: a person who decides that lifts what stands against it."""
+    if by is None:
+        return bool(_there({(memory.place, digest(memory.content))}))
     _lift([memory.place], memory.content)
+    return False
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
-    """``check`` for new text of a memory that is there."""
+    """The same for new text of a memory that is there. Raises WasForgotten."""
     for text in filter(None, (changes.get("content"), changes.get("summary"))):
         if by is not None:
             _lift([memory.place], text)

@@ -33,7 +33,7 @@ class User(AbstractUser):
         help_text="Their chats are told of their recent chats in other workspaces, too.",
     )
 
-    # What the username looks like (workspaces.accounts.usernames): no new one looks like it. Set with the name, by ``save``.
+    # What the username looks like (accounts.usernames): no new one looks like it. Set with the name, by ``save``.
     looks = ArrayField(models.TextField(), default=list, editable=False)
     _stored_name: str | None = None
 

@@ -39,6 +39,7 @@ NAMES = {
     "agentId": "agent_id",
 }  # ours to the field's
 MOST_AT_ONCE = 100
+CATEGORY = "fact"  # unless the caller says another
 
 
 def importance_inside(whole: int) -> float:
@@ -231,7 +232,9 @@ class OrganisationMemoryChanges(Body):
 
 class OrganisationMemoryBody(OrganisationMemoryChanges):
     value = Text(max_length=CONTENT_LENGTH)
-    category = Text(max_length=CATEGORY_LENGTH, default="fact")
+    category = Text(
+        max_length=CATEGORY_LENGTH, required=False, help_text=f"{CATEGORY}, for a new memory, if left out."
+    )
     scope = Choice(
         SCOPE_WORDS,
         default="project",
@@ -252,8 +255,8 @@ class OrganisationMemoryBody(OrganisationMemoryChanges):
     dedupe = Choice(
         ["key", "create"],
         default="key",
-        help_text="key (default): a memory of the same key, scope and workspace is updated, its pin kept, and a "
-        "near-duplicate is not stored again. create: always a new one.",
+        help_text="key (default): a memory of the same key, scope and workspace is updated and keeps what is left out. "
+        "A near-duplicate is not stored again. create: always a new one, and the key moves to it.",
     )
 
 

@@ -18,6 +18,7 @@ from memories.api.examples import SECRET
 from memories.api.saving import save_once
 from memories.api.v1 import examples
 from memories.api.v1.serializers import (
+    CATEGORY,
     NAMES,
     SCOPES,
     MemoryQuery,
@@ -168,8 +169,8 @@ class MemoryList(OrganisationView):
         errors=[404, 429],
         writes=True,
         description="201 with the new memory. 200 when there is none: one of the same key, scope and workspace was "
-        "updated in place (same id, pin kept), or one says nearly the same (`duplicate: true`). 422 with code "
-        "`secret`: a credential.",
+        "updated in place (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 "
+        "with code `secret`: a credential.",
         examples=[
             request_example(
                 "A fact",
@@ -183,10 +184,11 @@ class MemoryList(OrganisationView):
     def post(self, request: Request) -> Response:
         workspace = self.workspace(Role.EDITOR)
         values = field_values(self.body(OrganisationMemoryBody))
-        dedupe = values.pop("dedupe")
+        named, dedupe = {*values}, values.pop("dedupe")
+        values.setdefault("category", CATEGORY)
         with told_in_our_names():
             agent = self.agent(workspace, values)
-            draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **values)
+            draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, named=named, **values)
             now = timezone.now()
             saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK

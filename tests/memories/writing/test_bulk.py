@@ -106,6 +106,18 @@ def test_keys_update_in_place_also_within_one_call(cast: Cast) -> None:
     }
 
 
+def test_many_under_one_key_come_to_what_one_by_one_would(cast: Cast) -> None:
+    said = [("Tea", None), ("Tea", "drink"), ("Coffee", "drink"), ("Tea", "other")]
+    drafts = [draft(cast, content, key=key) for content, key in said]
+    for each in drafts:
+        save_memory(each, by=None, now=NOW)
+    expected = set(Memory.objects.live(NOW).values_list("key", "content"))
+    Memory.objects.all().delete()
+    save_memories(drafts, by=None, now=NOW)
+    assert set(Memory.objects.live(NOW).values_list("key", "content")) == expected
+    assert expected == {("drink", "Coffee"), ("other", "Tea")}
+
+
 def test_create_stores_everything_and_near_can_be_left_out(cast: Cast) -> None:
     twice = [draft(cast, "The roof leaks"), draft(cast, "The roof leaks")]
     assert all(s.created for s in save_memories(twice, by=None, now=NOW, dedupe="create"))
