@@ -13,7 +13,7 @@ from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
 from chat.tools.shown_calls import count_of
-from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
+from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
@@ -405,7 +405,7 @@ class RetryBody(Body):
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
 
 
-class ChatMemoryBody(Body):
+class ChatMemoryBody(Confirmable):
     """``messageId`` is written as in the dashboard's API that this one follows."""
 
     at_least_one_of = ("messageId", "content")

@@ -48,9 +48,11 @@ class Record:
         self.outcome, self.reason, self.refusal = Outcome.REFUSED, reason[:200], refusal
 
     def refuse_for(self, error: DomainError) -> None:
-        """The reason as a word for a secret, else the wrong fields and what is allowed: never what stood there."""
+        """The reason as a word for a secret or a personal number, else the wrong fields and what is allowed: never what
+        stood there.
+        """
         if isinstance(error, SecretRefused):
-            self.refuse(f"secret: {', '.join(error.fields)}", error)
+            self.refuse(f"{error.code}: {', '.join(error.fields)}", error)
         else:
             self.refuse(error.message, error)
 

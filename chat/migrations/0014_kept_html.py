@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    dependencies = [("chat", "0012_deleted_chats")]
+    dependencies = [("chat", "0013_personal_of")]
 
     operations = [
         migrations.AddField(

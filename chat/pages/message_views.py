@@ -22,6 +22,7 @@ from chat.pages.transcript import entry_for
 from chat.turns.retry import retry_answer
 from chat.turns.stream import follow_for, to_sse
 from memories.usage import count_live
+from memoryhub.errors import Sensitive
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
 from workspaces.pages.page_request import PageRequest
@@ -60,10 +61,21 @@ def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 @login_required
 @require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again."""
+    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
+
+    A number of their own is asked about first: the button becomes the question.
+    """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user = request.user
-    saved = remember_message(wanted, by=user, now=timezone.now())
+    try:
+        confirmed = request.POST.get("confirm") == "true"
+        saved = remember_message(wanted, by=user, now=timezone.now(), confirmed=confirmed)
+    except Sensitive as error:
+        asked = {"chat_id": chat_id, "message_id": message_id, "state": "asks"}
+        asked["asks"] = next(iter(error.fields.values()), "")
+        response = render(request, "chat/remember_slot.html", asked, status=422)
+        response["HX-Retarget"], response["HX-Reswap"] = "closest .remember-slot", "outerHTML"
+        return response
     context = {
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",

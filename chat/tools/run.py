@@ -17,9 +17,8 @@ from chat.chats.personal import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
-from memories.judging.secret_filter import find_secret
 from memories.models import SourceType
-from memories.writing.drafts import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE, is_delicate
 from memories.writing.extracting import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError, Forbidden
@@ -115,10 +114,10 @@ def _caller(live: LiveAnswer, user_pk: int) -> Caller:
 
 
 def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
-    """The arguments that stay with the chat, none of them a credential."""
+    """The arguments that stay with the chat, none of them a credential or a number of somebody's own."""
     kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
-        name: value for name, value in kept.items() if not (isinstance(value, str) and find_secret(value))
+        name: value for name, value in kept.items() if not (isinstance(value, str) and is_delicate(value))
     }
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from chat.models import SUMMARY_LENGTH, ToolOutcome
 from chat.prompting.short_term import TOOL_NAME, set_summary
 from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, at_most
+from memories.judging.secret_filter import find_personal
 from memoryhub.errors import Conflict, SecretRefused
 
 
@@ -19,6 +20,8 @@ class Summary(Arguments):
 
 
 def update(caller: Caller, asked: Summary) -> Result:
+    if find_personal(asked.summary):
+        raise ToolTrouble("not stored", ToolOutcome.REFUSED)
     attempt = f"{caller.answer.public_id}:{caller.answer.attempt}"
     try:
         row = set_summary(caller.chat, asked.summary, by=caller.user, now=caller.now, answer=attempt)

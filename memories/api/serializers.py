@@ -202,7 +202,17 @@ class ReceiptJson(serializers.ModelSerializer[Receipt]):
         return receipt.degraded or None
 
 
-class MemoryChanges(Body):
+class Confirmable(Body):
+    """Of a person's own save: they may have been asked about a number of their own that it holds."""
+
+    confirm = Flag(
+        source="confirmed",
+        default=False,
+        help_text="true: the person was asked (422 with code `sensitive`) and wants it stored all the same.",
+    )
+
+
+class MemoryChanges(Confirmable):
     """What a client may change. Everything else about a memory is the system's to say."""
 
     content = Text(max_length=CONTENT_LENGTH, required=False)

@@ -75,7 +75,8 @@ class MemoryList(KeyedView):
         errors=[404, 429],
         writes=True,
         description="201 with the new memory. 200 with the existing one when it says nearly the same "
-        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential.",
+        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential; with code "
+        "`sensitive`: a personal number, stored when the same comes with `confirm: true`.",
         examples=[
             request_example(
                 "A fact", {"content": "Quarterly review meets every Thursday", "category": "fact"}
@@ -83,6 +84,7 @@ class MemoryList(KeyedView):
             answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
             answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def post(self, request: Request, workspace_id: str) -> Response:
@@ -138,6 +140,7 @@ class MemoryDetail(WorkspaceMemoryView):
             request_example("New content", {"content": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:

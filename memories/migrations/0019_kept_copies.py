@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0017_secret_rules'),
+        ('memories', '0018_keys'),
     ]
 
     operations = [

@@ -149,11 +149,13 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
         fields = form.draft_fields
         agent_id = fields.pop("agent_id")
         agent = next((agent for agent in agents if agent.public_id == agent_id), None)
-        draft = gate.Draft(workspace=found, author=request.user, agent=agent, **fields)
+        draft = gate.Draft(
+            workspace=found, author=request.user, agent=agent, confirmed=form.confirmed, **fields
+        )
         try:
             saved = review.save_or_propose(draft, by=request.user, now=context["now"])
         except Invalid as error:
-            form.add_domain_errors(error.message, error.fields)
+            form.add_domain_errors(error)
         else:
             context |= {"form": AddForm(agents=agents), "saved": saved}
             return _changed(request, render(request, "memories/add_form.html", context), found)
@@ -188,9 +190,16 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     if form.is_valid():
         changes = {"content": form.cleaned_data["content"], "category": form.cleaned_data["category"] or None}
         try:
-            edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=form.seen, **changes)
+            edited = gate.edit_memory(
+                memory,
+                by=request.user,
+                now=context["now"],
+                seen=form.seen,
+                confirmed=form.confirmed,
+                **changes,
+            )
         except Invalid as error:
-            form.add_domain_errors(error.message, error.fields)
+            form.add_domain_errors(error)
         except Stale as stale:
             context |= {"form": form.over(stale.memory), "newer": stale.memory}
             return _refused(render(request, "memories/edit_form.html", context), status=stale.status)

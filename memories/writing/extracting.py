@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -281,7 +282,7 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     if turn is None:
         return "its source message is gone"
     complete = _completer(turn, memory.workspace, by)
-    changes: dict[str, str] = {}
+    changes: dict[str, Any] = {}
     name, candidates = _candidates(turn, complete)
     if candidates:
         changes["summary"] = candidates[0].text
@@ -294,6 +295,8 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
         gate.edit_memory(memory, by=by, now=now, made_from=memory.source_message_id, seen=seen, **changes)
     except (NotFound, WasForgotten):
         return "it was forgotten in the meantime"
+    except SecretRefused:
+        return f"{name} made what may not be stored"
     except Stale:
         return "somebody edited it in the meantime"
     return f"{name} refreshed {' and '.join(sorted(changes))}"

@@ -53,6 +53,8 @@ from memories.writing.drafts import (
     Draft,
     clean_fields,
     content_hash,
+    refuse_personal,
+    refuse_secrets,
 )
 from memories.writing.places import find_holder, one_writer_at_a_time
 from memories.writing.similar import MOST_KEYS
@@ -100,8 +102,8 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
 
     ``dedupe="key"``: a live memory of the same key is updated in place; a text that is equal or a near-duplicate
     returns the existing one. ``dedupe="create"`` always makes a row, and its key moves to it. Raises Invalid,
-    SecretRefused, or WasForgotten where no person says it. The text is stored even when it cannot be embedded; that
-    follows in the background. Costs one embedding.
+    SecretRefused, Sensitive, or WasForgotten where no person says it. The text is stored even when it cannot be
+    embedded; that follows in the background. Costs one embedding.
     """
     with refusals.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
@@ -169,20 +171,23 @@ def edit_memory(
     now: datetime,
     made_from: str = "",
     seen: Collection[str] | None = None,
+    confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
     """Change the given fields (of ``drafts.CLEANERS``). New content is embedded anew and recalled by nothing older.
 
     ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
-    source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind. Raises
-    Invalid, SecretRefused, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the source of
-    its new text, was deleted meanwhile.
+    source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind.
+    ``confirmed``: its person was asked about a number of their own that the new text holds, and wants it stored. Raises
+    Invalid, SecretRefused, Sensitive, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the
+    source of its new text, was deleted meanwhile.
     """
     unknown = set(changes) - set(CLEANERS)
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
     with refusals.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes)
+        _check_change(memory, changes, confirmed=confirmed and not made_from)
         stays = memory.workspace.local_only
         embedded = embed_one(changes["content"], stays=stays) if "content" in changes else None
         with one_holder_a_key():
@@ -356,6 +361,16 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
     Revision.objects.create(memory=proposed, action=RevisionAction.PROPOSE, by=by, at=now)
     announce(proposed, "propose")
     return Saved(proposed, created=False, pending=True)
+
+
+def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -> None:
+    """Look again at what becomes of key and content together; what a memory holds already is not asked about."""
+    new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
+    if new.keys() & {"key", "content"}:
+        new = {"key": memory.key, "content": memory.content} | new
+    refuse_secrets(new)
+    if not confirmed:
+        refuse_personal(new)
 
 
 def _unlink(memory: Memory) -> Memory:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from memories.judging.secret_filter import find_secret
+from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Review, Scope
 from memories.models.memory import RevisionAction
 from memories.writing.drafts import (
@@ -20,8 +20,9 @@ from memories.writing.drafts import (
     UNSTORABLE,
     Draft,
     clean_fields,
+    refuse_personal,
 )
-from memoryhub.errors import Invalid, SecretRefused
+from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
@@ -178,7 +179,9 @@ def _revision(given: Any) -> PastRevision:
     moments = (
         {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
     )
-    clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
+    refuse_personal(
+        clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
+    )
     _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
     return PastRevision(given["action"], at, before=storable("revisions.before", before))
@@ -208,7 +211,9 @@ def storable(name: str, value: Any) -> Any:
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
-    """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential."""
+    """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential, Sensitive
+    when it looks like a number of somebody's own.
+    """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         label, part = waiting.pop()
@@ -216,8 +221,12 @@ def refuse_hidden_secrets(name: str, value: Any) -> None:
             waiting += part.items()
         elif isinstance(part, list):
             waiting += [(label, each) for each in part]
-        elif isinstance(part, str) and (find_secret(part) or (label and find_secret(f"{label}={part}"))):
-            raise SecretRefused(fields={name: "looks like a credential"})
+        elif isinstance(part, str):
+            for text in (part, f"{label}={part}") if label else (part,):
+                if find_secret(text):
+                    raise SecretRefused(fields={name: "looks like a credential"})
+                if find_personal(text):
+                    raise Sensitive(fields={name: "looks like a number of somebody's own"})
 
 
 def _details(value: Any) -> dict[str, Any]:

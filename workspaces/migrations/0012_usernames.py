@@ -16,7 +16,7 @@ def note_looks(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("workspaces", "0010_seal_two_factor"),
+        ("workspaces", "0011_made_by"),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH
+from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH, Confirmable
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
@@ -204,7 +204,7 @@ class Source(serializers.Field[str, Any, Any, Any]):
         return source_id
 
 
-class OrganisationMemoryChanges(Body):
+class OrganisationMemoryChanges(Confirmable):
     """What a client may change."""
 
     key = Text(

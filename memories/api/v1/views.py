@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.examples import SECRET
+from memories.api.examples import SECRET, SENSITIVE
 from memories.api.saving import save_once
 from memories.api.v1 import examples
 from memories.api.v1.serializers import (
@@ -170,7 +170,8 @@ class MemoryList(OrganisationView):
         writes=True,
         description="201 with the new memory. 200 when there is none: one of the same key, scope and workspace was "
         "updated in place (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 "
-        "with code `secret`: a credential.",
+        "with code `secret`: a credential; with code `sensitive`: a personal number, stored when the same comes with "
+        "`confirm: true`, unless `source` is auto.",
         examples=[
             request_example(
                 "A fact",
@@ -179,6 +180,7 @@ class MemoryList(OrganisationView):
             answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
             answer_example("Updated by its key", {**examples.MEMORY, "duplicate": False}),
             SECRET,
+            SENSITIVE,
         ],
     )
     def post(self, request: Request) -> Response:
@@ -255,6 +257,7 @@ class MemoryDetail(OrganisationView):
             request_example("A new value", {"value": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
             SECRET,
+            SENSITIVE,
         ],
     )
     def patch(self, request: Request, memory_id: str) -> Response:
