@@ -10,8 +10,8 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402  after Django is set up
 
-from memoryhub.body_limit import BodyLimit  # noqa: E402
-from memoryhub.handler import OneThreadHandler  # noqa: E402
+from memoryhub.http.body_limit import BodyLimit  # noqa: E402
+from memoryhub.http.handler import OneThreadHandler  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
 from memoryhub.management.database import refuse_to_serve_newer_database  # noqa: E402
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from django.conf import settings
 
-from memoryhub import origin
+from memoryhub.http import origin
 
 MESSAGE_LENGTH = 200
 KEYS = re.compile(r"(accounts/(?:password/reset/key|confirm-email)/)[^\s\"'<>]+")

@@ -102,12 +102,12 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 MIDDLEWARE = [
-    "memoryhub.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
-    "memoryhub.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
+    "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
+    "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "memoryhub.middleware.StorableCookiesMiddleware",
-    "memoryhub.middleware.SessionMiddleware",
+    "memoryhub.http.middleware.StorableCookiesMiddleware",
+    "memoryhub.http.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -116,8 +116,8 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "memoryhub.middleware.SecurityHeadersMiddleware",
-    "memoryhub.middleware.DomainErrorMiddleware",
+    "memoryhub.http.middleware.SecurityHeadersMiddleware",
+    "memoryhub.http.middleware.DomainErrorMiddleware",
 ]
 ROOT_URLCONF = "memoryhub.urls"
 ASGI_APPLICATION = "memoryhub.asgi.application"

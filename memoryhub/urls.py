@@ -7,7 +7,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-handler500 = "memoryhub.middleware.server_error"
+handler500 = "memoryhub.http.middleware.server_error"
 urlpatterns = [
     path("", include("chat.urls")),
     path("", include("chat.exchange.urls")),

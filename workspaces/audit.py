@@ -18,8 +18,8 @@ from django.core import signing
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from memoryhub import origin
 from memoryhub.errors import Malformed
+from memoryhub.http import origin
 from memoryhub.ids import PATTERN
 from memoryhub.single_rows import insert_row
 from workspaces.models import AuditEvent, User, Workspace

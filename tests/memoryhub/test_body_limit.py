@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 
 from memoryhub.asgi import django_application
-from memoryhub.body_limit import BodyLimit
+from memoryhub.http.body_limit import BodyLimit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST, PIECE = 100_000, 20_000

@@ -86,7 +86,7 @@ def test_a_database_that_is_away_before_a_write_begins(
     def away() -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr("memoryhub.middleware.refuse_writes", away)
+    monkeypatch.setattr("memoryhub.http.middleware.refuse_writes", away)
     for path in ("/workspaces/", "/chat/api/workspaces"):
         answer = client.post(path, {"name": "Launch"}, "application/json")
         assert (answer.status_code, answer["Retry-After"]) == (503, "5")

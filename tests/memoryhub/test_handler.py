@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
-from memoryhub.handler import OneThreadHandler
+from memoryhub.http.handler import OneThreadHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 seen: list[str] = []

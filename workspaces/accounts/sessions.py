@@ -15,8 +15,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from memoryhub import origin
 from memoryhub.errors import NotFound
+from memoryhub.http import origin
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
 

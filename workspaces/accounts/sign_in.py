@@ -20,8 +20,9 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memoryhub import mail, origin
+from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
+from memoryhub.http import origin
 from workspaces.accounts import sessions
 from workspaces.accounts.usernames import check_username
 from workspaces.audit import Verb, Word, record

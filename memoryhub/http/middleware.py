@@ -17,9 +17,10 @@ from django.template.loader import render_to_string
 from django.views.defaults import server_error as error_page
 from psycopg.errors import ForeignKeyViolation
 
-from memoryhub import health, metrics, origin
+from memoryhub import health, metrics
 from memoryhub.database_errors import refuse_writes, trouble_of
 from memoryhub.errors import Conflict, DomainError, NotFound, Unavailable
+from memoryhub.http import origin
 
 logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
