@@ -1,6 +1,6 @@
 """Where a piece of work comes from: the id and the network of its request.
 
-Set once at the door (``memoryhub.http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
+Set once at the door (``http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
 function in between has to hand it on. Background jobs and commands have none.
 """
 
