@@ -32,6 +32,8 @@ from memories.writing.portable import (
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
+from workspaces.leaving_machine import Reach
+from workspaces.models import Workspace
 
 KEY_TAKEN = "another memory has this key"
 
@@ -63,7 +65,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
         here = _here_already(read, places)
         wanted = [each for each in read if each not in here]
         texts = [(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted]
-        made = embed_texts(texts, stays=[_stays(each, places) for each in wanted])
+        made = embed_texts(texts, [_reach(each, places) for each in wanted])
         if wanted and made is None:
             raise NoVectors
         for each, embedded in zip(wanted, made or [], strict=True):
@@ -71,12 +73,11 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
     return read
 
 
-def _stays(read: Read, places: Places) -> bool:
-    """Whether it comes to a workspace whose memories never leave this machine; a new one is none yet."""
-    if read.memory.draft.scope == Scope.USER:
-        return places.home().local_only
-    place = places.workspace(read.memory.workspace)
-    return place is not None and place.local_only
+def _reach(read: Read, places: Places) -> Reach:
+    """What the workspace allows that it comes to; one that is yet to be made is not held to this machine."""
+    personal = read.memory.draft.scope == Scope.USER
+    place = places.home() if personal else places.workspace(read.memory.workspace)
+    return Reach.here(place or Workspace())
 
 
 def _here_already(read: list[Read], places: Places) -> set[Read]:

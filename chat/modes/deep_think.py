@@ -30,7 +30,8 @@ from chat.tools.loop import Plan, replied, write
 from memories.models import Memory, SourceType
 from memoryhub.llm.base import Capabilities, ChatModel, Tool
 from memoryhub.llm.base import Message as Prompt
-from memoryhub.llm.errors import ModelError, ModelNotLocal
+from memoryhub.llm.errors import ModelError
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -171,12 +172,10 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=live.pk)
     if not answer.memory_enabled:
         return answer, []
-    if live.leaves and answer.chat.workspace.local_only:  # switched on since the turn began
-        raise ModelNotLocal
     user = User.objects.get(pk=user_pk)
     personal = personal_allowed(answer.chat, user)
-    now = timezone.now()
-    return answer, memories_beside(answer, live.text, user, leaves=live.leaves, personal=personal, now=now)
+    reach = Reach.to_model(answer.chat.workspace, is_local=live.model_is_local, personal=personal)
+    return answer, memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
 
 
 async def _reply(

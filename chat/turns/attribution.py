@@ -11,6 +11,7 @@ from chat.models.steps import Step
 from chat.prompting.short_term import recent
 from memories.judging.extraction.provenance import is_taken_from
 from memories.models import Memory, ReceiptItem
+from workspaces.leaving_machine import Reach
 
 MESSAGES, ANSWERS = 20, 10  # looked back at
 
@@ -54,5 +55,6 @@ def _set_before_it(last: Message) -> Iterator[str]:
     question = last.reply_to or last
     if question.author is not None:
         personal = personal_allowed(chat, question.author)
-        for other in recent(chat, question.author, personal=personal, now=last.created_at)[1]:
+        reach = Reach.to_model(chat.workspace, is_local=True, personal=personal)
+        for other in recent(chat, question.author, reach=reach, now=last.created_at)[1]:
             yield from (other.chat.title, other.summary, *(text for _role, text in other.last_said))

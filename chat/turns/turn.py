@@ -43,6 +43,7 @@ from memories.usage import count_live
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events, metrics
 from memoryhub.llm.errors import ModelError
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
         plan = await in_thread(_prepare, live.pk, user_pk)
-        live.leaves = not plan.model.capabilities.local
+        live.model_is_local = plan.model.capabilities.local
         stopped = asyncio.create_task(_stop_requested(live))
         answering = asyncio.create_task(get_mode(plan.mode).answer(live, plan, user_pk))
         try:
@@ -160,13 +161,13 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     offered = [tool.tool for tool in tools]
     reserve = get_mode(answer.mode).reserve()
-    leaves = not model.capabilities.local
     personal = answer.memory_enabled and personal_allowed(answer.chat, user)
+    reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
             room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-            used = _recall_for(answer, question, user, room=room, leaves=leaves, personal=personal)
+            used = _recall_for(answer, question, user, room=room, reach=reach)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
@@ -176,9 +177,7 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
-        short_term = short_term_for(
-            question, user, can_update=bool(tools), room=room, leaves=leaves, personal=personal, now=now
-        )
+        short_term = short_term_for(question, user, can_update=bool(tools), room=room, reach=reach, now=now)
     built = build_prompt(
         conversation_of(question, latest_compaction(answer.chat)),
         used,
@@ -209,11 +208,11 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(
-    answer: Message, question: Message, user: User, *, room: int, leaves: bool, personal: bool
-) -> list[Recalled]:
+def _recall_for(answer: Message, question: Message, user: User, *, room: int, reach: Reach) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
-    threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user, personal=personal))
+    threshold = injection_threshold(
+        settings.RECALL_THRESHOLD, count_live(workspace, user, personal=reach.personal)
+    )
     agent = answer.chat.agent
     found = recall(
         question.content,
@@ -221,8 +220,7 @@ def _recall_for(
         user,
         limit=limit + LEFT_OUT,
         agent=agent,
-        leaves=leaves,
-        personal=personal,
+        reach=reach,
         withheld=limit,
     )
     verdicts = split_recall(found, threshold=threshold, limit=limit)

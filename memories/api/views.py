@@ -30,6 +30,7 @@ from memories.writing import gate
 from workspaces.access import get_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
+from workspaces.leaving_machine import Reach
 from workspaces.models import Role
 from workspaces.rest.docs import (
     answer_example,
@@ -225,7 +226,12 @@ class Recall(KeyedView):
         agent_id = body.pop("agent_id")
         agent = choose_agent(workspace, agent_id, or_archived=True) if agent_id is not None else None
         found = recall(
-            workspace=workspace, user=self.person, agent=agent, personal=True, now=timezone.now(), **body
+            workspace=workspace,
+            user=self.person,
+            agent=agent,
+            reach=Reach.here(workspace),
+            now=timezone.now(),
+            **body,
         )
         answer = {
             "memories": [
@@ -262,7 +268,7 @@ class Search(KeyedView):
         found = search_workspace(
             workspace=workspace,
             user=self.person,
-            personal=True,
+            reach=Reach.here(workspace),
             now=timezone.now(),
             **self.body(SearchBody),
         )

@@ -47,6 +47,7 @@ from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows
 from workspaces.audit import MOST_WORDS, Verb, Word, record
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Membership, Role, User, Workspace
 
 LOOKED_UP = 5  # texts that are asked for again afterwards
@@ -314,7 +315,7 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
         workspace, text = memory.workspace, memory.content
         if by is None or role_in(by, workspace) is None:  # the system, and staff that forgets in the admin
             continue
-        found_again = recall(text, workspace, by, limit=MAX_LIMIT, now=now, personal=True)
+        found_again = recall(text, workspace, by, limit=MAX_LIMIT, now=now, reach=Reach.here(workspace))
         again = [item.memory for item in found_again.items]
         same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in again)
         found, others = found + same, others + len(again) - same

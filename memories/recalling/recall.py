@@ -46,7 +46,8 @@ from memories.recalling.signals import (
 from memoryhub import metrics, prepared
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.errors import EmbedderError, ModelNotLocal
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)
@@ -124,9 +125,8 @@ def recall(
     weights: Weights = WEIGHTS,
     exact: bool = False,
     agent: Agent | None = None,
-    leaves: bool = False,
     *,
-    personal: bool,
+    reach: Reach,
     withheld: int = 0,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
@@ -136,20 +136,21 @@ def recall(
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
     unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
-    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``leaves``: what is
-    found leaves this machine, so personal memories do not belong to it where their own workspace forbids that.
-    ``personal``: whether the person's own belong to it at all; False where others read what becomes of it. Then
-    ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
+    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
+    what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
+    Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
     where = look(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
-    if leaves:
+    if reach.leaves:
+        if where.local_only:  # switched on since the caller looked
+            raise ModelNotLocal
         where = where.without_what_stays()
-    withheld = 0 if personal or not where.personal else withheld
-    where = replace(where, personal=where.personal and personal)
+    withheld = 0 if reach.personal or not where.personal else withheld
+    where = replace(where, personal=where.personal and reach.personal)
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
     query = _clean_query(query)
@@ -269,7 +270,7 @@ class _Search:
         share = self.weights.gist
         texts = _embedded_for(self.query, question, share)
         alone = len(texts) == 1
-        embedded = embedding.embed_query(texts, self.where.active, stays=self.where.local_only)
+        embedded = embedding.embed_query(texts, self.where.active, local_only=self.where.local_only)
         if embedded is None:
             return None
         model, vectors = embedded

@@ -34,6 +34,7 @@ from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
 from workspaces.access import personal_place
 from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 from workspaces.quotas import QuotaReached
 
@@ -213,8 +214,8 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
                 cleaned.append(draft.cleaned())
         except (SecretRefused, Invalid):
             refused += 1
-    stays = [draft.workspace.local_only for draft in cleaned]
-    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], stays=stays)
+    reaches = [Reach.here(draft.workspace) for draft in cleaned]
+    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], reaches)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:

@@ -66,6 +66,7 @@ from memoryhub.errors import Conflict, NotFound
 from memoryhub.single_rows import insert_row
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 from workspaces.quotas import require_room
 
@@ -109,8 +110,7 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
         draft = draft.cleaned()
         if draft.scope == Scope.USER and draft.author is not None:
             draft = replace(draft, workspace=default_workspace(draft.author))
-        stays = draft.workspace.local_only
-        embedded = embed_one(draft.content, draft.source_excerpt, stays=stays)
+        embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(draft.workspace))
         return save_embedded(draft, embedded, by=by, now=now, dedupe=dedupe)
 
 
@@ -188,8 +188,8 @@ def edit_memory(
     with refusals.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
-        stays = memory.workspace.local_only
-        embedded = embed_one(changes["content"], stays=stays) if "content" in changes else None
+        reach = Reach.here(memory.workspace)
+        embedded = embed_one(changes["content"], "", reach) if "content" in changes else None
         with one_holder_a_key():
             if changes.get("key"):
                 one_writer_at_a_time(memory.workspace)

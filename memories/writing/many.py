@@ -15,6 +15,7 @@ from memories.writing.places import one_writer_at_a_time
 from memories.writing.portable import Past
 from memories.writing.similar import MOST_KEYS
 from workspaces.access import default_workspace
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 BATCH = 500  # rows of one transaction: other writers of the workspace wait for no more
@@ -58,8 +59,8 @@ def save_memories(
         if vectors is not None:
             given = vectors[start : start + BATCH]
         else:
-            stays = [draft.workspace.local_only for draft in part]
-            made = embed_texts([(draft.content, draft.source_excerpt) for draft in part], stays=stays)
+            reaches = [Reach.here(draft.workspace) for draft in part]
+            made = embed_texts([(draft.content, draft.source_excerpt) for draft in part], reaches)
             given = made or [None] * len(part)
         past = pasts[start : start + BATCH] if pasts is not None else None
         saved += save_cleaned(part, given, past, by=by, now=now, dedupe=dedupe, near=near)

@@ -37,6 +37,7 @@ from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
+from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User, Workspace
 
 
@@ -84,8 +85,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
 
     Costs one embedding. NotFound if somebody decided in the meantime.
     """
-    stays = memory.workspace.local_only
-    embedded = embed_one(memory.content, memory.source_excerpt, stays=stays)
+    embedded = embed_one(memory.content, memory.source_excerpt, Reach.here(memory.workspace))
     with changing.one_holder_a_key():
         one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)

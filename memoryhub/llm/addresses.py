@@ -51,7 +51,7 @@ METADATA_NAMES = frozenset(
 )  # fmt: skip
 
 
-class Reach(Enum):
+class AddressRange(Enum):
     """Where a connection may lead, but for metadata services. Who typed its address decides."""
 
     CONFIGURED = (
@@ -116,12 +116,12 @@ async def refuse_metadata_async(request: httpx2.Request) -> None:
     refuse_metadata(request)
 
 
-def may_reach(address: Address, reach: Reach) -> bool:
+def may_reach(address: Address, reach: AddressRange) -> bool:
     if is_metadata(address):
         return False
-    if reach is Reach.PUBLIC:
+    if reach is AddressRange.PUBLIC:
         return is_public(address)
-    return reach is not Reach.INTERNAL or not is_public(address)
+    return reach is not AddressRange.INTERNAL or not is_public(address)
 
 
 def literal(host: str) -> Address | None:
@@ -143,7 +143,7 @@ def _plain(host: str) -> str:
 class PinnedTransport(httpx2.BaseTransport):
     """Connects to addresses that were looked at, under the name that was asked for."""
 
-    def __init__(self, reach: Reach, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
         self._reach = reach
         self._inner = httpx2.HTTPTransport(limits=limits, verify=verify)
 
@@ -167,7 +167,7 @@ class PinnedTransport(httpx2.BaseTransport):
 class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
     """The same for coroutines."""
 
-    def __init__(self, reach: Reach, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
         self._reach = reach
         self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=verify)
 
@@ -193,7 +193,7 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
     return request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
 
 
-def _attempts(request: httpx2.Request, found: Iterable[str], reach: Reach) -> list[httpx2.Request]:
+def _attempts(request: httpx2.Request, found: Iterable[str], reach: AddressRange) -> list[httpx2.Request]:
     """The request once for each address that it may go to; the name stays in Host and in TLS."""
     attempts = []
     for text in dict.fromkeys(found):

@@ -16,9 +16,9 @@ import httpx2  # the transport openai itself brings and speaks
 import openai
 
 from memoryhub.llm.addresses import (
+    AddressRange,
     AsyncPinnedTransport,
     PinnedTransport,
-    Reach,
     refuse_metadata,
     refuse_metadata_async,
 )
@@ -26,7 +26,10 @@ from memoryhub.llm.bounds import PLAIN, bound, bound_stream
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 # A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
-PINNED = (Reach.PUBLIC, Reach.INTERNAL)  # past any proxy, which would resolve the name by itself
+PINNED = (
+    AddressRange.PUBLIC,
+    AddressRange.INTERNAL,
+)  # past any proxy, which would resolve the name by itself
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
 
 
@@ -35,7 +38,7 @@ class Endpoint:
     base_url: str
     api_key: str = field(repr=False)
     model: str
-    reach: Reach = Reach.CONFIGURED
+    reach: AddressRange = AddressRange.CONFIGURED
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -114,7 +117,7 @@ def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
 
 
 def _guard(endpoint: Endpoint, hooks: dict[str, list[Any]]) -> dict[str, Any]:
-    if endpoint.reach is Reach.CONFIGURED:
+    if endpoint.reach is AddressRange.CONFIGURED:
         return {"follow_redirects": True, "event_hooks": {"request": hooks["request"]}}
     return {"follow_redirects": False, "event_hooks": hooks, "headers": PLAIN}
 
@@ -133,7 +136,7 @@ def _authorities(endpoint: Endpoint) -> ssl.SSLContext | bool:
 
     Without authorities TLS to anywhere fails, so this opens nothing. A server that may redirect may do so to TLS.
     """
-    redirects = endpoint.reach is Reach.CONFIGURED and not endpoint.is_on_this_machine
+    redirects = endpoint.reach is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
     if endpoint.base_url.startswith("http://") and not redirects:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return True

@@ -93,8 +93,9 @@ def measure(rows: int, *, plain: bool) -> None:
     user = User.objects.create_user("bench")
     home = default_workspace(user)
     from memories.recalling.embedding import embed_one
+    from tests.factories import HERE
 
-    embed_one("The embedder is loaded before anything is measured")
+    embed_one("The embedder is loaded before anything is measured", "", HERE)
     print(f"{'before':32}{'':10}{'':19}{megabytes():9,.0f} MB", flush=True)
     for time_round in ("first", "second"):
         pieces = lines(rows, plain=plain)

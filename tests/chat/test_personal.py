@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ from memories.recalling.receipts import OTHERS_READ, receipt_for
 from tests.admin_pages import staff
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_memory, make_user, make_workspace
+from tests.factories import HERE, make_agent, make_chat, make_memory, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User
@@ -154,7 +155,9 @@ class TestWhatTheModelIsShown:
         now = timezone.now()
 
         def found() -> list[tuple[str, float]]:
-            given = recall(QUESTION, cast.workspace, cast.owner, now=now, personal=False, withheld=5)
+            given = recall(
+                QUESTION, cast.workspace, cast.owner, now=now, reach=replace(HERE, personal=False), withheld=5
+            )
             return [(item.memory.content, item.score) for item in given.items]
 
         before = found()

@@ -34,7 +34,7 @@ from tests.chat.exchange.test_exchange import imported_whole
 from tests.chat.exchange.test_exchange_rules import file_of
 from tests.chat.exchange.test_exchange_rules import memory as line
 from tests.conftest import Cast
-from tests.factories import make_key_text, make_memory
+from tests.factories import HERE, make_key_text, make_memory
 
 pytestmark = pytest.mark.django_db
 SAID, NEARLY = "I prefer answers in bullet points", "I prefer my answers in bullet points"
@@ -239,6 +239,6 @@ def test_the_decision_itself_stores_nothing(cast: Cast) -> None:
         New: draft(cast, Situation(NEARLY, "another")),
     }
     for kind, each in asked.items():
-        beside = Stored(each, embed_one(each.content), now)
+        beside = Stored(each, embed_one(each.content, "", HERE), now)
         assert isinstance(decide(each, beside, now=now, forgotten=False), kind)
     assert list(Memory.objects.values()) == before

@@ -45,6 +45,7 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Role, Workspace
 from workspaces.rest.docs import (
     answer_example,
@@ -316,7 +317,7 @@ class Recall(OrganisationView):
         with told_in_our_names():
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
-        found = recall(**who, personal=True, ranking="lexical", now=timezone.now(), **values)
+        found = recall(**who, reach=Reach.here(workspace), ranking="lexical", now=timezone.now(), **values)
         prefetch_related_objects([item.memory for item in found.items], "sources")
         memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
         return Response({"memories": memories})

@@ -30,7 +30,7 @@ from memories.writing.gate import (
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user
+from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 
@@ -65,7 +65,7 @@ def old(models: Models) -> FakeEmbedder:
 
 
 def ask(query: str, cast: Cast, **options: Any) -> Recall:
-    return recall(query, cast.workspace, cast.editor, **options, personal=True)
+    return recall(query, cast.workspace, cast.editor, **options, reach=HERE)
 
 
 def contents(found: Recall) -> list[str]:
@@ -368,7 +368,7 @@ def test_recall_and_saves_go_on_through_a_switch(
             ranking="semantic",
             limit=1,
             threshold=-1,
-            personal=True,
+            reach=HERE,
         )
         assert found.degraded == ""
         assert [item.memory.content for item in found.items] == [f"The {subject} is in room {subject[7:]}"]

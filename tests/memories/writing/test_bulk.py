@@ -16,6 +16,7 @@ from memories.writing.many import save_memories
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
+from tests.factories import HERE
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -151,7 +152,7 @@ def test_given_vectors_are_stored_and_an_excerpt_keeps_the_statements_own(
     cast: Cast, fake_embedder: Embedder
 ) -> None:
     pairs = [("The roof leaks", "It rained. The roof leaks."), ("Tea is green", "")]
-    vectors = embed_texts(pairs)
+    vectors = embed_texts(pairs, [HERE] * len(pairs))
     assert vectors is not None
     saved = save_memories(
         [draft(cast, content, source_excerpt=excerpt) for content, excerpt in pairs],
@@ -162,7 +163,7 @@ def test_given_vectors_are_stored_and_an_excerpt_keeps_the_statements_own(
     first, second = (s.memory.embeddings.get() for s in saved)
     assert first.statement is not None and second.statement is None
     assert (
-        recall("roof", cast.workspace, cast.editor, now=NOW, personal=True).items[0].memory.content
+        recall("roof", cast.workspace, cast.editor, now=NOW, reach=HERE).items[0].memory.content
         == "The roof leaks"
     )
 
@@ -173,8 +174,7 @@ def test_without_an_embedder_the_texts_are_stored_and_found_by_words(
     use_embedder(None)
     save_memories([draft(cast, text) for text in TEXTS], by=None, now=NOW)
     assert (
-        recall("Lisbon", cast.workspace, cast.editor, now=NOW, personal=True).items[0].memory.content
-        == TEXTS[0]
+        recall("Lisbon", cast.workspace, cast.editor, now=NOW, reach=HERE).items[0].memory.content == TEXTS[0]
     )
 
 

@@ -19,7 +19,7 @@ from memories.recalling.loading import note_use
 from memories.writing.eviction import evict
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user
+from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 from workspaces.models import User
@@ -177,7 +177,7 @@ def test_a_turn_reads_and_notes_its_use_while_rows_are_being_evicted(
             found.append(
                 len(
                     recall_module.recall(
-                        "Thing", default_workspace(person), person, now=NOW, personal=True
+                        "Thing", default_workspace(person), person, now=NOW, reach=HERE
                     ).items
                 )
             )

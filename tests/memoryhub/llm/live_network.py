@@ -22,7 +22,7 @@ from typing import Any
 
 import httpx2
 
-from memoryhub.llm.addresses import Reach
+from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.connections import Endpoint, blocking_client
 from memoryhub.llm.errors import ModelAddressRefused, ModelError, ModelMoved
@@ -113,7 +113,7 @@ class Server(BaseHTTPRequestHandler):
         """Standard output is for the result."""
 
 
-def ask(url: str, reach: Reach, *, streaming: bool = False) -> dict[str, Any]:
+def ask(url: str, reach: AddressRange, *, streaming: bool = False) -> dict[str, Any]:
     """Who answered the chat model at this address, and who was connected to that it must not reach."""
     model = OpenAIChatModel(lambda: Endpoint(url, "k", "m", reach), CAPABILITIES, timeout=5)
     connected.clear()
@@ -129,7 +129,7 @@ def ask(url: str, reach: Reach, *, streaming: bool = False) -> dict[str, Any]:
         refused = error.code
     except ModelError as error:
         refused = f"failed: {error.code}"
-    own = {PUBLIC, ELSEWHERE} | (set(INSIDE) if reach is not Reach.PUBLIC else set())
+    own = {PUBLIC, ELSEWHERE} | (set(INSIDE) if reach is not AddressRange.PUBLIC else set())
     return {"answer": answer, "refused": refused, "went_to": [each for each in connected if each not in own]}
 
 
@@ -145,9 +145,13 @@ def controls() -> dict[str, str]:
     with blocking_client(Endpoint("http://public.example/v1", "", "m")) as guarded:
         moved = guarded.get("http://public.example/status=302~to=elsewhere.example/").json()
     return {
-        "the guarded client reaches a public name": ask("http://public.example/v1", Reach.PUBLIC)["answer"],
+        "the guarded client reaches a public name": ask("http://public.example/v1", AddressRange.PUBLIC)[
+            "answer"
+        ],
         "it follows a redirect to another public name": moved["choices"][0]["message"]["content"],
-        "an administrator's reaches this machine": ask("http://inside.example/v1", Reach.ANYWHERE)["answer"],
+        "an administrator's reaches this machine": ask("http://inside.example/v1", AddressRange.ANYWHERE)[
+            "answer"
+        ],
         "an unguarded client is led astray by a name": by_name["choices"][0]["message"]["content"],
         "an unguarded client is led astray by a redirect": by_redirect["choices"][0]["message"]["content"],
     }
@@ -157,13 +161,13 @@ def attacks() -> dict[str, dict[str, Any]]:
     tried: dict[str, dict[str, Any]] = {}
     for streaming in (False, True):
         how = "streamed" if streaming else "whole"
-        for reach in Reach:
+        for reach in AddressRange:
             for number in range(len(METADATA)):
                 name = f"metadata-{number}.example"
                 tried[f"{name} {reach} {how}"] = ask(f"http://{name}/v1", reach, streaming=streaming)
         for number in range(len(INSIDE)):
             name = f"inside-{number}.example"
-            tried[f"{name} {how}"] = ask(f"http://{name}/v1", Reach.PUBLIC, streaming=streaming)
+            tried[f"{name} {how}"] = ask(f"http://{name}/v1", AddressRange.PUBLIC, streaming=streaming)
         tried |= rebinding(how, streaming)
         tried |= redirects(how, streaming)
     return tried
@@ -173,9 +177,9 @@ def rebinding(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
     """A name that is public to who looks first, and not to who looks next; and answers that hold both."""
     tried = {}
     for reach, goals in (
-        (Reach.PUBLIC, [*INSIDE, *METADATA]),
-        (Reach.ANYWHERE, METADATA),
-        (Reach.CONFIGURED, METADATA),
+        (AddressRange.PUBLIC, [*INSIDE, *METADATA]),
+        (AddressRange.ANYWHERE, METADATA),
+        (AddressRange.CONFIGURED, METADATA),
     ):
         for goal in goals:
             name = f"rebinding-{goal.replace('.', '-')}-{reach.value}-{how}.example"
@@ -189,13 +193,13 @@ def rebinding(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
             tried[mixed] = ask(f"http://{mixed}/v1", reach, streaming=streaming)
     lame = f"lame-{how}.example"
     NAMES[lame] = [[NOBODY, "169.254.169.254"]]
-    tried[lame] = ask(f"http://{lame}/v1", Reach.PUBLIC, streaming=streaming)
+    tried[lame] = ask(f"http://{lame}/v1", AddressRange.PUBLIC, streaming=streaming)
     return tried
 
 
 def redirects(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
     tried = {}
-    for reach in (Reach.CONFIGURED, Reach.ANYWHERE, Reach.PUBLIC):
+    for reach in (AddressRange.CONFIGURED, AddressRange.ANYWHERE, AddressRange.PUBLIC):
         for status in (301, 302, 303, 307, 308):
             for goal in ("169.254.169.254", "metadata-1.example", "2852039166"):
                 url = f"http://public.example/status={status}~to={goal}"

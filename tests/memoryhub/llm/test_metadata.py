@@ -15,7 +15,14 @@ import httpx2
 import pytest
 
 from memoryhub.llm import errors
-from memoryhub.llm.addresses import METADATA, METADATA_NAMES, Reach, is_metadata, is_metadata_host, may_reach
+from memoryhub.llm.addresses import (
+    METADATA,
+    METADATA_NAMES,
+    AddressRange,
+    is_metadata,
+    is_metadata_host,
+    may_reach,
+)
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.connections import Endpoint, blocking_client
 from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
@@ -57,8 +64,8 @@ def test_the_large_clouds_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("text", LARGE_CLOUDS + CARRIED)
-@pytest.mark.parametrize("reach", Reach)
-def test_nobody_reaches_them_in_whatever_carries_them(text: str, reach: Reach) -> None:
+@pytest.mark.parametrize("reach", AddressRange)
+def test_nobody_reaches_them_in_whatever_carries_them(text: str, reach: AddressRange) -> None:
     assert is_metadata(ipaddress.ip_address(text))
     assert not may_reach(ipaddress.ip_address(text), reach)
 
@@ -71,7 +78,7 @@ def test_they_are_seen_in_any_dress(host: str) -> None:
 @pytest.mark.parametrize("text", OTHERS)
 def test_neighbours_of_theirs_are_none(text: str) -> None:
     assert not is_metadata_host(text)
-    assert may_reach(ipaddress.ip_address(text), Reach.ANYWHERE)
+    assert may_reach(ipaddress.ip_address(text), AddressRange.ANYWHERE)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +89,12 @@ def test_a_name_like_theirs_is_none(host: str) -> None:
     assert "" not in METADATA_NAMES
 
 
-def model_at(base_url: str, reach: Reach) -> OpenAIChatModel:
+def model_at(base_url: str, reach: AddressRange) -> OpenAIChatModel:
     endpoint = Endpoint(base_url, "test-key", "a-model", reach)
     return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=5.0)
 
 
-async def refused(base_url: str, reach: Reach) -> None:
+async def refused(base_url: str, reach: AddressRange) -> None:
     model = model_at(base_url, reach)
     with pytest.raises(errors.ModelAddressRefused):
         model.complete(QUESTION)
@@ -95,11 +102,11 @@ async def refused(base_url: str, reach: Reach) -> None:
         assert [delta async for delta in model.stream(QUESTION)]
 
 
-@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("reach", AddressRange)
 @pytest.mark.parametrize(
     "host", ["169.254.169.254", "2852039166", "[::ffff:a9fe:a9fe]", "metadata.google.internal"]
 )
-async def test_every_kind_of_connection_refuses_before_it_connects(host: str, reach: Reach) -> None:
+async def test_every_kind_of_connection_refuses_before_it_connects(host: str, reach: AddressRange) -> None:
     await refused(f"http://{host}/v1", reach)
 
 
@@ -118,7 +125,7 @@ async def test_a_redirect_to_one_is_not_followed(
 ) -> None:
     """Of what the operator typed, which alone may redirect."""
     scripted_openai.respond = lambda request: Failure(status, headers={"location": location})
-    await refused(scripted_openai.base_url, Reach.CONFIGURED)
+    await refused(scripted_openai.base_url, AddressRange.CONFIGURED)
     assert len(scripted_openai.requests) == 2
 
 
