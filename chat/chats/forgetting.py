@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from chat.chats.actions import announce, audit_place, require_own
 from chat.models import Chat, ToolCall
@@ -81,7 +82,7 @@ def _remove(
     """Messages first: an answer that is being written finds its row gone, and queues no extraction any more."""
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
-        raise NotFound("This chat was forgotten in the meantime.")
+        raise NotFound(_("This chat has since been forgotten."))
     noted_under = [
         *locked.messages.values_list("public_id", flat=True),
         *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),

@@ -123,7 +123,7 @@ def _settle(read: list[Read], places: Places) -> None:
         personal = each.memory.draft.scope == Scope.USER
         workspace = places.workspace(each.memory.workspace)
         if workspace is None:
-            each.record.refuse(NO_PLACE)
+            each.record.refuse(str(NO_PLACE))
             continue
         agent = places.agent(each.memory.agent, workspace) if each.memory.draft.scope == Scope.AGENT else None
         if each.memory.draft.scope == Scope.AGENT and agent is None:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory
@@ -174,7 +175,7 @@ def touch(answer: Message, *, now: datetime) -> None:
     """A turn with memory on has ended with this answer: its chat is recent once more. Never raises."""
     try:
         with transaction.atomic():
-            row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+            row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
                 chat=answer.chat, defaults={"touched_at": now, "expires_at": now + KEPT}
             )
             if row.expires_at <= now:  # what the chat was about then is over
@@ -226,14 +227,14 @@ def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: st
     """
     require(chat.role, Role.EDITOR)
     if chat.is_temporary:
-        raise Conflict("Nothing of a temporary chat is kept.")
+        raise Conflict(_("Nothing in a temporary chat is kept."))
     summary = _clean(summary)
     with transaction.atomic():
-        row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+        row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
             chat=chat, defaults={"touched_at": now, "expires_at": now + KEPT}
         )
         if answer and row.summarised_in == answer:
-            raise Conflict("The summary was written in this answer already.", code="once")
+            raise Conflict(_("This answer has already updated the summary."), code="once")
         row.summary, row.summarised_at = summary, now if summary else None
         row.summarised_by, row.summarised_in = None if answer else by, answer
         _keep(row, now)
@@ -248,14 +249,19 @@ def _keep(row: ShortTermMemory, now: datetime) -> None:
 
 def _clean(summary: str) -> str:
     if UNSTORABLE.search(summary):
-        raise Invalid(fields={"summary": "has a character that cannot be stored (NUL or half of a pair)"})
+        raise Invalid(
+            fields={"summary": _("has a character that cannot be stored (NUL or half of a surrogate pair)")}
+        )
     summary = summary.replace("\r\n", "\n").strip()
     if len(summary) > SUMMARY_LENGTH:
         raise Invalid(
-            fields={"summary": f"may have at most {SUMMARY_LENGTH:,} characters, and has {len(summary):,}"}
+            fields={
+                "summary": _("may have at most %(summary_length)s characters and has %(length)s")
+                % {"summary_length": f"{SUMMARY_LENGTH:,}", "length": f"{len(summary):,}"}
+            }
         )
     if find_secret(summary):
-        raise SecretRefused(fields={"summary": "looks like a credential"})
+        raise SecretRefused(fields={"summary": _("looks like a credential")})
     return summary
 
 

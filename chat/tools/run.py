@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.access import get_chat
 from chat.answers.live import LiveAnswer
@@ -106,7 +107,7 @@ def _caller(live: LiveAnswer, user_pk: int) -> Caller:
     user = User.objects.get(pk=user_pk)
     chat = get_chat(user, answer.chat.public_id)
     if live.leaves and chat.workspace.local_only:  # switched on since the turn began
-        raise Forbidden("Memories of this workspace no longer leave its machine.")
+        raise Forbidden(_("Memories of this workspace may no longer leave this machine."))
     assert answer.reply_to is not None, "an answer replies to a message"
     answer.chat = answer.reply_to.chat = chat
     personal = personal_allowed(chat, user)

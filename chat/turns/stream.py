@@ -62,7 +62,9 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
         while True:
             state = await _state(answer_id)
             if state is None:
-                yield StreamEvent("error", {"code": "not_found", "message": "This answer is gone."}, reached)
+                yield StreamEvent(
+                    "error", {"code": "not_found", "message": "This answer no longer exists."}, reached
+                )
                 return
             if len(state.text) < reached or attempt not in (None, state.attempt):
                 reached = 0
@@ -95,7 +97,7 @@ async def follow_for(
             if time.monotonic() - looked >= LOOK_AGAIN:
                 if not await in_thread(_may_see, user.pk, chat_id):
                     yield StreamEvent(
-                        "error", {"code": "not_found", "message": NotFound.default_message}, after
+                        "error", {"code": "not_found", "message": str(NotFound.default_message)}, after
                     )
                     return
                 looked = time.monotonic()

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from memories.forgetting import copies
 from memories.forgetting.copies import (
@@ -78,7 +79,7 @@ class Gone:
 def require_right(memory: Memory, by: User) -> None:
     """What cannot be undone takes more than writing: its author, the owner of a personal one, or a workspace owner."""
     if not may_forget(memory, by, role_in(by, memory.workspace)):
-        raise Forbidden("Only its author or an owner of the workspace can forget a memory for good.")
+        raise Forbidden(_("Only its author or an owner of the workspace can forget a memory for good."))
 
 
 def may_forget(memory: Memory, by: User, role: str | None) -> bool:

@@ -84,6 +84,8 @@ def test_a_model_is_connected_and_chosen(
     expect(page.get_by_text("1 chat used it")).to_be_visible()
     look("deleted")
     page.goto(chat)
-    expect(page.locator("#model-notice")).to_contain_text("“My own model” that was chosen here is gone")
+    expect(page.locator("#model-notice")).to_contain_text(
+        "“My own model”, which was chosen here, no longer exists"
+    )
     look("gone")
     assert found == []

@@ -82,12 +82,12 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
         assert (refused.value.status, refused.value.code) == (409, "quota")
         said[what] = refused.value.message
     assert said["workspaces"] == (
-        "One person may make 2 workspaces here, and 2 are there. Delete one that is no longer needed, or ask whoever "
+        "You have made 2 of the 2 workspaces allowed here. Delete one you no longer need, or ask whoever "
         "runs this MemoryHub to raise MEMORYHUB_MAX_WORKSPACES_PER_PERSON."
     )
-    assert "may have 2 chats here" in said["chats"] and "MEMORYHUB_MAX_CHATS_PER_PERSON" in said["chats"]
-    assert "may have 2 memories here" in said["memories"] and "Forget some for good" in said["memories"]
-    assert "take 100 bytes here, and take 100" in said["bytes"]
+    assert "You have 2 of the 2 chats" in said["chats"] and "MEMORYHUB_MAX_CHATS_PER_PERSON" in said["chats"]
+    assert "You have 2 of the 2 memories" in said["memories"] and "Forget some for good" in said["memories"]
+    assert "take up 100 of the 100 bytes" in said["bytes"]
 
 
 def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
@@ -262,7 +262,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     assert run.advance(importing.pk, seconds=60) == run.Outcome.FULL
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
-    assert "One person may have 2 memories here" in importing.error
+    assert "You have 2 of the 2 memories allowed here" in importing.error
     assert list(files.all_kept()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}

@@ -19,6 +19,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
@@ -90,8 +91,9 @@ def require_fresh_password(request: HttpRequest) -> None:
     """The same at a REST door, where nobody can be sent elsewhere: Forbidden with the code ``reauthenticate``."""
     if not typed_password_lately(request):
         raise Forbidden(
-            "This cannot be undone and needs your password once more: type it at /accounts/reauthenticate/ "
-            "and send this again.",
+            _(
+                "This cannot be undone. Confirm your password at /accounts/reauthenticate/, then send this again."
+            ),
             code="reauthenticate",
         )
 

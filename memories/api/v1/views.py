@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -72,12 +73,12 @@ class OrganisationView(KeyedView):
         asked = self.query(PlaceQuery).get("workspace_id")
         if self.key is not None:
             if asked not in {None, self.key.workspace.public_id}:
-                raise NotFound("There is no such workspace, or this key is not for it.")
+                raise NotFound(_("This workspace does not exist, or this key is not for it."))
             return get_workspace(self.person, self.key.workspace.public_id, need=need)
         if asked is None:
             return default_workspace(self.person)
         if not PATTERN.fullmatch(asked):
-            raise NotFound("There is no such workspace, or it is not yours to see.")
+            raise NotFound(_("This workspace does not exist, or you do not have access to it."))
         return get_workspace(self.person, asked, need=need)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
@@ -94,13 +95,15 @@ class OrganisationView(KeyedView):
         workspace = self.workspace(need)
         memory = get_memory(self.person, memory_id, need=need)
         if memory.scope != Scope.USER and memory.workspace_id != workspace.pk:
-            raise NotFound("There is no such memory, or it is not yours to see.")
+            raise NotFound(_("This memory does not exist, or you do not have access to it."))
         return memory
 
     def require_fresh_password(self) -> None:
         if not typed_password_lately(self.request._request):
             raise Forbidden(
-                "Deleting needs your password once more: type it at /accounts/reauthenticate/ and send this again.",
+                _(
+                    "Confirm your password to delete this: enter it at /accounts/reauthenticate/, then send this again."
+                ),
                 code="reauthenticate",
             )
 

@@ -89,7 +89,7 @@ def test_each_signal_can_be_switched_off(file: Path) -> None:
         (b"", "has no conversations"),
         (b"{}", "line 1: memories must be a list of objects"),
         (b"\n\n[1]", "line 3: memories must be"),
-        (b'{"memories": ', "line 1: not JSON"),
+        (b'{"memories": ', "Line 1 is not JSON"),
     ],
 )
 def test_a_malformed_file_is_named_with_line_and_problem(

@@ -278,7 +278,7 @@ def test_the_form_sent_once_more_makes_no_second_key(client: Client, cast: Cast)
     assert client.post(MAKE, form(cast)).status_code == 200
     again = client.post(MAKE, form(cast))
     assert again.status_code == 422
-    assert "a key of this name already" in again.content.decode()
+    assert "already have a key with this name" in again.content.decode()
     assert ApiKey.objects.count() == 1
 
 

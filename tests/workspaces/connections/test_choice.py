@@ -59,7 +59,7 @@ def test_one_that_is_gone_is_passed_over_and_named(cast: Cast) -> None:
     shared = make_connection(name="House model", deleted_at=timezone.now())
     chosen = chosen_for(with_choice(cast, shared), cast.viewer)
     assert chosen.connection is None
-    assert "“House model” that was chosen here is gone" in chosen.lost
+    assert "“House model”, which was chosen here, no longer exists" in chosen.lost
 
 
 def test_peoples_own_rest_while_the_operator_does_not_allow_them(cast: Cast, settings: Settings) -> None:
