@@ -87,8 +87,8 @@ def test_each_signal_can_be_switched_off(file: Path) -> None:
     ("content", "problem"),
     [
         (b"", "has no conversations"),
-        (b"{}", "line 1: memories must be a list of objects"),
-        (b"\n\n[1]", "line 3: memories must be"),
+        (b"{}", "Line 1: memories must be a list of objects"),
+        (b"\n\n[1]", "Line 3: memories must be"),
         (b'{"memories": ', "Line 1 is not JSON"),
     ],
 )
