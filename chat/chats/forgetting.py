@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.chats.actions import announce, audit_place, require_own
 from chat.models import Chat, ToolCall
-from memories.forgetting import forget as forgetting
+from memories.forgetting import forget
 from memories.forgetting.forget import Report
 from memories.models import Memory
 from memoryhub.errors import NotFound
@@ -39,7 +39,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
         gone, removed = _remove(chat, wanted, by=by, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
         record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
-    return forgetting.report_on(gone, removed, by=by, now=now)
+    return forget.report_on(gone, removed, by=by, now=now)
 
 
 def purge(*, now: datetime, seconds: float) -> int:
@@ -78,7 +78,7 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None) -> Counts:
 
 def _remove(
     chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
-) -> tuple[forgetting.Gone, Counts]:
+) -> tuple[forget.Gone, Counts]:
     """Messages first: an answer that is being written finds its row gone, and queues no extraction any more."""
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
@@ -90,5 +90,5 @@ def _remove(
     ]
     announce(chat)
     removed = counted(locked.delete()[1])
-    gone = forgetting.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
+    gone = forget.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
     return gone, removed

@@ -21,7 +21,7 @@ from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.secret_filter import find_secret
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
-from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.base import Message as PromptMessage
 from workspaces.access import require
 from workspaces.models import Role, User
 
@@ -52,7 +52,7 @@ RECALLING = re.compile(
 class ShortTerm:
     """What a turn is shown: items in the person's role before the question, and a directive of lower priority."""
 
-    items: tuple[Prompt, ...] = ()
+    items: tuple[PromptMessage, ...] = ()
     directive: str = ""
 
 
@@ -105,7 +105,7 @@ def _gather(
         items.append(_expanded("short_term_hint"))
     first = can_update and not summary and _has_enough_messages(question)
     return ShortTerm(
-        tuple(Prompt("user", item) for item in items), _expanded("short_term_first") if first else ""
+        tuple(PromptMessage("user", item) for item in items), _expanded("short_term_first") if first else ""
     )
 
 
@@ -202,9 +202,9 @@ def retell(chat: Chat, *, now: datetime) -> None:
             writer = row.summarised_in.partition(":")[0]
             if writer and not answers.filter(public_id=writer).exists():
                 row.summary, row.summarised_in, row.summarised_at = "", "", None
-            told = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
+            kept = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
             row.last_said = []
-            for answer in reversed(told.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
+            for answer in reversed(kept.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
                 row.last_said = _with_turn(row.last_said, answer)
             row.save()
     except DatabaseError:

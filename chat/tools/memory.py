@@ -10,7 +10,7 @@ from chat.models import ToolOutcome
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.text import escape
 from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, at_most, within
-from chat.turns.attribution import heard_until
+from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall
@@ -83,7 +83,7 @@ def store(
         source_message_id=caller.question.public_id,
         source_excerpt=excerpt_around(caller.question),
         source_details={"tool": True, "answer": caller.answer.public_id},
-        for_review=heard_until(caller.answer).is_taken(content),
+        for_review=attribution_until(caller.answer).is_taken(content),
     )
     try:
         saved = save_memory(draft, by=user, now=caller.now)

@@ -23,7 +23,7 @@ from memories.writing.drafts import UNSTORABLE, is_delicate
 from memories.writing.extracting import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError, Forbidden
-from memoryhub.llm.base import ToolCall as Asked
+from memoryhub.llm.base import ToolCall as RequestedCall
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolO
 
 
 async def run_calls(
-    live: LiveAnswer, user_pk: int, asked: Sequence[Asked], tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]
 ) -> list[str]:
     """What each call came to, in the order they were asked for. A failure is a sentence the model can act on."""
     made = asked[:MOST_AT_ONCE]
@@ -49,7 +49,7 @@ async def run_calls(
 
 
 async def _run(
-    live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, row: ToolCall, call: RequestedCall, tools: Mapping[str, ChatTool]
 ) -> str:
     try:
         return await asyncio.wait_for(in_tool_thread(_call, live, user_pk, row, call, tools), CALL_SECONDS)
@@ -58,7 +58,9 @@ async def _run(
         return f"Error: {row.name} took longer than {CALL_SECONDS:.0f} seconds. Answer without it."
 
 
-def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Mapping[str, ChatTool]) -> str:
+def _call(
+    live: LiveAnswer, user_pk: int, row: ToolCall, call: RequestedCall, tools: Mapping[str, ChatTool]
+) -> str:
     """One call to its stored end. Blocks; runs on to its end even if nobody waits for it any more."""
     try:
         tool = tools.get(call.name)
@@ -66,7 +68,7 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
             raise ToolTrouble(f"there is no tool of this name; there are {', '.join(tools)}")
         arguments = read_arguments(tool, call.arguments)
         row.arguments = _kept(tool, arguments)
-        _tell(live, row)
+        _publish(live, row)
         caller = _caller(live, user_pk)
         result = tool.act(caller, arguments)
         _distil_later(row, caller, result)
@@ -122,7 +124,7 @@ def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
     }
 
 
-def _begin(live: LiveAnswer, asked: Sequence[Asked], tools: Mapping[str, ChatTool]) -> list[ToolCall]:
+def _begin(live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]) -> list[ToolCall]:
     now = timezone.now()
     names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in asked]
     with transaction.atomic():
@@ -131,7 +133,7 @@ def _begin(live: LiveAnswer, asked: Sequence[Asked], tools: Mapping[str, ChatToo
         )
         events.publish(message_channel(live.public_id), "grown")
     for row in rows:
-        _tell(live, row)
+        _publish(live, row)
     return rows
 
 
@@ -146,8 +148,8 @@ def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
             events.publish(message_channel(live.public_id), "grown")
     except DatabaseError:  # its chat was deleted meanwhile
         logger.warning("A finished tool call could not be stored")
-    _tell(live, row)
+    _publish(live, row)
 
 
-def _tell(live: LiveAnswer, row: ToolCall) -> None:
-    live.tell("tool", row.public_id, event_of(row))
+def _publish(live: LiveAnswer, row: ToolCall) -> None:
+    live.set_event("tool", row.public_id, event_of(row))

@@ -344,7 +344,7 @@ def _insert(
     store_vector_or_queue(memory, embedded, is_new=True)
     announce(memory, "create")
     if memory.is_automatic:
-        cap.look_after(memory.workspace_id, memory.owner_id, memory.agent_id)
+        cap.keep_to_cap(memory.workspace_id, memory.owner_id, memory.agent_id)
     return memory
 
 

@@ -118,7 +118,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
         else:
             queue_embedding([locked.pk])
         if locked.is_automatic:
-            cap.look_after(locked.workspace_id, locked.owner_id, locked.agent_id)
+            cap.keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
     return Saved(locked, created=True)
 
 

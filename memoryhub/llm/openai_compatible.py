@@ -173,8 +173,8 @@ class OpenAIChatModel:
         if "max_completion_tokens" in error.message:
             refused = "max_tokens"
         else:
-            told = f"{error.param or ''} {error.message}"
-            refused = next((name for name in ("temperature", "response_format") if name in told), "")
+            detail = f"{error.param or ''} {error.message}"
+            refused = next((name for name in ("temperature", "response_format") if name in detail), "")
         if not refused and ("tools" in sent and (NO_TOOLS.search(error.message) or error.param == "tools")):
             self._refused_parameters.add("tool_choice")
             refused = "tools"

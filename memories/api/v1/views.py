@@ -116,7 +116,7 @@ def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Res
 
 
 @contextmanager
-def told_in_our_names() -> Iterator[None]:
+def with_api_field_names() -> Iterator[None]:
     """What the gate refuses, with the fields as callers of this API know them."""
     try:
         yield
@@ -143,7 +143,7 @@ class MemoryList(OrganisationView):
         query = self.query(MemoryQuery)
         rows = self.memories(workspace)
         if "agentId" in query:
-            with told_in_our_names():
+            with with_api_field_names():
                 rows = rows.filter(agent=choose_agent(workspace, query["agentId"], or_archived=True))
         if "scope" in query:
             rows = rows.filter(scope=SCOPES[query["scope"]])
@@ -191,7 +191,7 @@ class MemoryList(OrganisationView):
         values = field_values(self.body(OrganisationMemoryBody))
         named, dedupe = {*values}, values.pop("dedupe")
         values.setdefault("category", CATEGORY)
-        with told_in_our_names():
+        with with_api_field_names():
             agent = self.agent(workspace, values)
             draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, named=named, **values)
             now = timezone.now()
@@ -267,7 +267,7 @@ class MemoryDetail(OrganisationView):
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
         sources = changes.pop("sources", None)
-        with told_in_our_names():
+        with with_api_field_names():
             memory = gate.edit_memory(
                 memory, by=self.person, now=timezone.now(), seen=versions_seen(request), **changes
             )
@@ -316,7 +316,7 @@ class Recall(OrganisationView):
     def post(self, request: Request) -> Response:
         workspace = self.workspace()
         values = field_values(self.body(OrganisationRecallBody))
-        with told_in_our_names():
+        with with_api_field_names():
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
         found = recall(**who, personal=True, ranking="lexical", now=timezone.now(), **values)
