@@ -164,7 +164,7 @@ def _filters(imported: Import) -> list[tuple[str, str, int]]:
     labels = {
         Outcome.NEW: _("To be stored"),
         Outcome.UPDATE: _("To be changed"),
-        Outcome.DUPLICATE: _("Known already"),
+        Outcome.DUPLICATE: _("Already known"),
         Outcome.REFUSED: _("Refused"),
     }
     listed = {"memory", "chat", "agent", "workspace"}

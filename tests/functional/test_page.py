@@ -139,7 +139,7 @@ def test_an_answer_is_given_anew_in_every_tab_and_the_one_before_is_kept(
     other = page.context.new_page()
     other.goto(page.url)
     expect(other.locator("#messages > .message--assistant")).to_contain_text("Red.")
-    page.get_by_role("button", name="Answer again").click()
+    page.get_by_role("button", name="Regenerate").click()
     # The other tab follows while it is written, and not only when it is done.
     expect(other.locator("#messages > .message--assistant[data-stream]")).to_contain_text("Gre")
     model.server.release()

@@ -15,7 +15,7 @@ from memoryhub.llm.errors import ModelError
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
-AWAY = "A part of the system is not answering"
+AWAY = "Part of the system is not answering"
 SAID = {
     "25006": ("can only be read", "30"),
     "53100": ("run out of disk space", "60"),

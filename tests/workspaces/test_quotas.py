@@ -172,7 +172,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
         answer = client.post(path, body)
         assert answer.status_code in (409, 422)
         said = answer.content.decode()
-    assert "One person" in said and "_PER_PERSON" in said
+    assert "allowed here" in said and "_PER_PERSON" in said
     assert table._default_manager.count() == before
     assert list(files.all_kept()) == []
 
@@ -227,7 +227,7 @@ def test_a_turn_goes_on_whose_tool_could_not_save(scripted_model: ScriptedOpenAI
     turn.answer.refresh_from_db()
     assert turn.answer.content == "I could not."
     assert ToolCall.objects.get().outcome == ToolOutcome.REFUSED
-    assert "may have 2 memories" in scripted_model.chat_requests[-1].tool_results[0]
+    assert "of the 2 memories" in scripted_model.chat_requests[-1].tool_results[0]
     assert Memory.objects.count() == 2
 
 
@@ -262,7 +262,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     assert run.advance(importing.pk, seconds=60) == run.Outcome.FULL
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
-    assert "You have 2 of the 2 memories allowed here" in importing.error
+    assert "of the 2 memories allowed here" in importing.error
     assert list(files.all_kept()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}

@@ -35,7 +35,8 @@ def connection_list(request: PageRequest) -> HttpResponse:
             form.add_domain_error(error)
         else:
             notices.success(
-                request, _("“%(name)s” is stored. Test it, then choose it in a chat.") % {"name": made.name}
+                request,
+                _("“%(name)s” has been saved. Test it, then choose it in a chat.") % {"name": made.name},
             )
             return redirect("workspaces:connections")
     context = {

@@ -140,7 +140,7 @@ def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
         except DomainError as error:
             form.add_domain_error(error)
         else:
-            notices.success(request, _("%(name)s is a member now.") % {"name": user.get_username()})
+            notices.success(request, _("%(name)s is now a member.") % {"name": user.get_username()})
             return redirect("workspaces:settings", ws_id)
     return _settings_page(request, workspace, member_form=form)
 
@@ -237,7 +237,7 @@ def keys(request: PageRequest) -> HttpResponse:
 @require_POST
 def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
     key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
-    notices.success(request, _("The key “%(name)s” is revoked.") % {"name": key.name})
+    notices.success(request, _("The key “%(name)s” has been revoked.") % {"name": key.name})
     return redirect(reverse("workspaces:profile") + "#api-keys")
 
 

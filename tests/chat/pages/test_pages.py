@@ -78,7 +78,7 @@ def test_a_veto_is_said_and_the_chip_cannot_be_pressed(cast: Cast, settings: Any
     settings.MEMORY_ENABLED = False
     html = signed_in(cast.owner).get(url("workspace", cast.workspace.public_id)).content.decode()
     assert "May I remember" not in html
-    assert "Switched off for everyone" in html
+    assert "Turned off for everyone" in html
     assert "disabled" in html
 
 

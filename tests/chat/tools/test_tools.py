@@ -345,7 +345,7 @@ def test_who_may_only_read_saves_nothing(chat: Chat, scripted_model: ScriptedOpe
     assert runner.wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert turn.answer.content == "I could not save that."
-    assert told(scripted_model) == ["Error: This needs the role editor; yours here is viewer."]
+    assert told(scripted_model) == ["Error: You need the role editor for this; yours here is viewer."]
     assert not Memory.objects.exists()
 
 

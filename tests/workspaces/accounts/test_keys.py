@@ -249,7 +249,7 @@ def form(cast: Cast, **changes: str) -> dict[str, str]:
 def test_the_profile_offers_a_key_for_each_of_ones_workspaces(client: Client, cast: Cast) -> None:
     make_workspace(owner=cast.stranger, name="Elsewhere")
     page = client.get(PROFILE).content.decode()
-    assert "Make a key" in page and cast.workspace.public_id in page and "Personal" in page
+    assert "Create key" in page and cast.workspace.public_id in page and "Personal" in page
     assert "Elsewhere" not in page
 
 
