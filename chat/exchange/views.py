@@ -140,7 +140,7 @@ def resume(request: PageRequest, import_id: str) -> HttpResponse:
 @require_POST
 def delete(request: PageRequest, import_id: str) -> HttpResponse:
     run.delete(run.get_import(request.user, import_id))
-    notices.success(request, _("The import is deleted. What it had stored stays."))
+    notices.success(request, _("The import has been deleted. What it had stored stays."))
     return redirect(reverse("exchange:imports"))
 
 

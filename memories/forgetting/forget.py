@@ -315,8 +315,8 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
         workspace, text = memory.workspace, memory.content
         if by is None or role_in(by, workspace) is None:  # the system, and staff that forgets in the admin
             continue
-        found_again = recall(text, workspace, by, limit=MAX_LIMIT, now=now, personal=True)
-        again = [item.memory for item in found_again.items]
-        same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in again)
-        found, others = found + same, others + len(again) - same
+        found_now = recall(text, workspace, by, limit=MAX_LIMIT, now=now, personal=True)
+        recalled = [item.memory for item in found_now.items]
+        same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in recalled)
+        found, others = found + same, others + len(recalled) - same
     return Report(gone.removed, gone.tombstones, found, others)

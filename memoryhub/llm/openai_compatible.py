@@ -88,8 +88,8 @@ class OpenAIChatModel:
                 if self._learn_from(error, accepted):
                     continue
                 failure = _failure(error, endpoint, streaming=answer.has_begun)
-                again = not answer.has_text
-                delay = delay_before_retry(failure, attempt, after_silence=True) if again else None
+                may_retry = not answer.has_text
+                delay = delay_before_retry(failure, attempt, after_silence=True) if may_retry else None
                 if delay is None:
                     raise failure from error
             attempt += 1

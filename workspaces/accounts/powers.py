@@ -85,7 +85,7 @@ def _notify(person: User, fields: Iterable[str], *, to: Iterable[str], by: User,
         "Hello %(person)s,\n\n"
         "An administrator (%(by)s) changed your MemoryHub account on %(at)s UTC:\n\n"
         "%(changes)s\n\n"
-        "If you expected this, there is nothing to do. If you did not, somebody may be using an administrator's\n"
+        "If you expected this, there is nothing to do. If you did not, someone may be using an administrator's\n"
         "account: ask whoever runs your MemoryHub, by another way than this mail, and change your password.\n"
     ) % {
         "person": person.get_username(),

@@ -156,7 +156,9 @@ def _signed_up(sender: Any, user: User, **kwargs: Any) -> None:
     record(Verb.SIGNED_UP, by=user)
 
 
-def _shown_again(sender: Any, user: User, method: str, reauthenticated: bool = False, **kwargs: Any) -> None:
+def _reauthenticated(
+    sender: Any, user: User, method: str, reauthenticated: bool = False, **kwargs: Any
+) -> None:
     if reauthenticated:
         record(Verb.REAUTHENTICATED, by=user, details={"method": method})
 
@@ -185,7 +187,7 @@ def connect() -> None:
         (auth.user_login_failed, _failed),
         (account.user_logged_in, _signed_in),
         (account.user_signed_up, _signed_up),
-        (account.authentication_step_completed, _shown_again),
+        (account.authentication_step_completed, _reauthenticated),
         (account.password_changed, _new_password),
         (account.password_set, _new_password),
         (account.password_reset, _new_password),

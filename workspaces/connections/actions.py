@@ -50,7 +50,7 @@ class Used:
         workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
         chats = ngettext("%d chat", "%d chats", self.chats) % self.chats
         return _(
-            "%(workspaces)s and %(chats)s used it: they go on with the next model that is set, and say so."
+            "%(workspaces)s and %(chats)s used it: they continue with the next model that is set, and say so."
         ) % {
             "workspaces": workspaces,
             "chats": chats,

@@ -113,7 +113,7 @@ def test_the_test_button_says_what_works(
     url = f"/connections/{mine.public_id}/test/"
     report = text(client(cast.owner).post(url, headers={"hx-request": "true"}))
     assert "Answers stream." in report and "It did not call the tool." in report
-    assert "“Can call tools” is switched on and did not work: switch it off." in report
+    assert "“Can call tools” is on, but did not work: turn it off." in report
     assert "<html" in text(client(cast.owner).post(url)), "without htmx a page of its own"
 
 
@@ -266,4 +266,4 @@ def test_save_and_test_in_the_admin(scripted_openai: ScriptedOpenAI) -> None:
         )
     )
     assert "Answers stream." in page and "It did not call the tool." in page and "Save and test" in page
-    assert "“Can extract memories” is switched off, and would work." in page
+    assert "“Can extract memories” is off, but would work." in page
