@@ -17,7 +17,7 @@ from tests.conftest import Cast
 pytestmark = pytest.mark.django_db
 AWAY = "Part of the system is not answering"
 SAID = {
-    "25006": ("can only be read", "30"),
+    "25006": ("database is read-only", "30"),
     "53100": ("run out of disk space", "60"),
     "53200": ("database is overloaded", "5"),
     "53300": ("database is overloaded", "5"),

@@ -315,7 +315,7 @@ def test_revoking_takes_the_key_off_the_page(client: Client, cast: Cast) -> None
     key, text = make(cast.editor, cast.workspace)
     answer = client.post(f"/profile/keys/{key.public_id}/revoke/", follow=True)
     page = answer.content.decode()
-    assert "“Script” is revoked" in page and key.beginning not in page
+    assert "“Script” has been revoked" in page and key.beginning not in page
     assert Api(base=V1, key=text).get("memories").status_code == 401
 
 
