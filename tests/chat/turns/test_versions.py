@@ -135,7 +135,7 @@ def test_an_answer_the_conversation_went_on_from_stays(chat: Chat, scripted_mode
     with pytest.raises(Conflict, match="continued"):
         back(red)
     edited, _ = edit(question, "Which shape?")
-    with pytest.raises(Conflict, match="earlier version itself"):
+    with pytest.raises(Conflict, match="belongs to an earlier version"):
         back(red)
     assert [len(version.messages) for version in versions_of(edited)] == [4]
 

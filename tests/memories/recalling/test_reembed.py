@@ -69,7 +69,7 @@ def test_ctrl_c_keeps_what_is_built_and_the_next_run_goes_on(
 
     monkeypatch.setattr(new, "embed", interrupted)
     said, shown = reembed()
-    assert "Interrupted; what is built stays." in shown
+    assert "Interrupted. What has been built stays." in shown
     assert "Recall compares vectors of old (32 dimensions).\nBeing built: new (48): 2 of 5 (40 %)" in said
     assert reembed("--stop")[0].startswith("Stopped.\n")
     assert "stopped" in reembed("--status")[0]
