@@ -22,7 +22,7 @@ from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.models import User
 
-LOOK_AGAIN = 2.0  # seconds after which a reader is asked anew whether they may read
+RECHECK_SECONDS = 2.0  # seconds after which a reader is asked anew whether they may read
 POLL = 1.0  # seconds between looks when nothing is listening: events are a help, the database is the truth
 
 
@@ -94,7 +94,7 @@ async def follow_for(
     looked = time.monotonic()
     async with aclosing(follow(answer_id, after=after)) as found:
         async for event in found:
-            if time.monotonic() - looked >= LOOK_AGAIN:
+            if time.monotonic() - looked >= RECHECK_SECONDS:
                 if not await in_thread(_may_see, user.pk, chat_id):
                     yield StreamEvent(
                         "error", {"code": "not_found", "message": str(NotFound.default_message)}, after
