@@ -7,11 +7,7 @@ from io import StringIO
 from django.core.management.base import OutputWrapper
 
 from memoryhub.management.progress import EVERY, Progress
-
-
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
+from tests.fakes.terminal import Terminal
 
 
 class Clock:

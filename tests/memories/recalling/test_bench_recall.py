@@ -12,6 +12,7 @@ from memories.models import Memory
 from memories.recalling import evaluation
 from memories.recalling.ranking import RANKINGS, SIGNALS
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.terminal import Terminal
 from workspaces.models import User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 def run(file: Path, *options: str) -> tuple[list[str], str]:
     """The lines of the table, and what was said of the progress."""
-    out, progress = StringIO(), StringIO()
+    out, progress = StringIO(), Terminal()
     call_command("bench_recall", str(file), *options, stdout=out, stderr=progress)
     return out.getvalue().splitlines(), progress.getvalue()
 

@@ -16,6 +16,7 @@ from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.terminal import Terminal
 from tests.memories.recalling.test_embedding_models import Models
 
 PAGE = "/admin/memories/embeddingmodel/"
@@ -36,7 +37,7 @@ def five(models: Models, cast: Cast) -> None:
 
 
 def reembed(*options: str) -> tuple[str, str]:
-    out, err = StringIO(), StringIO()
+    out, err = StringIO(), Terminal()
     call_command("reembed", *options, stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
