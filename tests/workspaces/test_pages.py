@@ -130,7 +130,7 @@ def test_members_come_change_and_go(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "a member already")]
+    ("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "already a member")]
 )
 def test_who_cannot_be_added_is_explained_at_the_form(cast: Cast, name: str, sentence: str) -> None:
     response = signed_in(cast.owner).post(

@@ -291,7 +291,7 @@ def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast,
         run.start(imported, now=NOW())
         assert run.advance(imported.pk, seconds=60) == run.Outcome.FULL, what
         imported.refresh_from_db()
-        assert f"2 {what} here" in imported.error
+        assert f"2 {what} allowed here" in imported.error
         settings.QUOTAS = settings.QUOTAS | {what: 3}
         assert run.advance(run.resume(imported, now=NOW()).pk, seconds=60) == run.Outcome.DONE, what
 

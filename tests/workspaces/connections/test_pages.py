@@ -50,7 +50,7 @@ def test_a_person_stores_one_and_never_sees_the_key_again(cast: Cast) -> None:
     page = text(person.post("/connections/", {**FORM, "has_tools": "on"}, follow=True))
     made = Connection.objects.get()
     assert (made.owner, made.api_key, made.has_tools, made.can_extract) == (cast.editor, KEY, True, False)
-    assert "“Mine” is stored" in page and "with a key" in page and KEY not in page
+    assert "“Mine” has been saved" in page and "with a key" in page and KEY not in page
     form = text(person.get(f"/connections/{made.public_id}/"))
     assert KEY not in form and "Leave it empty to keep the one that is stored" in form
 
