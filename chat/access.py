@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from chat.models import Chat, ChatQuerySet, Message
 from memoryhub.errors import NotFound
 from memoryhub.ready import Ready
@@ -22,7 +24,7 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
     """The chat with the person's ``role`` in its workspace. NotFound when not visible, Forbidden below ``need``."""
     chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
-        raise NotFound("There is no such chat, or it is not yours to see.")
+        raise NotFound(_("This chat does not exist, or you do not have access to it."))
     require(chat.role, need)
     return chat
 
@@ -33,6 +35,6 @@ def get_message(
     chat = get_chat(user, chat_id, need=need)
     message = chat.messages.select_related("author", "reply_to").filter(public_id=public_id).first()
     if message is None:
-        raise NotFound("There is no such message in this chat.")
+        raise NotFound(_("There is no such message in this chat."))
     message.chat = chat
     return chat, message

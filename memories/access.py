@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import F, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memories.models import Memory
 from memoryhub.errors import NotFound
@@ -32,7 +33,7 @@ def get_memory(
         asked["workspace"] = workspace.pk
     memory = _ready(tuple((name, type(value)) for name, value in asked.items())).first(**asked)
     if memory is None:
-        raise NotFound("There is no such memory, or it is not yours to see.")
+        raise NotFound(_("This memory does not exist, or you do not have access to it."))
     role: str = memory.role  # type: ignore[attr-defined]  # annotated
     require(role, need)
     return memory

@@ -11,12 +11,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.assets import assets
-from memories.forgetting import forget as forgetting
-from memories.forgetting import secret_scan
+from memories.forgetting import forget, secret_scan
 from memories.models import EmbeddingModel, Memory
 from memories.recalling import embedding, indexes, reembedding
-from memories.writing import eviction, late_vectors
-from memories.writing import extracting as run
+from memories.writing import eviction, extracting, late_vectors
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.models import User
@@ -79,7 +77,7 @@ def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = Non
 
 @job
 def extract_turn(*, extraction_id: int) -> str:
-    return run.extract(extraction_id, now=timezone.now())
+    return extracting.extract(extraction_id, now=timezone.now())
 
 
 @job
@@ -88,7 +86,7 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
     by = User.objects.filter(pk=by_id).first() if by_id else None
     if memory is None:
         return "the memory is gone"
-    return run.refresh(memory, by=by, now=timezone.now(), version=version)
+    return extracting.refresh(memory, by=by, now=timezone.now(), version=version)
 
 
 @job
@@ -101,7 +99,7 @@ def recheck_memories(*, memory_ids: Sequence[int]) -> int:
 @job
 def sweep() -> str:
     """Every minute: take up what no job is doing. The queue only hurries work; the tables know what is left."""
-    extracted = run.sweep(now=timezone.now())
+    extracted = extracting.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()
     missing: list[int] = []
@@ -111,7 +109,7 @@ def sweep() -> str:
         untried_first = rows.order_by(F("embedding_failed_at").asc(nulls_first=True), "-pk")
         missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)
-    purged = forgetting.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
+    purged = forget.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
     return f"{extracted} extractions, {len(missing)} embeddings, {purged} purged"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Unavailable
 
@@ -14,12 +15,14 @@ logger = logging.getLogger(__name__)
 class ReadOnly(Unavailable):
     """The database takes no writes: a standby, an operator's ``default_transaction_read_only``."""
 
-    default_message = "Nothing can be changed at the moment: the database can only be read. Try again later."
+    default_message = later(
+        "Nothing can be changed at the moment: the database is read-only. Try again later."
+    )
     retry_after = 30
 
 
 class DiskFull(Unavailable):
-    default_message = (
+    default_message = later(
         "This was not saved: the database has run out of disk space. What was saved before is safe. "
         "Try again when whoever runs this MemoryHub has made room."
     )
@@ -27,13 +30,13 @@ class DiskFull(Unavailable):
 
 
 class Busy(Unavailable):
-    default_message = "The database has more to do than it can. Try again in a moment."
+    default_message = later("The database is overloaded. Try again in a moment.")
 
 
 class Collided(Unavailable):
     """A deadlock, or a lock that was waited for too long."""
 
-    default_message = "Somebody else was changing the same thing. Try again."
+    default_message = later("Someone else was changing the same thing. Try again.")
     retry_after = 1
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+
 
 class DomainError(Exception):
     """Something the caller asked for cannot be done. ``message`` is fit for a person's eyes."""
@@ -13,16 +17,20 @@ class DomainError(Exception):
     code = "error"
 
     def __init__(
-        self, message: str = "", *, code: str | None = None, fields: Mapping[str, str] | None = None
+        self,
+        message: str | Promise = "",
+        *,
+        code: str | None = None,
+        fields: Mapping[str, str | Promise] | None = None,
     ) -> None:
         if not message and fields and type(self).names_fields:
-            message = " ".join(f"{name}: {text}." for name, text in fields.items())
-        self.message = message or self.default_message
+            message = " ".join(f"{name}: {str(text).removesuffix('.')}." for name, text in fields.items())
+        self.message = str(message or self.default_message)
         super().__init__(self.message)
         self.code = code or type(self).code
-        self.fields = dict(fields or {})
+        self.fields = {name: str(text) for name, text in (fields or {}).items()}
 
-    default_message = "That did not work."
+    default_message: str | Promise = later("That did not work.")
     names_fields = True  # without a message of its own the error says what its fields say
 
     def body(self) -> dict[str, Any]:
@@ -39,34 +47,34 @@ class DomainError(Exception):
 
 class Malformed(DomainError):
     status, code = 400, "malformed"
-    default_message = "The request could not be read."
+    default_message = later("The request could not be read.")
 
 
 class Forbidden(DomainError):
     status, code = 403, "forbidden"
-    default_message = "You may look at this, but not change it."
+    default_message = later("You can see this, but you cannot change it.")
 
 
 class NotFound(DomainError):
     status, code = 404, "not_found"
-    default_message = "There is nothing here, or it is not yours to see."
+    default_message = later("This does not exist, or you do not have access to it.")
 
 
 class Conflict(DomainError):
     status, code = 409, "conflict"
-    default_message = "Somebody else changed this in the meantime."
+    default_message = later("Someone else has changed this. Load it again, then decide.")
 
 
 class TooLarge(DomainError):
     status, code = 413, "too_large"
-    default_message = "That is too large."
+    default_message = later("That is too large.")
 
 
 class Invalid(DomainError):
     """A field's value is not allowed; ``fields`` names it and says what is."""
 
     status, code = 422, "invalid"
-    default_message = "A field is not valid."
+    default_message = later("A field is not valid.")
 
 
 class SecretRefused(Invalid):
@@ -81,16 +89,18 @@ class SecretRefused(Invalid):
 
     code = "secret"
     names_fields = False
-    default_message = "This looks like a password or key, so it was not stored. Remove it and try again."
+    default_message = later(
+        "This looks like a password or key, so it was not stored. Remove it and try again."
+    )
 
 
 class Sensitive(SecretRefused):
     """The text holds a number of somebody's own. A person may have it stored all the same, if they say so twice."""
 
     code = "sensitive"
-    default_message = (
-        "This looks like a number to keep to yourself, such as a card's or a PIN, so it was not stored yet. "
-        "Confirm it to have it stored."
+    default_message = later(
+        "This looks like a private number, such as a card number or a PIN, so it has not been stored. "
+        "Confirm it to store it anyway."
     )
 
 
@@ -101,8 +111,11 @@ class TooManyRequests(DomainError):
 
     def __init__(self, *, retry_after: int) -> None:
         self.retry_after = retry_after
-        when = "a minute" if retry_after > 45 else f"{retry_after} s" if retry_after > 1 else "a second"
-        super().__init__(f"That was a lot at once. Try again in {when}; what you typed is still there.")
+        seconds = _("%s s") % retry_after if retry_after > 1 else _("a second")
+        when = _("a minute") if retry_after > 45 else seconds
+        super().__init__(
+            _("That was too much at once. Try again in %s; what you typed is still there.") % when
+        )
 
     def headers(self) -> dict[str, str]:
         return {"Retry-After": str(self.retry_after)}
@@ -110,7 +123,7 @@ class TooManyRequests(DomainError):
 
 class Unavailable(DomainError):
     status, code = 503, "unavailable"
-    default_message = "A part of the system is not answering. Try again in a moment."
+    default_message = later("Part of the system is not answering. Try again in a moment.")
     retry_after = 5
 
     def headers(self) -> dict[str, str]:

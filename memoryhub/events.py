@@ -153,18 +153,18 @@ def close() -> None:
 @asynccontextmanager
 async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
     """Hear these channels from now on; inside the block nothing said after its start is missed."""
-    heard = Subscription(channels)
-    _listener.add(heard)
+    opened = Subscription(channels)
+    _listener.add(opened)
     if not _listener.ready.is_set():
         await asyncio.to_thread(_listener.ready.wait, 5)
     try:
-        yield heard
+        yield opened
     finally:
-        _listener.remove(heard)
+        _listener.remove(opened)
 
 
 async def subscribe(*channels: str, heartbeat: float | None = None) -> AsyncGenerator[Event | None, None]:
     """Events of these channels as they come; None whenever ``heartbeat`` seconds passed without one."""
-    async with subscription(*channels) as heard:
+    async with subscription(*channels) as opened:
         while True:
-            yield await heard.get(heartbeat)
+            yield await opened.get(heartbeat)

@@ -34,7 +34,7 @@ class Formatter(logging.Formatter):
         return without_keys(super().format(record))
 
     def formatException(self, ei: ExcInfo) -> str:
-        return "\n".join(_told(ei[1], set())) if ei[1] else ""
+        return "\n".join(_lines_of(ei[1], set())) if ei[1] else ""
 
 
 class JsonFormatter(Formatter):
@@ -57,12 +57,12 @@ class JsonFormatter(Formatter):
         return without_keys(json.dumps(line, ensure_ascii=False, default=str))
 
 
-def _told(error: BaseException, seen: set[int]) -> Iterator[str]:
+def _lines_of(error: BaseException, seen: set[int]) -> Iterator[str]:
     """The error after those it came from, as Python tells them."""
     seen.add(id(error))
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None and id(before) not in seen:
-        yield from _told(before, seen)
+        yield from _lines_of(before, seen)
         yield "\nwhich led to:\n"
     yield "Traceback (most recent call last):"
     yield "".join(traceback.format_tb(error.__traceback__)).rstrip()

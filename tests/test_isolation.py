@@ -106,7 +106,9 @@ def test_no_list_names_a_hidden_chat_to_others(cast: Cast, kind: dict[str, bool]
     for path in lists_of(cast):
         body = signed_in(cast.owner).get(path).content.decode()
         assert world.ids["chat_id"] not in body, path
-        assert SECRET not in body.replace(f"“{SECRET}”", ""), path  # the rail repeats what was searched for
+        assert SECRET not in body.replace(f"“{SECRET}”", ""), (
+            path
+        )  # the sidebar repeats what was searched for
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -161,7 +163,7 @@ def test_what_is_noticed_in_a_private_chat_stays_its_creators(
     assert f"workspace:{cast.workspace.public_id}" not in heard
 
 
-def test_an_id_of_a_hidden_chat_tells_nothing_as_a_place_in_the_rail(cast: Cast) -> None:
+def test_an_id_of_a_hidden_chat_tells_nothing_as_a_place_in_the_sidebar(cast: Cast) -> None:
     now = timezone.now()
     make_chat(cast.owner, cast.workspace, title="Older", active_at=now - timedelta(days=2))
     hidden = make_chat(cast.editor, cast.workspace, is_private=True, active_at=now - timedelta(days=1))

@@ -50,7 +50,7 @@ def assert_said(response: Any, row: Row) -> None:
     assert response.status_code == 503, response.content
     assert response["Retry-After"] == "30"
     text = response.json()["error"]["message"] if row.is_api else response.content.decode()
-    assert "the database can only be read" in text
+    assert "the database is read-only" in text
     assert row.is_api or "<h1>" in text
 
 

@@ -1,4 +1,4 @@
-"""Every word that a person reads on a page can be translated: in templates, scripts, forms and notices."""
+"""Every word that a person reads on a page can be translated: in templates, scripts, forms, notices and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from django.urls import get_resolver
+from django.utils.functional import Promise
 from django.utils.translation.template import templatize
+
+from memoryhub.errors import DomainError
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -132,6 +136,93 @@ def test_forms_and_notices_are_translated(module: Path) -> None:
             and WORD.search(re.sub(r"https?://\S+", "", value.value))
         ]
     assert bare == []
+
+
+DOMAIN = [
+    path for app in ("memoryhub", "workspaces", "memories", "chat") for path in (ROOT / app).rglob("*.py")
+]
+
+
+def subclasses(kind: type[DomainError]) -> Iterator[type[DomainError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from subclasses(below)
+
+
+def literal(node: ast.AST | None) -> bool:
+    """Text with words in it, as it stands: neither a call of gettext nor what such a call is filled with."""
+    if isinstance(node, ast.IfExp):
+        return literal(node.body) or literal(node.orelse)
+    if isinstance(node, ast.BinOp):
+        return literal(node.left) or (isinstance(node.op, ast.Add) and literal(node.right))
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    said = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return any(WORD.search(text) for text in said)
+
+
+def unmarked(source: str, errors: set[str]) -> list[str]:
+    """What the errors of these names say without translation: in place, or by a name that this file gives a text."""
+    tree = ast.parse(source)
+    named: dict[str, list[ast.AST]] = {}
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else []:
+            into = target.value if isinstance(target, ast.Subscript) else target
+            if isinstance(into, ast.Name):
+                named.setdefault(into.id, []).append(node.value)
+    bare = []
+    for node in ast.walk(tree):
+        if (
+            not isinstance(node, ast.Call)
+            or getattr(node.func, "attr", getattr(node.func, "id", "")) not in errors
+        ):
+            continue
+        fields = [word.value for word in node.keywords if word.arg == "fields"]
+        said = [*node.args[:1], *(word.value for word in node.keywords if word.arg == "message"), *fields]
+        for value in said:
+            for meant in named.get(value.id, []) if isinstance(value, ast.Name) else [value]:
+                each = meant.values if isinstance(meant, ast.Dict) else [meant]
+                bare += [ast.unparse(text) for text in each if literal(text)]
+    return bare
+
+
+def test_what_a_domain_error_says_is_translated() -> None:
+    assert get_resolver().url_patterns  # every module that a door imports, with its errors
+    kinds = [kind for kind in subclasses(DomainError) if not kind.__module__.startswith("tests.")]
+    assert len(kinds) > 15
+    assert [kind for kind in kinds if not isinstance(kind.default_message, Promise)] == []
+    names = {kind.__name__ for kind in kinds}
+    assert [(path, text) for path in DOMAIN for text in unmarked(path.read_text(), names)] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Conflict("Taken.")',
+        'errors.Conflict(f"{name} is taken.")',
+        'Conflict(message="Taken.")',
+        'Conflict("Taken by %s." % name)',
+        'Conflict(_("Taken.") + " Try another.")',
+        'Conflict("Taken." if one else _("All are taken."))',
+        'Conflict(_("Taken."), fields={"name": "is taken"})',
+        'why = "Taken."\nConflict(why)',
+        'wrong = {}\nwrong["name"] = "is taken"\nConflict(fields=wrong)',
+    ],
+)
+def test_an_unmarked_sentence_of_an_error_is_found(said: str) -> None:
+    assert unmarked(said, {"Conflict"}) != []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Conflict(_("Taken by %s.") % "you", code="taken")',
+        'why = later("Taken.")\nConflict(why, fields={"name": _("is taken")})',
+        'Conflict(f"{why} ({more})")',
+        'Other("Taken.")',
+    ],
+)
+def test_a_marked_sentence_of_an_error_passes(said: str) -> None:
+    assert unmarked(said, {"Conflict"}) == []
 
 
 @pytest.mark.django_db

@@ -24,7 +24,7 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
     """The workspace with its ``role`` for this person. NotFound for strangers, Forbidden below ``need``."""
     workspace = _WORKSPACE.first(user=user.pk, public_id=public_id)
     if workspace is None:
-        raise NotFound("There is no such workspace, or it is not yours to see.")
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     require(workspace.role, need)
     return workspace
 
@@ -38,7 +38,8 @@ def require(role: str, need: Role) -> None:
     """Forbidden, with a sentence, when ``role`` allows less than ``need``."""
     if not Role(role).allows(need):
         raise Forbidden(
-            f"This needs the role {need.label.lower()}; yours here is {Role(role).label.lower()}."
+            _("You need the role %(need)s for this; yours here is %(role)s.")
+            % {"need": need.label.lower(), "role": Role(role).label.lower()}
         )
 
 
@@ -67,8 +68,8 @@ def personal_place(user: User, *, said_in: Workspace) -> Workspace:
     if said_in.local_only and not own.local_only:
         raise Conflict(
             _(
-                "What is said in this workspace never leaves this machine, and what is in your personal one may: "
-                "nothing of a private chat here is remembered until you switch the same on there."
+                "This workspace keeps everything on this machine, and your personal workspace does not. "
+                "Nothing from a private chat here is remembered until you turn the same setting on there."
             ),
             code="would_leave",
         )

@@ -18,7 +18,7 @@ class WorkspacesConfig(AppConfig):
     name = "workspaces"
 
     def ready(self) -> None:
-        from workspaces.accounts import sign_in as accounts
+        from workspaces.accounts import sign_in
 
-        accounts.connect()
+        sign_in.connect()
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="workspaces.sweep")

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.core import signing
 from django.db import connection, models, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import Malformed
 from memoryhub.http import origin
@@ -141,7 +142,7 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
         try:
             found = found.filter(id__lt=int(signing.loads(before, salt=salt)))
         except (signing.BadSignature, ValueError, TypeError):
-            raise Malformed("This page does not exist. Go back to the newest.") from None
+            raise Malformed(_("This page does not exist. Go back to the newest entries.")) from None
     events = list(found[: PAGE_SIZE + 1])
     more = signing.dumps(events[PAGE_SIZE - 1].pk, salt=salt) if len(events) > PAGE_SIZE else ""
     events = events[:PAGE_SIZE]

@@ -51,14 +51,12 @@ class Quota:
 
 SENTENCES: dict[str, str | Promise] = {
     "workspaces": later(
-        "One person may make %(most)s workspaces here, and %(used)s are there. Delete one that is no longer needed"
+        "You have made %(used)s of the %(most)s workspaces allowed here. Delete one you no longer need"
     ),
-    "chats": later("One person may have %(most)s chats here, and %(used)s are there. Forget some for good"),
-    "memories": later(
-        "One person may have %(most)s memories here, and %(used)s are there. Forget some for good"
-    ),
+    "chats": later("You have %(used)s of the %(most)s chats allowed here. Forget some for good"),
+    "memories": later("You have %(used)s of the %(most)s memories allowed here. Forget some for good"),
     "bytes": later(
-        "One person's files may take %(most)s bytes here, and take %(used)s. Remove some, or an unfinished import"
+        "Your files take up %(used)s of the %(most)s bytes allowed here. Remove some, or an unfinished import"
     ),
 }
 SHARE = 16

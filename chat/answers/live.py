@@ -17,7 +17,7 @@ class LiveAnswer:
         self.stop_requested = threading.Event()
         self._lock = threading.Lock()
         self._text = ""
-        self._told: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._events: dict[str, tuple[str, dict[str, Any]]] = {}
         self.is_whole = False  # what is still done about it is not writing: a stop takes nothing away
         self.model_is_local = False  # until it is known: what it is shown leaves this machine
         self.was_too_long = (
@@ -37,14 +37,14 @@ class LiveAnswer:
         self.wake()
 
     @property
-    def told(self) -> dict[str, tuple[str, dict[str, Any]]]:
+    def events(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """What happened beside the text, each under its id: the kind of event and how it stands now, in order."""
         with self._lock:
-            return dict(self._told)
+            return dict(self._events)
 
-    def tell(self, kind: str, key: str, data: dict[str, Any]) -> None:
+    def set_event(self, kind: str, key: str, data: dict[str, Any]) -> None:
         with self._lock:
-            self._told[key] = (kind, data)
+            self._events[key] = (kind, data)
             self.changes += 1
         self.wake()
 

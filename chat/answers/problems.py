@@ -36,17 +36,15 @@ def advice_for(code: str) -> str:
         "model_address_refused": f"{put_right} {elsewhere}",
         "model_bad_request": f"{put_right} {elsewhere}",
         "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
-        "model_unavailable": _("It was tried again already. Retry in a moment.") + f" {elsewhere}",
-        "model_timeout": _("It was tried again already. Retry when it is less busy.") + f" {elsewhere}",
-        "model_cut": _("Retry writes the answer anew."),
+        "model_unavailable": _("It has already been retried. Retry in a moment.") + f" {elsewhere}",
+        "model_timeout": _("It has already been retried. Retry when it is less busy.") + f" {elsewhere}",
+        "model_cut": _("Retry regenerates the answer."),
         "model_bad_reply": _("Retry.") + f" {elsewhere}",
-        "content_filtered": _(
-            "Say it in other words: the same message will most likely meet the filter again."
-        )
+        "content_filtered": _("Rephrase it: the same message will most likely be filtered again.")
         + f" {elsewhere}",
         "model_context_overflow": _(
-            "Less of the conversation was tried already. Shorten your message, begin a new chat, or choose a model "
-            "with a larger context beside the title."
+            "Less of the conversation has already been tried. Shorten your message, start a new chat, or choose a "
+            "model with a larger context beside the title."
         ),
         "model_not_local": _(
             "Nothing was sent to it. Choose a model marked local beside the title; an owner of the workspace can "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -86,7 +87,7 @@ class ChatMemoryView(ApiView):
         chat = get_chat(self.person, chat_id)
         memory = get_memory(self.person, memory_id, need=Role.EDITOR)
         if memory.source_chat_id != chat.public_id:
-            raise NotFound("There is no such memory in this chat.")
+            raise NotFound(_("There is no such memory in this chat."))
         return memory
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connection
 from django.http import StreamingHttpResponse
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.response import Response
 
@@ -81,7 +82,7 @@ def load(answer: Message) -> Message:
     """An answer as it is stored now. NotFound when its workspace was deleted while it was written."""
     stored = Message.objects.select_related("author", "reply_to", "chat").filter(pk=answer.pk).first()
     if stored is None:
-        raise NotFound("This answer is gone.")
+        raise NotFound(_("This answer no longer exists."))
     return stored
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.http import StreamingHttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -102,7 +103,7 @@ LISTED_HERE = ReadyList(_listed, user=int, workspace=int)
 def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:
     """For ids from a query or body, which no path converter has looked at."""
     if not PATTERN.fullmatch(workspace_id):
-        raise NotFound("There is no such workspace, or it is not yours to see.")
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     return get_workspace(user, workspace_id, need=need)
 
 
@@ -375,5 +376,5 @@ class MessageReceipt(MessageView):
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
         receipt = receipt_for(self.message(chat_id, message_id, Role.VIEWER).public_id, self.person)
         if receipt is None:
-            raise NotFound("Nothing was recalled for this message.")
+            raise NotFound(_("Nothing was recalled for this message."))
         return Response(ReceiptJson(receipt).data)

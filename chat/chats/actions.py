@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from chat.chats.personal import use_personal
 from chat.models import TITLE_LENGTH, Chat
@@ -56,7 +57,7 @@ def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
     title = _clean_title(title)
     if not title:
         raise Invalid(
-            "Give the chat a title.", fields={"title": f"is required, 1 to {TITLE_LENGTH} characters"}
+            _("Give the chat a title."), fields={"title": _("is required: 1 to %s characters") % TITLE_LENGTH}
         )
     chat.title = title
     chat.save(update_fields=["title"])
@@ -88,7 +89,7 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
 
 def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
     if chat.created_by_id != by.pk:
-        raise Forbidden("Only the person who began a chat can make it private or shared.")
+        raise Forbidden(_("Only the person who started a chat can make it private or shared."))
     with transaction.atomic():
         announce(chat)  # still as it was: the pages of those who could see it look again, too
         if chat.is_private and not is_private:  # whoever reads it now, nobody was asked about them
@@ -119,7 +120,7 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     require_own(chat, by)
     with transaction.atomic():
         if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None):
-            raise NotFound("This chat was forgotten for good in the meantime.")
+            raise NotFound(_("This chat has since been forgotten for good."))
         if chat.deleted_at is not None:
             record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)
     chat.deleted_at = None
@@ -137,13 +138,13 @@ def announce(chat: Chat) -> None:
 
 def require_own(chat: Chat, by: User) -> None:
     if chat.created_by_id != by.pk and role_in(by, chat.workspace) != Role.OWNER:
-        raise Forbidden("Only the person who began a chat or an owner of the workspace can delete it.")
+        raise Forbidden(_("Only the person who started a chat or an owner of the workspace can delete it."))
 
 
 def _clean_title(title: str) -> str:
     title = " ".join(UNSTORABLE.sub("", title).split())
     if len(title) > TITLE_LENGTH:
         raise Invalid(
-            "The title is too long.", fields={"title": f"may have at most {TITLE_LENGTH} characters"}
+            _("The title is too long."), fields={"title": _("may have at most %s characters") % TITLE_LENGTH}
         )
     return title

@@ -1,4 +1,4 @@
-"""The list of chats in the rail: a page at a time, latest activity first, under the days people remember."""
+"""The list of chats in the sidebar: a page at a time, latest activity first, under the days people remember."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Day:
 
 
 @dataclass(frozen=True)
-class RailPage:
+class ChatListPage:
     """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart.
     ``matches``: of a search, where it was said, by the chat's key.
     """
@@ -48,7 +48,9 @@ def _chats(*, user: int, workspace: int) -> ChatQuerySet:
 _LATEST = Ready(_chats, user=int, workspace=int)
 
 
-def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime) -> RailPage:
+def chat_list_page(
+    workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime
+) -> ChatListPage:
     """Chats after the chat ``before``, of a search for ``q`` those found. Five queries at most."""
     q = q.strip()
     if q or before:
@@ -59,7 +61,7 @@ def rail_page(workspace: Workspace, user: User, *, q: str = "", before: str = ""
     matches = matches_in(found[:PAGE_SIZE], q) if q else {}
     more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
     days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
-    return RailPage(days, more, f"-{before}" if before else "", matches)
+    return ChatListPage(days, more, f"-{before}" if before else "", matches)
 
 
 def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from chat.chats.actions import announce, audit_place, require_own
 from chat.models import Chat, ToolCall
-from memories.forgetting import forget as forgetting
+from memories.forgetting import forget
 from memories.forgetting.forget import Report
 from memories.models import Memory
 from memoryhub.errors import NotFound
@@ -38,7 +39,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
         gone, removed = _remove(chat, wanted, by=by, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
         record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
-    return forgetting.report_on(gone, removed, by=by, now=now)
+    return forget.report_on(gone, removed, by=by, now=now)
 
 
 def purge(*, now: datetime, seconds: float) -> int:
@@ -77,11 +78,11 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None) -> Counts:
 
 def _remove(
     chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
-) -> tuple[forgetting.Gone, Counts]:
+) -> tuple[forget.Gone, Counts]:
     """Messages first: an answer that is being written finds its row gone, and queues no extraction any more."""
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
-        raise NotFound("This chat was forgotten in the meantime.")
+        raise NotFound(_("This chat has since been forgotten."))
     noted_under = [
         *locked.messages.values_list("public_id", flat=True),
         *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),
@@ -89,5 +90,5 @@ def _remove(
     ]
     announce(chat)
     removed = counted(locked.delete()[1])
-    gone = forgetting.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
+    gone = forget.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
     return gone, removed

@@ -52,9 +52,9 @@ def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
     personal memories of this person: while nobody else was a member, or since they said so.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
-    told = Message.objects.current().filter(public_id__in=used.values("receipt__message_id"))
+    answers = Message.objects.current().filter(public_id__in=used.values("receipt__message_id"))
     chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace, is_private=False)
-    return chats.filter(pk__in=told.values("chat"))
+    return chats.filter(pk__in=answers.values("chat"))
 
 
 def use_personal(chat: Chat, *, allowed: bool, by: User) -> None:

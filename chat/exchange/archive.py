@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Invalid, TooLarge
 
@@ -24,7 +26,7 @@ KNOWN = re.compile(r"conversations(-\d{1,5})?\.json|memories\.json")
 UNPACKED = 4  # times the largest upload
 DIRECTORY = 32 * 2**20  # bytes of an archive's list of files, which is read whole
 END, LOCATOR64 = b"PK\x05\x06", b"PK\x06\x07"
-NO_ARCHIVE = "This .zip cannot be read. Download it again."
+NO_ARCHIVE = later("This .zip file cannot be read. Download it again.")
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Part:
             raise Invalid(NO_ARCHIVE) from None
         self.read_count += len(data)
         if self.read_count > self.room:
-            raise TooLarge("This .zip unpacks to more than may be imported.")
+            raise TooLarge(_("This .zip file is too large to import once it is unpacked."))
         return data
 
 
@@ -108,7 +110,7 @@ def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         if KNOWN.fullmatch(name) and name not in found:
             found[name] = info
     if not found:
-        raise Invalid("There is no conversations.json or memories.json in this .zip.")
+        raise Invalid(_("There is no conversations.json or memories.json in this .zip file."))
     return [found[name] for name in sorted(found)]
 
 
@@ -123,4 +125,4 @@ def _refuse_long_directory(path: Path) -> None:
         raise Invalid(NO_ARCHIVE)
     length = struct.unpack_from("<L", tail, at + 12)[0]
     if length > DIRECTORY or LOCATOR64 in tail[max(0, at - 20) : at]:
-        raise Invalid("This .zip has too many files. Import the conversations.json in it.")
+        raise Invalid(_("This .zip file contains too many files. Import the conversations.json in it."))

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from chat.chats.actions import announce
 from chat.exchange.ids import Id, resolve
 from chat.exchange.lines import Record
@@ -156,15 +158,15 @@ def _chat(line: dict[str, Any], local: str, workspace: Workspace, places: Places
 def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Message:
     role = text_of(line, "role", 20)
     if role not in MessageRole.values:
-        raise Invalid(fields={"role": f"must be one of {', '.join(MessageRole.values)}"})
+        raise Invalid(fields={"role": _("must be one of %s") % ", ".join(MessageRole.values)})
     status = text_of(line, "status", 20) or MessageStatus.DONE
     if status not in MessageStatus.values:
-        raise Invalid(fields={"status": f"must be one of {', '.join(MessageStatus.values)}"})
+        raise Invalid(fields={"status": _("must be one of %s") % ", ".join(MessageStatus.values)})
     content = line.get("content")
     if not isinstance(content, str) or UNSTORABLE.search(content):
-        raise Invalid(fields={"content": "must be text"})
+        raise Invalid(fields={"content": _("must be text")})
     if role == MessageRole.USER and not 0 < len(content) <= MESSAGE_LENGTH:
-        raise Invalid(fields={"content": f"must have 1 to {MESSAGE_LENGTH:,} characters"})
+        raise Invalid(fields={"content": _("must have 1 to %s characters") % f"{MESSAGE_LENGTH:,}"})
     created_at = _past(line, "created_at", places) or places.now
     name = text_of(line, "author", 150)
     attempt = line.get("attempt", 1)
@@ -225,13 +227,13 @@ def _receipt(line: dict[str, Any], local: str, places: Places) -> Receipt:
 def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
     items = line.get("items") or []
     if not isinstance(items, list) or len(items) > ITEMS or not all(isinstance(item, dict) for item in items):
-        raise Invalid(fields={"items": f"must be a list of at most {ITEMS} objects"})
+        raise Invalid(fields={"items": _("must be a list of at most %s objects") % ITEMS})
     read = []
     for item in items:
         refuse_hidden_secrets("items", item.get("content"))
         position, parts = item.get("position"), storable("score_parts", item.get("score_parts") or {})
         if not isinstance(position, int) or not 0 <= position <= SMALL or not isinstance(parts, dict):
-            raise Invalid(fields={"items": "each needs a position and score_parts"})
+            raise Invalid(fields={"items": _("each needs a position and score_parts")})
         read.append(
             {
                 "memory": text_of(item, "memory", 64),
@@ -302,12 +304,12 @@ def _past(line: dict[str, Any], name: str, places: Places) -> Any:
 def _flag(line: dict[str, Any], name: str, default: bool) -> bool:
     value = line.get(name, default)
     if not isinstance(value, bool):
-        raise Invalid(fields={name: "must be true or false"})
+        raise Invalid(fields={name: _("must be true or false")})
     return value
 
 
 def _number(line: dict[str, Any], name: str) -> float:
     value = line.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Invalid(fields={name: "must be a number"})
+        raise Invalid(fields={name: _("must be a number")})
     return float(value)

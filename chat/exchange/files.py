@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import TooLarge
 
@@ -41,7 +42,7 @@ def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
 
 
 def too_large() -> TooLarge:
-    return TooLarge(f"A file to import may have at most {settings.IMPORT_MAX_BYTES // 2**20:,} MB.")
+    return TooLarge(_("A file to import may have at most %s MB.") % f"{settings.IMPORT_MAX_BYTES // 2**20:,}")
 
 
 def upload_of(public_id: str) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import ijson
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid
 
@@ -30,11 +31,11 @@ def items(file: Readable) -> Iterator[Any]:
                 yield maker.made
                 maker.clear()
             if maker.size > ITEM:
-                raise Invalid("One entry of this file is too large.")
+                raise Invalid(_("One entry of this file is too large."))
     except ijson.IncompleteJSONError:
-        raise Invalid("This file ends in the middle. Download it again.") from None
+        raise Invalid(_("This file is incomplete. Download it again.")) from None
     except (ijson.JSONError, ValueError, OverflowError):
-        raise Invalid("This file is not the JSON it should be.") from None
+        raise Invalid(_("This file is not valid JSON.")) from None
 
 
 class _Maker:
@@ -62,13 +63,13 @@ class _Maker:
             self.keys[-1] = value
             return False
         if self.depth == 0:
-            raise Invalid("This file is not the JSON it should be.")
+            raise Invalid(_("This file is not valid JSON."))
         return self._add(value)
 
     def _begin(self, event: str) -> bool:
         self.depth += 1
         if self.depth > DEPTH:
-            raise Invalid("This file nests too deeply.")
+            raise Invalid(_("This file is nested too deeply."))
         if self.depth == 1 and event == "start_array":
             self.in_array = True
             return False

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from django.utils.translation import gettext as _
+
 from chat.models.imports import Outcome
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import DomainError, Invalid, SecretRefused
@@ -124,7 +126,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise Invalid("This line is no JSON object.")
+        raise Invalid(_("This line is not a JSON object."))
     return value
 
 

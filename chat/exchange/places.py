@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import F
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from chat.exchange.export import SETTINGS
 from chat.exchange.ids import resolve
@@ -22,7 +24,7 @@ from workspaces.models import Agent, Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 
 MOST_PLACES = 500  # workspaces and assistants of one file
-NO_PLACE = "its workspace is not in the file, or was refused"
+NO_PLACE = later("its workspace is not in the file or was refused")
 
 
 class Places:
@@ -62,7 +64,7 @@ class Places:
                 record.refuse_for(error)
                 continue
             if workspace is None:
-                record.refuse(NO_PLACE)
+                record.refuse(str(NO_PLACE))
             else:
                 placed.append((record, workspace))
         return placed
@@ -139,7 +141,9 @@ class Places:
             return get_workspace(self.user, local, need=Role.EDITOR)
         except NotFound:
             if self.stores:
-                raise Forbidden("You are no longer a member of a workspace of this import.") from None
+                raise Forbidden(
+                    _("You are no longer a member of a workspace that this import needs.")
+                ) from None
             return Workspace(public_id=local)
 
     def _add_workspace(self, record: Record) -> None:
@@ -223,7 +227,7 @@ class Places:
 
     def _note(self, given: str, local: str) -> None:
         if given not in self.known and len(self.known) >= MOST_PLACES:
-            raise Invalid(f"a file may have at most {MOST_PLACES} workspaces and assistants")
+            raise Invalid(_("A file can have at most %s workspaces and assistants.") % MOST_PLACES)
         self.known[given] = local
         self._workspaces.pop(given, None)
         self._agents.pop(given, None)
@@ -239,5 +243,10 @@ def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> s
     value = line.get(name)
     value = "" if value is None else value
     if not isinstance(value, str) or not least <= len(value) <= limit or UNSTORABLE.search(value):
-        raise Invalid(fields={name: f"must be text of {least} to {limit:,} characters"})
+        raise Invalid(
+            fields={
+                name: _("must be text of %(least)s to %(limit)s characters")
+                % {"least": least, "limit": f"{limit:,}"}
+            }
+        )
     return value

@@ -124,7 +124,7 @@ def _settle(read: list[Read], places: Places) -> None:
         personal = each.memory.draft.scope == Scope.USER
         workspace = places.workspace(each.memory.workspace)
         if workspace is None:
-            each.record.refuse(NO_PLACE)
+            each.record.refuse(str(NO_PLACE))
             continue
         agent = places.agent(each.memory.agent, workspace) if each.memory.draft.scope == Scope.AGENT else None
         if each.memory.draft.scope == Scope.AGENT and agent is None:
@@ -242,7 +242,7 @@ def _settled(read: list[Read], places: Places, **how: Any) -> None:
     drafts = [each.draft for each in read if each.draft is not None]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]
     store = partial(save_cleaned, by=places.user) if places.stores else foresee
-    _tell(read, store(drafts, vectors, pasts, now=places.now, **how))
+    _set_outcomes(read, store(drafts, vectors, pasts, now=places.now, **how))
 
 
 def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
@@ -264,7 +264,7 @@ def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow
             each.record.outcome, each.record.same_as = Outcome.DUPLICATE, number
 
 
-def _tell(read: Sequence[Read], saved: Sequence[Saved]) -> None:
+def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
     line_of = {
         result.memory.pk: each.record.number
         for each, result in zip(read, saved, strict=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.exchange import chunk, files, sources
@@ -67,7 +68,7 @@ def begin(
         get_workspace(user, workspace.public_id, need=Role.EDITOR)
     unfinished = Import.objects.of(user).exclude(status__in=[ImportStatus.DONE, ImportStatus.FAILED])
     if unfinished.count() >= MOST_OPEN:
-        raise Conflict(f"You have {MOST_OPEN} unfinished imports. Finish or delete one first.")
+        raise Conflict(_("You have %s unfinished imports. Finish or delete one first.") % MOST_OPEN)
     spend("uploads", user, now=now)
     require_room("bytes", user)  # before anything is written; with its size once that is known
     public_id = new_id("imp")
@@ -95,7 +96,7 @@ def get_import(user: User, public_id: str) -> Import:
     """NotFound for everybody but who uploaded it."""
     imported = Import.objects.of(user).select_related("workspace").filter(public_id=public_id).first()
     if imported is None:
-        raise NotFound("There is no such import, or it is not yours to see.")
+        raise NotFound(_("This import does not exist, or you do not have access to it."))
     return imported
 
 
@@ -106,9 +107,11 @@ def start(
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.PREVIEW or locked.checked_at is None:
-            raise Conflict("This import is not waiting to be started.")
+            raise Conflict(_("This import is not waiting to be started."))
         if not takes_chats and not takes_memories:
-            raise Invalid("Choose chats, memories or both.", fields={"takes_memories": "nothing is chosen"})
+            raise Invalid(
+                _("Choose chats, memories or both."), fields={"takes_memories": _("nothing is chosen")}
+            )
         locked.takes_chats, locked.takes_memories = takes_chats, takes_memories
         locked.status, locked.places, locked.attempts = ImportStatus.RUNNING, {}, 0
         locked.newest_memory = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
@@ -123,7 +126,7 @@ def stop(imported: Import, *, now: datetime) -> Import:
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.RUNNING:
-            raise Conflict("This import is not running.")
+            raise Conflict(_("This import is not running."))
         locked.status, locked.progressed_at = ImportStatus.STOPPED, now
         locked.save(update_fields=["status", "progressed_at"])
     return locked
@@ -134,7 +137,7 @@ def resume(imported: Import, *, now: datetime) -> Import:
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.STOPPED:
-            raise Conflict("This import is not stopped.")
+            raise Conflict(_("This import is not stopped."))
         locked.status, locked.progressed_at, locked.attempts, locked.error = ImportStatus.RUNNING, now, 0, ""
         locked.save(update_fields=["status", "progressed_at", "attempts", "error"])
         _queue(locked)
@@ -228,7 +231,7 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
                 if piece.ends:
                     return
     except FileNotFoundError:
-        raise NotFound("The uploaded file is gone. Upload it again.") from None
+        raise NotFound(_("The uploaded file is no longer here. Upload it again.")) from None
 
 
 def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
@@ -298,7 +301,7 @@ def _queue(imported: Import) -> None:
 def _locked(imported: Import) -> Import:
     locked = Import.objects.select_for_update(of=("self",)).filter(pk=imported.pk).first()
     if locked is None:
-        raise NotFound("This import was deleted in the meantime.")
+        raise NotFound(_("This import has since been deleted."))
     return locked
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+
 from chat.exchange import chatgpt, claude, statements
 from chat.exchange.archive import Part, is_archive, parts_of, unpacked_size
 from chat.exchange.export import FORMAT, VERSION
@@ -22,7 +25,7 @@ from memoryhub.errors import Invalid
 from workspaces.models import User
 
 PEEK = 4096
-UNKNOWN = "This is no export of MemoryHub, ChatGPT or Claude, and no list of statements."
+UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a list of statements.")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def recognise(path: Path) -> str:
     with path.open("rb") as file:
         beginning = file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()
         if not beginning:
-            raise Invalid("This file is empty.")
+            raise Invalid(_("This file is empty."))
         if beginning.startswith(b"{") and _is_ours(path):
             return ImportKind.MEMORYHUB
     if beginning[:1] in b"[{":
@@ -71,7 +74,7 @@ def prepare(imported: Import) -> Iterator[Chunk]:
                 number += 1
                 record = Record(number, offset, kind=line["type"], line=line)
                 if len(raw) > MAX_LINE:
-                    raise Invalid("One entry of this file is too large.")
+                    raise Invalid(_("One entry of this file is too large."))
                 out.write(raw)
                 offset += len(raw)
                 records.append(record)
@@ -100,7 +103,7 @@ def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
                     yield Entry(_lines(imported.kind, value, imported.user), int(imported.size * share))
                 before += part.read_count
     except FileNotFoundError:
-        raise Invalid("The uploaded file is gone. Upload it again.") from None
+        raise Invalid(_("The uploaded file is no longer here. Upload it again.")) from None
 
 
 def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
@@ -122,7 +125,7 @@ def _lines(kind: str, value: Any, importer: User) -> list[Line]:
 
 def _kind_of(first: Any) -> str:
     if first is None:
-        raise Invalid("This file is empty.")
+        raise Invalid(_("This file is empty."))
     if isinstance(first, str):
         return ImportKind.STATEMENTS
     if isinstance(first, dict):
@@ -145,7 +148,7 @@ def _is_ours(path: Path) -> bool:
         return False
     version = line.get("version")
     if version != VERSION:
-        raise Invalid("This export was made by a newer MemoryHub. Update this one first.")
+        raise Invalid(_("This export was made by a newer MemoryHub. Update this one first."))
     return True
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from chat.exchange.archive import Part
 from chat.exchange.transcripts import Line
 from memoryhub.errors import Invalid
@@ -22,7 +24,7 @@ def lines_in(file: Part) -> Iterator[str]:
             text = raw.decode()
         except UnicodeDecodeError as error:
             if error.end < len(raw) or len(raw) < LONGEST:
-                raise Invalid("This file is no text in UTF-8.") from None
+                raise Invalid(_("This file is not UTF-8 text.")) from None
             text = raw.decode(errors="ignore")
         while not raw.endswith(b"\n") and (raw := file.readline(LONGEST)):
             pass

@@ -140,7 +140,7 @@ def resume(request: PageRequest, import_id: str) -> HttpResponse:
 @require_POST
 def delete(request: PageRequest, import_id: str) -> HttpResponse:
     run.delete(run.get_import(request.user, import_id))
-    notices.success(request, _("The import is deleted. What it had stored stays."))
+    notices.success(request, _("The import has been deleted. What it had stored stays."))
     return redirect(reverse("exchange:imports"))
 
 
@@ -164,7 +164,7 @@ def _filters(imported: Import) -> list[tuple[str, str, int]]:
     labels = {
         Outcome.NEW: _("To be stored"),
         Outcome.UPDATE: _("To be changed"),
-        Outcome.DUPLICATE: _("Known already"),
+        Outcome.DUPLICATE: _("Already known"),
         Outcome.REFUSED: _("Refused"),
     }
     listed = {"memory", "chat", "agent", "workspace"}

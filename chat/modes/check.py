@@ -26,7 +26,7 @@ from memories.recalling.recall import recall
 from memories.usage import count_live
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities
-from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.base import Message as PromptMessage
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
@@ -94,7 +94,7 @@ def _portions(text: str) -> list[str]:
 
 def build_check(
     question: str, answer: str, memories: Sequence[Memory], capabilities: Capabilities
-) -> tuple[list[Prompt], int]:
+) -> tuple[list[PromptMessage], int]:
     """What the model is asked, and with how many of the memories; 0 where not even one fits beside the answer."""
     room = room_beside_answer(capabilities) - tokens(prompt_text("check"))
     said = render_conversation([("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None)
@@ -108,7 +108,7 @@ def build_check(
             break
         lines.append(line)
     asked = "\n".join(["<memories>", *lines, "</memories>", said])
-    return [Prompt("system", prompt_text("check")), Prompt("user", asked)], len(lines)
+    return [PromptMessage("system", prompt_text("check")), PromptMessage("user", asked)], len(lines)
 
 
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:

@@ -29,7 +29,7 @@ from chat.prompting.text import (
 from chat.tools.loop import Plan, replied, write
 from memories.models import Memory, SourceType
 from memoryhub.llm.base import Capabilities, ChatModel, Tool
-from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
@@ -75,16 +75,16 @@ class DeepThink(AnswerMode):
             await _check(live, plan.model, user_pk)
 
 
-def asking_for_plan(prompt: Sequence[Prompt]) -> list[Prompt]:
+def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
     """The turn's own prompt, which providers have cached when the answer is asked for, with the wish for a plan."""
-    return [*prompt[:-1], Prompt("system", prompt_text("plan")), prompt[-1]]
+    return [*prompt[:-1], PromptMessage("system", prompt_text("plan")), prompt[-1]]
 
 
-def with_plan(prompt: Sequence[Prompt], outline: str) -> list[Prompt]:
+def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessage]:
     """The plan right before the question. It was written with recalled text in view, so it is data as that is."""
     lines = "\n".join(filter(None, map(escape, outline.splitlines())))
-    told = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
-    return [*prompt[:-1], Prompt("system", told), prompt[-1]]
+    instructions = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
+    return [*prompt[:-1], PromptMessage("system", instructions), prompt[-1]]
 
 
 async def _plan(live: LiveAnswer, plan: Plan) -> str:
@@ -97,7 +97,7 @@ async def _plan(live: LiveAnswer, plan: Plan) -> str:
         tools = [tool.tool for tool in plan.tools]
         async with asyncio.timeout(PLAN_SECONDS):
             most = int(PLAN_TOKENS * BYTES_PER_TOKEN)
-            reply = await _reply(plan.model, asking_for_plan(plan.prompt), most=most, tools=tools)
+            reply = await _reply(plan.model, plan_prompt(plan.prompt), most=most, tools=tools)
         step.text = cut_to(reply, PLAN_TOKENS)
         outcome, why = (StepOutcome.PLANNED, "") if step.text else (StepOutcome.ERROR, _BAD_REPLY)
     except TimeoutError:
@@ -180,7 +180,7 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
 
 async def _reply(
     model: ChatModel,
-    messages: Sequence[Prompt],
+    messages: Sequence[PromptMessage],
     *,
     most: int,
     temperature: float | None = None,

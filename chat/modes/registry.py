@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.utils.translation import gettext as _
+
 from chat.models.steps import Mode
 from chat.modes.deep_think import DeepThink
 from chat.modes.mode import AnswerMode
@@ -31,8 +33,8 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
         return
     mode, of_model = MODES.get(name), capabilities()
     if mode is None or not mode.can(of_model):
-        why = mode.why_not if mode else "There is no such mode."
-        raise Invalid(why, fields={"mode": f"{why} Allowed: {', '.join(modes_for(of_model))}."})
+        why = mode.why_not if mode else _("There is no such mode.")
+        raise Invalid(why, fields={"mode": f"{why} " + _("Allowed: %s.") % ", ".join(modes_for(of_model))})
 
 
 def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:

@@ -38,7 +38,7 @@ def _store(live: LiveAnswer, step: Step) -> None:
             events.publish(message_channel(live.public_id), "grown")
     except DatabaseError:  # away for a moment, or its chat was deleted meanwhile
         logger.warning("A step of an answer could not be stored")
-    live.tell("step", step.public_id, event_of(step))
+    live.set_event("step", step.public_id, event_of(step))
 
 
 def close_unfinished(answer: Message) -> None:

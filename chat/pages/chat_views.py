@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.access import get_chat, get_message
 from chat.chats import actions
-from chat.chats.chat_list import rail_page
+from chat.chats.chat_list import chat_list_page
 from chat.chats.personal import personal_in
 from chat.models import Chat, Message
 from chat.models.steps import Mode
@@ -126,8 +126,8 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
 def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     q = request.GET.get("q", "")
-    page = rail_page(found, request.user, q=q, before=request.GET.get("before", ""), now=timezone.now())
-    announces = bool(q) and request.htmx.trigger == "rail-search"  # not when the list is only looked at again
+    page = chat_list_page(found, request.user, q=q, before=request.GET.get("before", ""), now=timezone.now())
+    announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only looked at again
     context = {
         "workspace": found,
         "page": page,
@@ -135,7 +135,7 @@ def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "announces": announces,
         "can_write": _can_write(found),
     }
-    return render(request, "chat/rail_list.html", context | {"current_chat_id": _chat_on_screen(request)})
+    return render(request, "chat/chat_list.html", context | {"current_chat_id": _chat_on_screen(request)})
 
 
 def _chat_on_screen(request: PageRequest) -> str:
@@ -152,7 +152,7 @@ def _row(request: PageRequest, found: Chat) -> HttpResponse:
         "can_write": _can_write(found.workspace),
         "current_chat_id": _chat_on_screen(request),
     }
-    return render(request, "chat/rail_row.html", context)
+    return render(request, "chat/chat_list_row.html", context)
 
 
 @login_required
@@ -218,7 +218,7 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     """GET: the row as a field; POST: the new title, in the row and above the conversation."""
     found = _load_chat(request, chat_id, Role.EDITOR)
     if request.method == "GET":
-        return render(request, "chat/rail_rename.html", {"chat": found})
+        return render(request, "chat/chat_list_rename.html", {"chat": found})
     actions.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
     response = _row(request, found)
     if _chat_on_screen(request) == found.public_id:

@@ -204,7 +204,7 @@ def entries_for(
             question = message.public_id
             entry.is_own = message.author_id == user.pk
             if not entry.is_own:
-                entry.author = message.author.get_username() if message.author else _("Somebody who left")
+                entry.author = message.author.get_username() if message.author else _("Someone who left")
         else:
             entry.shown = shown.get(message.pk)
             receipt = receipts.get(message.public_id)

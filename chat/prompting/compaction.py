@@ -19,7 +19,7 @@ from memories.writing.drafts import UNSTORABLE
 from memories.writing.extracting import queue_distillation
 from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel
-from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from memoryhub.ready import Ready
 from workspaces.models import User
@@ -130,7 +130,7 @@ def _summarise(
     if previous is not None:
         asked = f"<summary>\n{previous.summary}\n</summary>\n{asked}"
     reply = model.complete(
-        [Prompt("system", prompt_text("compact")), Prompt("user", asked)],
+        [PromptMessage("system", prompt_text("compact")), PromptMessage("user", asked)],
         max_tokens=SUMMARY_TOKENS,
         temperature=0.0,
     )

@@ -20,7 +20,7 @@ from chat.prompting.text import (
 from memories.recalling.recall import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Tool
-from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.base import Message as PromptMessage
 from workspaces.models import Agent
 
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
@@ -42,7 +42,7 @@ class BuiltPrompt:
     lines in it, which stand together from ``begins`` on.
     """
 
-    messages: list[Prompt]
+    messages: list[PromptMessage]
     seen_from: int | None = None
     is_tight: bool = False
     history: tuple[int, ...] = ()
@@ -67,15 +67,17 @@ def build_prompt(
     is cut only when it alone would not fit.
     """
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
-    system = [Prompt("system", system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole))]
+    system = [
+        PromptMessage("system", system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole))
+    ]
     if conversation.summary:
         room = whole - tokens_of(system)
         summary = cut_to(_lines(conversation.summary), int(room * SUMMARY_SHARE))
-        system.append(Prompt("system", f"{prompt_text('compacted')}\n{summary}"))
+        system.append(PromptMessage("system", f"{prompt_text('compacted')}\n{summary}"))
     block = recalled_block(used)
-    tail = [Prompt("system", block)] if block else []
+    tail = [PromptMessage("system", block)] if block else []
     room = whole - tokens_of([*system, *tail])
-    recent = [Prompt("system", short_term.directive)] if short_term.directive else []
+    recent = [PromptMessage("system", short_term.directive)] if short_term.directive else []
     recent += short_term.items
     if tokens_of(recent) <= room * SHORT_TERM_SHARE:
         tail = [*recent, *tail]
@@ -83,7 +85,7 @@ def build_prompt(
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(conversation, room)
-    messages = [*system, *shown.messages, *tail, Prompt("user", asked)]
+    messages = [*system, *shown.messages, *tail, PromptMessage("user", asked)]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
     seen_from = shown.first if shown.left_out else None
     return BuiltPrompt(messages, seen_from, is_tight, shown.keys, begins=len(system))
@@ -97,7 +99,7 @@ def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> i
     return min(room, most)
 
 
-def tokens_of(messages: Iterable[Prompt]) -> int:
+def tokens_of(messages: Iterable[PromptMessage]) -> int:
     return sum(tokens(message.content) for message in messages)
 
 
@@ -176,7 +178,7 @@ def leave_out_what_does_not_fit(
 
 @dataclass(frozen=True)
 class _Shown:
-    messages: list[Prompt]
+    messages: list[PromptMessage]
     tokens: int
     first: int  # key of the first line shown; of the question where none is
     left_out: bool
@@ -197,6 +199,6 @@ def _history(conversation: Conversation, room: int) -> _Shown:
     while chosen and chosen[-1].role == "assistant":
         chosen.pop()
         left_out = True
-    shown = [Prompt(line.role, line.content) for line in chosen[::-1]]
+    shown = [PromptMessage(line.role, line.content) for line in chosen[::-1]]
     keys = tuple(line.key for line in chosen[::-1])
     return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory
@@ -20,7 +21,7 @@ from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
 from memories.judging.secret_filter import find_secret
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
-from memoryhub.llm.base import Message as Prompt
+from memoryhub.llm.base import Message as PromptMessage
 from workspaces.access import require
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User
@@ -52,7 +53,7 @@ RECALLING = re.compile(
 class ShortTerm:
     """What a turn is shown: items in the person's role before the question, and a directive of lower priority."""
 
-    items: tuple[Prompt, ...] = ()
+    items: tuple[PromptMessage, ...] = ()
     directive: str = ""
 
 
@@ -104,7 +105,7 @@ def _gather(
         items.append(_expanded("short_term_hint"))
     first = can_update and not summary and _has_enough_messages(question)
     return ShortTerm(
-        tuple(Prompt("user", item) for item in items), _expanded("short_term_first") if first else ""
+        tuple(PromptMessage("user", item) for item in items), _expanded("short_term_first") if first else ""
     )
 
 
@@ -174,7 +175,7 @@ def touch(answer: Message, *, now: datetime) -> None:
     """A turn with memory on has ended with this answer: its chat is recent once more. Never raises."""
     try:
         with transaction.atomic():
-            row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+            row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
                 chat=answer.chat, defaults={"touched_at": now, "expires_at": now + KEPT}
             )
             if row.expires_at <= now:  # what the chat was about then is over
@@ -201,9 +202,9 @@ def retell(chat: Chat, *, now: datetime) -> None:
             writer = row.summarised_in.partition(":")[0]
             if writer and not answers.filter(public_id=writer).exists():
                 row.summary, row.summarised_in, row.summarised_at = "", "", None
-            told = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
+            kept = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
             row.last_said = []
-            for answer in reversed(told.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
+            for answer in reversed(kept.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
                 row.last_said = _with_turn(row.last_said, answer)
             row.save()
     except DatabaseError:
@@ -226,14 +227,14 @@ def set_summary(chat: Chat, summary: str, *, by: User, now: datetime, answer: st
     """
     require(chat.role, Role.EDITOR)
     if chat.is_temporary:
-        raise Conflict("Nothing of a temporary chat is kept.")
+        raise Conflict(_("Nothing in a temporary chat is kept."))
     summary = _clean(summary)
     with transaction.atomic():
-        row, _ = ShortTermMemory.objects.select_for_update().get_or_create(
+        row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
             chat=chat, defaults={"touched_at": now, "expires_at": now + KEPT}
         )
         if answer and row.summarised_in == answer:
-            raise Conflict("The summary was written in this answer already.", code="once")
+            raise Conflict(_("This answer has already updated the summary."), code="once")
         row.summary, row.summarised_at = summary, now if summary else None
         row.summarised_by, row.summarised_in = None if answer else by, answer
         _keep(row, now)
@@ -248,14 +249,19 @@ def _keep(row: ShortTermMemory, now: datetime) -> None:
 
 def _clean(summary: str) -> str:
     if UNSTORABLE.search(summary):
-        raise Invalid(fields={"summary": "has a character that cannot be stored (NUL or half of a pair)"})
+        raise Invalid(
+            fields={"summary": _("has a character that cannot be stored (NUL or half of a surrogate pair)")}
+        )
     summary = summary.replace("\r\n", "\n").strip()
     if len(summary) > SUMMARY_LENGTH:
         raise Invalid(
-            fields={"summary": f"may have at most {SUMMARY_LENGTH:,} characters, and has {len(summary):,}"}
+            fields={
+                "summary": _("may have at most %(summary_length)s characters and has %(length)s")
+                % {"summary_length": f"{SUMMARY_LENGTH:,}", "length": f"{len(summary):,}"}
+            }
         )
     if find_secret(summary):
-        raise SecretRefused(fields={"summary": "looks like a credential"})
+        raise SecretRefused(fields={"summary": _("looks like a credential")})
     return summary
 
 

@@ -1,4 +1,4 @@
-"""The frame around every page of a signed-in person: the rail, whatever app the page belongs to."""
+"""The frame around every page of a signed-in person: the sidebar, whatever app the page belongs to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.chats.chat_list import rail_page
+from chat.chats.chat_list import chat_list_page
 from chat.chats.personal import with_personal_of
 from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
@@ -23,8 +23,8 @@ register = template.Library()
 MOST_NAMED = 20
 
 
-@register.inclusion_tag("chat/rail.html", takes_context=True)
-def rail(context: Context) -> dict[str, Any]:
+@register.inclusion_tag("chat/sidebar.html", takes_context=True)
+def sidebar(context: Context) -> dict[str, Any]:
     """Chats of the page's workspace; on pages without one, of the one visited last. Two queries beside the page's."""
     request = context["request"]
     user = request.user
@@ -35,7 +35,7 @@ def rail(context: Context) -> dict[str, Any]:
         "user": user,
         "workspace": workspace,
         "workspaces": workspaces,
-        "page": rail_page(workspace, user, now=timezone.now()),
+        "page": chat_list_page(workspace, user, now=timezone.now()),
         "current_chat_id": chat.public_id if chat else "",
         "can_write": Role(workspace.role).allows(Role.EDITOR),
     }

@@ -10,8 +10,17 @@ from pydantic import Field
 from chat.models import ToolOutcome
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.text import escape
-from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
-from chat.turns.attribution import heard_until
+from chat.tools.base import (
+    Arguments,
+    ChatTool,
+    InChat,
+    Result,
+    ToolCaller,
+    ToolTrouble,
+    at_most,
+    within,
+)
+from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall
@@ -112,7 +121,7 @@ def _origin(turn: InChat, content: str) -> dict[str, Any]:
         "source_message_id": turn.question.public_id,
         "source_excerpt": excerpt_around(turn.question),
         "source_details": {"tool": True, "answer": turn.answer.public_id},
-        "for_review": heard_until(turn.answer).is_taken(content),
+        "for_review": attribution_until(turn.answer).is_taken(content),
     }
 
 

@@ -22,7 +22,7 @@ from memories.writing.drafts import UNSTORABLE, is_delicate
 from memories.writing.extracting import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError
-from memoryhub.llm.base import ToolCall as Asked
+from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
@@ -34,7 +34,7 @@ _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolO
 
 
 async def run_calls(
-    live: LiveAnswer, user_pk: int, asked: Sequence[Asked], tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]
 ) -> list[str]:
     """What each call came to, in the order they were asked for. A failure is a sentence the model can act on."""
     made = asked[:MOST_AT_ONCE]
@@ -50,7 +50,7 @@ async def run_calls(
 
 
 async def _run(
-    live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Mapping[str, ChatTool]
+    live: LiveAnswer, user_pk: int, row: ToolCall, call: RequestedCall, tools: Mapping[str, ChatTool]
 ) -> str:
     try:
         return await asyncio.wait_for(in_tool_thread(_call, live, user_pk, row, call, tools), CALL_SECONDS)
@@ -59,7 +59,9 @@ async def _run(
         return f"Error: {row.name} took longer than {CALL_SECONDS:.0f} seconds. Answer without it."
 
 
-def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Mapping[str, ChatTool]) -> str:
+def _call(
+    live: LiveAnswer, user_pk: int, row: ToolCall, call: RequestedCall, tools: Mapping[str, ChatTool]
+) -> str:
     """One call to its stored end. Blocks; runs on to its end even if nobody waits for it any more."""
     try:
         tool = tools.get(call.name)
@@ -67,7 +69,7 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
             raise ToolTrouble(f"there is no tool of this name; there are {', '.join(tools)}")
         arguments = read_arguments(tool, call.arguments)
         row.arguments = _kept(tool, arguments)
-        _tell(live, row)
+        _publish(live, row)
         caller = _caller(live, user_pk)
         result = tool.act(caller, arguments)
         _distil_later(row, caller, result)
@@ -132,7 +134,7 @@ def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
     }
 
 
-def _begin(live: LiveAnswer, asked: Sequence[Asked], tools: Mapping[str, ChatTool]) -> list[ToolCall]:
+def _begin(live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool]) -> list[ToolCall]:
     now = timezone.now()
     names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in asked]
     with transaction.atomic():
@@ -141,7 +143,7 @@ def _begin(live: LiveAnswer, asked: Sequence[Asked], tools: Mapping[str, ChatToo
         )
         events.publish(message_channel(live.public_id), "grown")
     for row in rows:
-        _tell(live, row)
+        _publish(live, row)
     return rows
 
 
@@ -156,8 +158,8 @@ def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
             events.publish(message_channel(live.public_id), "grown")
     except DatabaseError:  # its chat was deleted meanwhile
         logger.warning("A finished tool call could not be stored")
-    _tell(live, row)
+    _publish(live, row)
 
 
-def _tell(live: LiveAnswer, row: ToolCall) -> None:
-    live.tell("tool", row.public_id, event_of(row))
+def _publish(live: LiveAnswer, row: ToolCall) -> None:
+    live.set_event("tool", row.public_id, event_of(row))

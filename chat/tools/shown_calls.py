@@ -65,7 +65,7 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
         found = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
         return f"{_searched(call)} · {found if count else _('nothing found')}"
     if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
-        return _("Proposed for memory: somebody has to approve it")
+        return _("Proposed for memory: someone has to approve it")
     if call.outcome == ToolOutcome.NOTED:
         return _("Noted a summary of this chat")
     if call.name in SAVES:

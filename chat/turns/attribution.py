@@ -17,7 +17,7 @@ MESSAGES, ANSWERS = 20, 10  # looked back at
 
 
 @dataclass(frozen=True)
-class Heard:
+class Attribution:
     said: tuple[str, ...]
     # Recalled memories, what tools found, an assistant's instructions, other chats in short.
     shown: tuple[str, ...]
@@ -26,7 +26,7 @@ class Heard:
         return is_taken_from(statement, said=self.said, shown=self.shown)
 
 
-def heard_until(last: Message) -> Heard:
+def attribution_until(last: Message) -> Attribution:
     """Up to this message. Nine queries at most."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
     said = before.filter(role=MessageRole.USER).values_list("content", flat=True)[:MESSAGES]
@@ -44,7 +44,7 @@ def heard_until(last: Message) -> Heard:
         shown += [output] if output else []
     if found:
         shown += Memory.objects.filter(public_id__in=found).values_list("content", flat=True)
-    return Heard(tuple(said), (*shown, *_set_before_it(last)))
+    return Attribution(tuple(said), (*shown, *_set_before_it(last)))
 
 
 def _set_before_it(last: Message) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from chat.answers.state import reap_abandoned
 from chat.chats.actions import announce
@@ -66,12 +67,12 @@ def begin_turn(
                 Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
             chat.active_at = now
             if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
-                raise NotFound("This chat was forgotten in the meantime.")
+                raise NotFound(_("This chat has since been forgotten."))
             announce(chat)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
     except IntegrityError:
         raise Conflict(
-            "An answer is still being written in this chat. Stop it or wait.", code="busy"
+            _("An answer is still being written in this chat. Stop it or wait."), code="busy"
         ) from None
     return Turn(message, answer)
 
@@ -92,14 +93,16 @@ def _empty_answer(question: Message, *, memory_enabled: bool, mode: str, now: da
 def _clean_message(content: str) -> str:
     if UNSTORABLE.search(content):
         raise Invalid(
-            "The message has a character that cannot be stored.", fields={"content": "has a NUL character"}
+            _("The message has a character that cannot be stored."),
+            fields={"content": _("has a NUL character")},
         )
     content = content.replace("\r\n", "\n").strip()
     if not content:
-        raise Invalid("Write a message first.", fields={"content": "is required"})
+        raise Invalid(_("Write a message first."), fields={"content": _("is required")})
     if len(content) > MESSAGE_LENGTH:
         raise Invalid(
-            f"The message is too long: {len(content):,} characters, at most {MESSAGE_LENGTH:,}.",
-            fields={"content": f"may have at most {MESSAGE_LENGTH:,} characters"},
+            _("The message is too long: %(length)s characters, at most %(message_length)s.")
+            % {"length": f"{len(content):,}", "message_length": f"{MESSAGE_LENGTH:,}"},
+            fields={"content": _("may have at most %s characters") % f"{MESSAGE_LENGTH:,}"},
         )
     return content

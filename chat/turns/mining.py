@@ -9,7 +9,7 @@ from typing import Any
 
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
 from chat.prompting.excerpts import excerpt_around
-from chat.turns.attribution import heard_until
+from chat.turns.attribution import attribution_until
 from memories.models import SourceType
 from memories.writing.turn_text import TurnText
 from workspaces.models import User
@@ -32,14 +32,14 @@ def load_turn(public_id: str, source_type: str) -> TurnText | None:
     if source_type in THOUGHT:
         return _output(answer.content, question, answer.chat)
     said = (("user", question.content), ("assistant", answer.content))
-    heard = heard_until(answer)
+    attribution = attribution_until(answer)
     return TurnText(
         said,
         question.public_id,
         excerpt_around(question),
         answer.chat.is_private,
-        said=heard.said,
-        shown=heard.shown,
+        said=attribution.said,
+        shown=attribution.shown,
         **_place(answer.chat),
     )
 
@@ -84,15 +84,15 @@ def _summary(compaction_id: str) -> TurnText | None:
 
 def _output(text: str, source: Message, chat: Chat, *foreign: str) -> TurnText:
     """Without an excerpt: what it came from is longer ago, or all around. ``foreign``: what of it nobody here said."""
-    heard = heard_until(source)
+    attribution = attribution_until(source)
     return TurnText(
         (("assistant", text),),
         source.public_id,
         "",
         chat.is_private,
         is_output=True,
-        said=heard.said,
-        shown=(*heard.shown, *foreign),
+        said=attribution.said,
+        shown=(*attribution.shown, *foreign),
         **_place(chat),
     )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from chat.answers.state import reap_abandoned
 from chat.chats.actions import announce
@@ -62,7 +63,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
     """
     reap_abandoned(answer.chat, now=now)
     if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
-        raise Conflict("Only an answer can be written again.")
+        raise Conflict(_("Only an answer can be regenerated."))
     _require_last(answer)
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
@@ -85,7 +86,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 def _require_last(answer: Message) -> None:
     if answer.chat.messages.current().aggregate(last=Max("pk"))["last"] != answer.pk:
-        raise Conflict("Only the last answer of a chat can be written again.")
+        raise Conflict(_("Only the last answer in a chat can be regenerated."))
 
 
 def _blank_anew(answer: Message, *, now: datetime) -> Message:

@@ -22,8 +22,8 @@ from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.models import User
 
-LOOK_AGAIN = 2.0  # seconds after which a reader is asked anew whether they may read
-POLL = 1.0  # seconds between looks when nothing is heard: events are a help, the database is the truth
+RECHECK_SECONDS = 2.0  # seconds after which a reader is asked anew whether they may read
+POLL = 1.0  # seconds between looks when nothing is listening: events are a help, the database is the truth
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _State:
     attempt: int
     error_code: str
     error: str
-    told: dict[str, tuple[str, dict[str, Any]]]
+    events: dict[str, tuple[str, dict[str, Any]]]
     changes: int = 0
 
 
@@ -57,21 +57,23 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
     (``Last-Event-ID``). An answer that does not exist ends at once with an error.
     """
     reached, attempt = after, None
-    heard_of: dict[str, tuple[str, dict[str, Any]]] = {}
-    async with events.subscription(message_channel(answer_id)) as heard:
+    sent: dict[str, tuple[str, dict[str, Any]]] = {}
+    async with events.subscription(message_channel(answer_id)) as listening:
         while True:
             state = await _state(answer_id)
             if state is None:
-                yield StreamEvent("error", {"code": "not_found", "message": "This answer is gone."}, reached)
+                yield StreamEvent(
+                    "error", {"code": "not_found", "message": "This answer no longer exists."}, reached
+                )
                 return
             if len(state.text) < reached or attempt not in (None, state.attempt):
                 reached = 0
-                heard_of.clear()
+                sent.clear()
                 yield StreamEvent("restart", {}, 0)
             attempt = state.attempt
-            for key, (kind, data) in state.told.items():
-                if heard_of.get(key) != (kind, data):
-                    heard_of[key] = (kind, data)
+            for key, (kind, data) in state.events.items():
+                if sent.get(key) != (kind, data):
+                    sent[key] = (kind, data)
                     yield StreamEvent(kind, data, reached)
             if len(state.text) > reached:
                 text, reached = state.text[reached:], len(state.text)
@@ -82,7 +84,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
             if state.status != MessageStatus.STREAMING:
                 yield StreamEvent("done", {"status": state.status}, reached)
                 return
-            await _more(answer_id, state.changes, heard)
+            await _more(answer_id, state.changes, listening)
 
 
 async def follow_for(
@@ -92,10 +94,10 @@ async def follow_for(
     looked = time.monotonic()
     async with aclosing(follow(answer_id, after=after)) as found:
         async for event in found:
-            if time.monotonic() - looked >= LOOK_AGAIN:
+            if time.monotonic() - looked >= RECHECK_SECONDS:
                 if not await in_thread(_may_see, user.pk, chat_id):
                     yield StreamEvent(
-                        "error", {"code": "not_found", "message": NotFound.default_message}, after
+                        "error", {"code": "not_found", "message": str(NotFound.default_message)}, after
                     )
                     return
                 looked = time.monotonic()
@@ -116,7 +118,7 @@ async def _state(answer_id: str) -> _State | None:
     live = live_answer(answer_id)
     if live is not None:
         changes = live.changes
-        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "", live.told, changes)
+        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "", live.events, changes)
     return await in_thread(_stored_state, answer_id)
 
 
@@ -126,17 +128,17 @@ def _stored_state(answer_id: str) -> _State | None:
         return None
     if close_abandoned(answer, now=timezone.now()):
         answer.refresh_from_db()
-    told = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
+    shown = {call.public_id: ("tool", event_of(call)) for call in answer.tool_calls.defer("output")}
     if answer.has_steps:
-        told |= {step.public_id: ("step", step_event(step)) for step in answer.steps.all()}
-    return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, told)
+        shown |= {step.public_id: ("step", step_event(step)) for step in answer.steps.all()}
+    return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, shown)
 
 
-async def _more(answer_id: str, changes: int, heard: events.Subscription) -> None:
+async def _more(answer_id: str, changes: int, listening: events.Subscription) -> None:
     """Return when more happened than these ``changes``, or after a while."""
     live = live_answer(answer_id)
     if live is None:
-        await heard.get(POLL)
+        await listening.get(POLL)
         return
     with live.reader() as woken:
         if live.changes > changes or live_answer(answer_id) is not live:

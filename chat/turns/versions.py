@@ -13,6 +13,7 @@ from itertools import groupby
 
 from django.db import transaction
 from django.db.models import Count
+from django.utils.translation import gettext as _
 
 from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.prompting.short_term import retell
@@ -42,9 +43,9 @@ def set_aside(messages: MessageQuerySet, *, first: Message, by: Message, now: da
 
 def require_editable(message: Message, by: User) -> None:
     if message.role != MessageRole.USER or message.author_id != by.pk:
-        raise Forbidden("You can edit what you said yourself.")
+        raise Forbidden(_("You can only edit your own messages."))
     if message.superseded_by_id is not None:
-        raise Conflict("This message belongs to an earlier version. Bring that one back first.")
+        raise Conflict(_("This message belongs to an earlier version. Bring that version back first."))
 
 
 def take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
@@ -92,15 +93,15 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
         message.refresh_from_db()
         current = message.superseded_by
         if current is None:
-            raise Conflict("This is the version in use.")
+            raise Conflict(_("This version is already in use."))
         if current.superseded_by_id is not None:
-            raise Conflict("This belongs to an earlier version itself. Bring that one back first.")
+            raise Conflict(_("This belongs to an earlier version. Bring that version back first."))
         version = chat.messages.filter(superseded_by=current, superseded_at=message.superseded_at)
         keys = list(version.order_by("pk").values_list("pk", flat=True))
         first = Message.objects.get(pk=keys[0])
         following = chat.messages.current().filter(pk__gte=current.pk)
         if first.role == MessageRole.ASSISTANT and len(following.values_list("pk")[:2]) > 1:
-            raise Conflict("The conversation went on from the other answer. Edit the question instead.")
+            raise Conflict(_("The conversation continued from the other answer. Edit the question instead."))
         set_aside(following, first=current, by=first, now=now)
         _follow_in_title(chat, current, first)
         Message.objects.filter(pk__in=keys).update(superseded_by=None, superseded_at=None)
@@ -113,9 +114,9 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
 def lock_conversation(chat: Chat) -> None:
     """Nobody else changes which messages are the conversation until this transaction ends; none is being written."""
     if Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first() is None:
-        raise NotFound("This chat was forgotten in the meantime.")
+        raise NotFound(_("This chat has since been forgotten."))
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
-        raise Conflict("An answer is still being written in this chat. Stop it or wait.", code="busy")
+        raise Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
 
 
 def _follow_in_title(chat: Chat, before: Message, now: Message) -> None:

@@ -33,8 +33,7 @@ from memories.admin.search import HELP, search_memories
 from memories.models import Memory, MemoryEmbedding, Revision
 from memories.recalling import embedding
 from memories.recalling.embedding import active_model
-from memories.writing import extracting as run
-from memories.writing import gate
+from memories.writing import extracting, gate
 from memories.writing.drafts import CLEANERS
 from memories.writing.late_vectors import reembed
 from memoryhub.errors import DomainError
@@ -301,7 +300,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         "What a text was before stays in its history.",
     )
     def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._each(request, rows, run.rerun, "queued to be extracted anew")
+        yield from self._each(request, rows, extracting.rerun, "queued to be extracted anew")
 
     @action(
         "Replace the older one (forgets it)",

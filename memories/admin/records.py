@@ -14,7 +14,7 @@ from memories.admin.filters import WorkspaceFilter
 from memories.admin.private import may_read_personal
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
-from memories.writing import extracting as run
+from memories.writing import extracting
 from workspaces.admin_kit.base import (
     ReadOnlyAdmin,
     ReadOnlyInline,
@@ -94,7 +94,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         failed = list(rows.filter(status=ExtractionStatus.FAILED))
         others = rows.count() - len(failed)
         for extraction in failed:
-            run.retry(extraction, now=timezone.now())
+            extracting.retry(extraction, now=timezone.now())
         sentence = f"{counted(len(failed), 'extraction', 'extractions')} queued again"
         rest = f", {counted(others, 'had', 'had')} not failed" if others else ""
         yield f"{sentence}{rest}.", messages.SUCCESS

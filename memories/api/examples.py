@@ -87,7 +87,7 @@ SENSITIVE = OpenApiExample(
     value={
         "error": {
             "code": "sensitive",
-            "message": Sensitive.default_message,
+            "message": str(Sensitive.default_message),
             "fields": {"content": "looks like a card number"},
         }
     },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework.response import Response
 
 from memories.models import Memory
@@ -78,5 +79,5 @@ def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Respon
     """One memory as it is now, with its ETag. ``more`` stands beside its fields."""
     row = _ONE.first(pk=memory.pk)
     if row is None:
-        raise NotFound("This memory was forgotten in the meantime.")
+        raise NotFound(_("This memory has since been forgotten."))
     return Response({**memory_json(row), **more}, status=status, headers={"ETag": etag(row)})

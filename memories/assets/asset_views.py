@@ -90,5 +90,5 @@ def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> Http
             request, "memories/remove_file.html", {"workspace": workspace, "memory": memory, "asset": asset}
         )
     assets.remove(asset, by=request.user)
-    notices.success(request, _("The file “%(name)s” is gone.") % {"name": asset.name})
+    notices.success(request, _("The file “%(name)s” has been deleted.") % {"name": asset.name})
     return redirect("chat:workspace", ws_id)

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from memories.access import get_memory
 from memories.judging.secret_filter import find_secret
@@ -64,7 +65,7 @@ class Stored:
 def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
     """The asset of a live memory that this person may see, with that. NotFound, or Forbidden below ``need``."""
     asset = Asset.objects.select_related("memory").filter(public_id=public_id).first()
-    nowhere = "There is no such file, or it is not yours to see."
+    nowhere = _("This file does not exist, or you do not have access to it.")
     if asset is None:
         raise NotFound(nowhere)
     try:
@@ -84,7 +85,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
     """
     name = clean_name(name)
     if find_secret(name):
-        raise SecretRefused(fields={"file": "has a name that looks like a credential"})
+        raise SecretRefused(fields={"file": _("has a name that looks like a credential")})
     if by is not None:
         spend("uploads", by, now=now)
     require_room("bytes", by)  # before anything is written; with its size once that is known
@@ -94,10 +95,10 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             rows = Memory.objects.live(now).select_for_update(of=("self",))
             locked = rows.select_related("workspace", "owner").filter(pk=memory.pk).first()
             if locked is None:
-                raise NotFound("This memory was forgotten in the meantime.")
+                raise NotFound(_("This memory has since been forgotten."))
             require_room("bytes", by, stored.size)
             if locked.assets.count() >= MOST_ASSETS:
-                raise Conflict(f"A memory has at most {MOST_ASSETS} files.")
+                raise Conflict(_("A memory can have at most %s files.") % MOST_ASSETS)
             facts = {"size": stored.size, "sha256": stored.sha256, "content_type": stored.content_type}
             made = Asset(memory=locked, name=name, file_name=stored.file_name, created_by=by, created_at=now)
             for field, value in facts.items():
@@ -146,7 +147,7 @@ def open_file(asset: Asset) -> BinaryIO:
         return path_of(asset.file_name).open("rb")
     except FileNotFoundError:
         logger.error("The file of %s is missing in the data folder", asset.public_id)
-        raise NotFound("The file is missing on the server. Its operator can read more in the log.") from None
+        raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
 
 
 def path_of(file_name: str) -> Path:
@@ -206,7 +207,7 @@ def _write(content: Iterable[bytes]) -> Stored:
     except OSError as error:
         path.unlink(missing_ok=True)
         logger.error("A file could not be stored: %s", error.strerror)
-        raise Unavailable("The server could not store the file. Try again later.") from None
+        raise Unavailable(_("The server could not store the file. Try again later.")) from None
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -218,13 +219,13 @@ def _copy(content: Iterable[bytes], file: BinaryIO, file_name: str) -> Stored:
     for chunk in content:
         size += len(chunk)
         if size > settings.ASSET_MAX_BYTES:
-            raise TooLarge(f"A file may have at most {settings.ASSET_MAX_BYTES:,} bytes.")
+            raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.ASSET_MAX_BYTES:,}")
         head = (head + chunk[:16])[:16]
         text.feed(chunk)
         digest.update(chunk)
         file.write(chunk)
     if not size:
-        raise Invalid(fields={"file": "Must not be empty."})
+        raise Invalid(fields={"file": _("Must not be empty.")})
     kind = next((kind for start, kind in SIGNATURES if head.startswith(start)), "")
     if not kind and head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         kind = "image/webp"

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext as _
 
 from memories.access import get_memory
 from memories.forgetting import copies
@@ -31,7 +32,7 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
     memory = get_memory(user, public_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, user)
     if not memory.kept_copies.exists():
-        raise NotFound("Nothing is noted of this memory, or somebody has decided about it.")
+        raise NotFound(_("This memory has no noted copies, or someone has already decided about them."))
     return memory
 
 
@@ -40,7 +41,7 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
         if locked is None:
-            raise NotFound("This memory was forgotten in the meantime.")
+            raise NotFound(_("This memory has since been forgotten."))
         says_so = locked.kept_copies.filter(kind=CopyKind.MEMORY).exists() and locked.deleted_at is not None
         if not says_so:
             removed = copies.drop_noted(locked, by)

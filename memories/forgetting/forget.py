@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from memories.forgetting import copies
 from memories.forgetting.copies import (
@@ -79,7 +80,7 @@ class Gone:
 def require_right(memory: Memory, by: User) -> None:
     """What cannot be undone takes more than writing: its author, the owner of a personal one, or a workspace owner."""
     if not may_forget(memory, by, role_in(by, memory.workspace)):
-        raise Forbidden("Only its author or an owner of the workspace can forget a memory for good.")
+        raise Forbidden(_("Only its author or an owner of the workspace can forget a memory for good."))
 
 
 def may_forget(memory: Memory, by: User, role: str | None) -> bool:
@@ -315,8 +316,8 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
         workspace, text = memory.workspace, memory.content
         if by is None or role_in(by, workspace) is None:  # the system, and staff that forgets in the admin
             continue
-        found_again = recall(text, workspace, by, limit=MAX_LIMIT, now=now, reach=Reach.here(workspace))
-        again = [item.memory for item in found_again.items]
-        same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in again)
-        found, others = found + same, others + len(again) - same
+        found_now = recall(text, workspace, by, limit=MAX_LIMIT, now=now, reach=Reach.here(workspace))
+        recalled = [item.memory for item in found_now.items]
+        same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in recalled)
+        found, others = found + same, others + len(recalled) - same
     return Report(gone.removed, gone.tombstones, found, others)

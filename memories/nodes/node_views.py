@@ -87,7 +87,7 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
         except DomainError as error:
             form.add_domain_error(error)
         else:
-            notices.success(request, _("“%(name)s” is made.") % {"name": made.name})
+            notices.success(request, _("“%(name)s” has been created.") % {"name": made.name})
             return _to(made)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     listed = node_page.search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
@@ -230,6 +230,6 @@ def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
     nodes.delete_node(found)
     notices.success(
-        request, _("The node “%(name)s” is deleted. What it gathered stays.") % {"name": found.name}
+        request, _("The node “%(name)s” has been deleted. Its memories stay.") % {"name": found.name}
     )
     return redirect("memories:nodes", found.workspace.public_id)

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
 
 from memories.judging.secret_filter import find_secret
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation
@@ -70,7 +71,7 @@ def get_node(
         nodes = nodes.filter(workspace=workspace)
     node = nodes.filter(public_id=public_id).first()
     if node is None:
-        raise NotFound("There is no such node, or it is not yours to see.")
+        raise NotFound(_("This node does not exist, or you do not have access to it."))
     require(node.role, need)
     return node
 
@@ -85,7 +86,7 @@ def memories_in_sight(workspace: Workspace, user: User) -> MemoryQuerySet:
 def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
     memory = memories_in_sight(node.workspace, user).filter(public_id=public_id).first()
     if memory is None:
-        raise NotFound("There is no such memory, or it is not yours to see.")
+        raise NotFound(_("This memory does not exist, or you do not have access to it."))
     return memory
 
 
@@ -93,7 +94,7 @@ def named(workspace: Workspace, name: str) -> MemoryNode:
     """The node of this name, whatever its case; Invalid without one."""
     node = MemoryNode.objects.filter(workspace=workspace, folded=fold(" ".join(name.split()))).first()
     if node is None:
-        raise Invalid(fields={"other": "There is no node of this name here yet."})
+        raise Invalid(fields={"other": _("There is no node with this name here yet.")})
     return node
 
 
@@ -184,9 +185,9 @@ def relate(
 ) -> tuple[NodeRelation, bool]:
     """ "``node`` works on ``target``": the relation, and whether it is new."""
     if target.workspace_id != node.workspace_id:
-        raise NotFound("There is no such node in this workspace.")
+        raise NotFound(_("There is no such node in this workspace."))
     if target.pk == node.pk:
-        raise Invalid("A node is related to another one, not to itself.")
+        raise Invalid(_("A node cannot be related to itself."))
     text = _cleaned(relation=relation)["relation"]
     made, is_new = NodeRelation.objects.select_related("source", "target").get_or_create(
         source=node, target=target, relation=text, defaults={"created_at": now}
@@ -235,8 +236,9 @@ def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
     except IntegrityError as error:
         if "one_node_of_a_name" not in str(error):
             raise
-        taken = "Another node of this workspace has this name."
-        raise Conflict(taken, fields={"name": "is taken"}) from None
+        raise Conflict(
+            _("Another node in this workspace has this name."), fields={"name": _("is taken")}
+        ) from None
     return node
 
 
@@ -256,11 +258,11 @@ def _cleaned(**values: str) -> dict[str, str]:
         low, high = LIMITS[field]
         cleaned[field] = clean_text(field, text, low=low, high=high)
         if find_secret(text):
-            raise SecretRefused(fields={field: "looks like a credential"})
+            raise SecretRefused(fields={field: _("looks like a credential")})
     return cleaned
 
 
 def _refuse_cut_secret(name: str, description: str) -> None:
     """A credential cut in two by the boundary of name and description."""
     if find_secret(f"{name}={description}"):
-        raise SecretRefused(fields={"description": "looks like a credential"})
+        raise SecretRefused(fields={"description": _("looks like a credential")})

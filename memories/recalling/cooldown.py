@@ -19,7 +19,7 @@ _until: dict[str, tuple[float, type[EmbedderError]]] = {}  # of this process, by
 
 
 @contextmanager
-def asking(label: str) -> Iterator[None]:
+def cooldown(label: str) -> Iterator[None]:
     """Around a call of this model that a person waits for. Raises its last kind of failure while it rests."""
     until, failure = _until.get(label, (0.0, EmbedderError))
     began = time.monotonic()

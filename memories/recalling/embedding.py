@@ -20,7 +20,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
-from memories.recalling.cooldown import asking
+from memories.recalling.cooldown import cooldown
 from memoryhub import prepared
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
@@ -138,7 +138,7 @@ def embed_query(
         raise StaysHere
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
         return embedder.name, embedder.embed(texts)
-    with asking(active.label):
+    with cooldown(active.label):
         return active.label, vectors_of(active, texts)
 
 
@@ -185,7 +185,7 @@ def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedde
 
 
 def _asked(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
-    with asking(model.label):
+    with cooldown(model.label):
         return _embed(model, texts)
 
 

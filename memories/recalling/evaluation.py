@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils.translation import gettext as _
 from pgvector import HalfVector
 
 from memories.recalling import words
@@ -95,11 +96,13 @@ def read_conversations(path: Path) -> Iterator[Conversation]:
                 if line.strip():
                     yield _conversation(json.loads(line), number)
         except UnicodeDecodeError:
-            raise Malformed(f"line {number + 1} or after: not UTF-8 text") from None
+            raise Malformed(_("Line %s or a later one is not UTF-8 text.") % (number + 1)) from None
         except json.JSONDecodeError as error:
-            raise Malformed(f"line {number}: not JSON: {error}") from None
+            raise Malformed(
+                _("Line %(number)s is not JSON: %(error)s") % {"number": number, "error": error}
+            ) from None
         except ValueError as error:
-            raise Malformed(f"line {number}: {error}") from None
+            raise Malformed(_("Line %(number)s: %(error)s") % {"number": number, "error": error}) from None
 
 
 def _conversation(data: Any, number: int) -> Conversation:
@@ -107,7 +110,8 @@ def _conversation(data: Any, number: int) -> Conversation:
     memories, queries = _objects(data, "memories"), _objects(data, "queries")
     known: set[str] = set()
     for memory in memories:
-        identifier, _ = _text(memory, "id", "a memory"), _text(memory, "text", "a memory")
+        identifier = _text(memory, "id", "a memory")
+        _text(memory, "text", "a memory")
         if identifier in known:
             raise ValueError(f"two memories have the id {identifier!r}")
         known.add(identifier)
@@ -164,7 +168,7 @@ def load_conversation(
             given = [vectors[number] for number in numbers] if vectors else None
             drafts_of_moment = [draft for _, _, draft in parts]
             saved = save_memories(drafts_of_moment, by=user, now=said_at, vectors=given, dedupe="create")
-            for (known_as, _, _), stored in zip(parts, saved, strict=True):
+            for (known_as, _said, _draft), stored in zip(parts, saved, strict=True):
                 ids[stored.memory.pk] = known_as
                 progress()
     return ids

@@ -15,6 +15,7 @@ import numpy as np
 from django.db import DatabaseError, connection, transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memories.models import Memory
 from memories.models.memory import PLACE
@@ -141,10 +142,10 @@ def recall(
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
     """
     if ranking not in RANKINGS:
-        raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
+        raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
     where = look(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
-        raise NotFound("There is no such workspace, or it is not yours to see.")
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     if reach.leaves:
         if where.local_only:  # switched on since the caller looked
             raise ModelNotLocal
@@ -152,7 +153,7 @@ def recall(
     withheld = 0 if reach.personal or not where.personal else withheld
     where = replace(where, personal=where.personal and reach.personal)
     if agent is not None and agent.workspace_id != workspace.pk:
-        raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
+        raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
     query = _clean_query(query)
     if not query or limit < 1:
         return Recall(ranking=ranking)
@@ -253,7 +254,7 @@ class _Search:
         ids = [pk for pk, _ in scored]
         loaded = load_memories(ids, self.params, model=active) if ids else {}
         items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
-        for memory, _ in items:
+        for memory, _parts in items:
             if memory.workspace_id == self.workspace.pk:
                 memory.workspace = self.workspace
             if memory.agent_id is not None:  # of this assistant, or it would be in none of the places
@@ -354,7 +355,7 @@ class _Search:
             if not named and question.about_self:
                 about = self.user.get_username().lower()
         scored = []
-        for pk, content, _, created_at, importance, cosine in rows:
+        for pk, content, _words, created_at, importance, cosine in rows:
             parts = hybrid_parts(
                 cosine if known[pk].cosine is None else known[pk].cosine,
                 known[pk].words,

@@ -17,6 +17,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
@@ -84,7 +85,7 @@ def begin_again() -> EmbeddingModel:
     """
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None:
-        raise Conflict("There is no embedder, or nothing was embedded yet.", code="nothing_to_build")
+        raise Conflict(_("There is no embedder, or nothing has been embedded yet."), code="nothing_to_build")
     return _begin(configured, anew=True)
 
 

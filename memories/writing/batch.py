@@ -223,7 +223,7 @@ class Batch:
             transaction.on_commit(partial(metrics.count_saves, source, number))
         announce(memories[-1], "create")
         if any(memory.is_automatic for memory in memories):
-            cap.look_after(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
+            cap.keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _move_keys(self, by: User | None) -> list[Revision]:
         """Before the rows are stored, since a key has one holder at every moment; the history of those among them."""

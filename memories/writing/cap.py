@@ -45,7 +45,7 @@ def excess(
 
 
 @dataclass(frozen=True)
-class _LookAfter:
+class _KeepToCap:
     """Run after the commit: queue making room, if there is need."""
 
     workspace_id: int
@@ -58,13 +58,13 @@ class _LookAfter:
             async_task("memories.tasks.evict", task_name="make room", **place)
 
 
-def look_after(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
+def keep_to_cap(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
     """Once the running transaction has committed, queue making room if this place is above the cap then.
 
-    However many memories a transaction saves there, it is looked after once.
+    However many memories a transaction saves there, it is looked at once.
     """
     if not settings.MAX_MEMORIES:
         return
-    job = _LookAfter(workspace_id, owner_id, agent_id)
+    job = _KeepToCap(workspace_id, owner_id, agent_id)
     if not any(waiting[1] == job for waiting in connection.run_on_commit):
         transaction.on_commit(job)

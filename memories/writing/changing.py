@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from memories.models import Memory, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
@@ -42,7 +43,7 @@ def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
     """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
     locked = _LOCKED[deleted].first(pk=memory.pk)
     if locked is None:
-        raise NotFound("This memory was forgotten in the meantime.")
+        raise NotFound(_("This memory has since been forgotten."))
     return locked
 
 
@@ -139,7 +140,7 @@ def one_holder_a_key() -> Iterator[None]:
 
 
 def key_is_taken() -> Conflict:
-    return Conflict("Another memory has this key already.", fields={"key": "is taken"})
+    return Conflict(_("Another memory already has this key."), fields={"key": _("is taken")})
 
 
 def store_vector_or_queue(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from django.conf import settings
+from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory
 from memories.recalling.embedding import Embedded
@@ -20,7 +21,7 @@ from memories.writing.places import find_equal, find_holder
 from memories.writing.similar import MOST_KEYS, Similar, find_similar
 from memoryhub.errors import Conflict, DomainError, SecretRefused
 
-KEY_TAKEN = "Another memory has its key by now. Reject it, or edit that one."
+KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the other.")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+
 from memories.judging.duplicates import normalise
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
@@ -24,15 +28,15 @@ LABEL_LENGTH = 50
 EXCERPT_LENGTH = 6000
 # What a number of somebody's own looks like, by the kind that the filter says.
 PERSONAL = {
-    "card": "a card number",
-    "cvv": "a card's security code",
-    "pin": "a PIN or an access code",
-    "iban": "an account number",
-    "national_id": "a number of an identity card",
-    "passport": "a passport number",
-    "recovery_code": "a recovery code",
-    "wallet_key": "the key of a wallet",
-    "too_many_numbers": "a list of personal numbers",
+    "card": later("a card number"),
+    "cvv": later("a card's security code"),
+    "pin": later("a PIN or an access code"),
+    "iban": later("an account number"),
+    "national_id": later("an identity card number"),
+    "passport": later("a passport number"),
+    "recovery_code": later("a recovery code"),
+    "wallet_key": later("a wallet key"),
+    "too_many_numbers": later("a list of personal numbers"),
 }
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
 
@@ -120,17 +124,17 @@ class Draft:
             refuse_personal(values)
         source_type = _text("source_type", self.source_type, LABEL_LENGTH) or SourceType.USER
         if self.scope not in Scope.values:
-            raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
+            raise Invalid(fields={"scope": _("must be one of %s") % ", ".join(Scope.values)})
         if self.scope == Scope.USER and self.author is None:
-            raise Invalid(fields={"scope": "a personal memory needs a person"})
+            raise Invalid(fields={"scope": _("a personal memory needs a person")})
         if self.scope == Scope.AGENT and self.agent is None:
-            raise Invalid(fields={"agent_id": "is required with the scope agent"})
+            raise Invalid(fields={"agent_id": _("is required when the scope is agent")})
         if self.scope != Scope.AGENT and self.agent is not None:
-            raise Invalid(fields={"agent_id": "goes with the scope agent alone"})
+            raise Invalid(fields={"agent_id": _("is only allowed when the scope is agent")})
         if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
-            raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
+            raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
         if found := find_secret(source_type):
-            raise SecretRefused(fields={"source_type": "looks like a credential"}, kind=found.kind)
+            raise SecretRefused(fields={"source_type": _("looks like a credential")}, kind=found.kind)
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         values["sources"] = clean_sources(self.sources)
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
@@ -154,14 +158,14 @@ def refuse_secrets(values: Mapping[str, Any]) -> None:
     """Raises SecretRefused naming the field. The text itself goes nowhere."""
     for name, text in _texts(values):
         if found := find_secret(text):
-            raise SecretRefused(fields={name: f"{_look(name)} like a credential"}, kind=found.kind)
+            raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=found.kind)
 
 
 def refuse_personal(values: Mapping[str, Any]) -> None:
     """Raises Sensitive naming the field and what the number looks like, never the number."""
     for name, text in _texts(values):
         if found := find_personal(text):
-            raise Sensitive(fields={name: f"{_look(name)} like {PERSONAL[found.kind]}"}, kind=found.kind)
+            raise Sensitive(fields={name: _looks_like(name, PERSONAL[found.kind])}, kind=found.kind)
 
 
 def _texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -176,8 +180,8 @@ def _texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "content", f"{values['key']}={values['content']}"
 
 
-def _look(name: str) -> str:
-    return "look" if name == "tags" else "looks"
+def _looks_like(name: str, thing: str | Promise) -> str:
+    return (_("look like %s") if name == "tags" else _("looks like %s")) % thing
 
 
 def kind_in(memory: Memory) -> str:
@@ -229,19 +233,20 @@ def content_hash(content: str) -> str:
 
 def _text(name: str, value: Any, limit: int) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be text")
+        raise ValueError(_("must be text"))
     if UNSTORABLE.search(value):
-        raise ValueError("has a character that cannot be stored (NUL or half of a pair)")
+        raise ValueError(_("has a character that cannot be stored (NUL or half of a surrogate pair)"))
     value = value.strip()
     if len(value) > limit:
-        raise ValueError(f"may have at most {limit:,} characters, and has {len(value):,}")
+        numbers = {"limit": f"{limit:,}", "length": f"{len(value):,}"}
+        raise ValueError(_("may have at most %(limit)s characters and has %(length)s") % numbers)
     return value
 
 
 def _content(name: str, value: Any) -> str:
     text = _text(name, value, CONTENT_LENGTH)
     if not text:
-        raise ValueError(f"is required, 1 to {CONTENT_LENGTH:,} characters")
+        raise ValueError(_("is required: 1 to %s characters") % f"{CONTENT_LENGTH:,}")
     return text
 
 
@@ -254,25 +259,25 @@ def _label(limit: int) -> Any:
 
 def _tags(name: str, value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError("must be a list of short texts")
+        raise ValueError(_("must be a list of short texts"))
     tags = [_text(name, tag, TAG_LENGTH) for tag in value]
     tags = list(dict.fromkeys(tag for tag in tags if tag))
     if len(tags) > TAGS:
-        raise ValueError(f"may be at most {TAGS}")
+        raise ValueError(_("may have at most %s entries") % TAGS)
     return tags
 
 
 def _importance(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("must be a number from 0 to 1")
+        raise ValueError(_("must be a number from 0 to 1"))
     if not 0 <= value <= 1:
-        raise ValueError("must be from 0 to 1")
+        raise ValueError(_("must be from 0 to 1"))
     return float(value)
 
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError("must be true or false")
+        raise ValueError(_("must be true or false"))
     return value
 
 
@@ -280,7 +285,7 @@ def _moment(name: str, value: Any) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise ValueError("must be a date and time with a time zone, or empty")
+        raise ValueError(_("must be a date and time with a time zone, or empty"))
     return value
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memories.consent import vetoed
@@ -267,7 +268,7 @@ def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
     message.
     """
     if not memory.source_message_id:
-        raise Conflict("This memory has no source message to extract from.", code="no_source")
+        raise Conflict(_("This memory has no source message to extract from."), code="no_source")
     job = {"memory_id": memory.pk, "by_id": by.pk if by else None, "version": version_of(memory)}
     transaction.on_commit(
         lambda: async_task("memories.tasks.rerun_extraction", task_name="rerun extraction", **job)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
@@ -199,7 +200,7 @@ def edit_memory(
             if not changes:
                 return locked
             if made_from and locked.source_message_id != made_from:
-                raise NotFound("What this memory came from was forgotten in the meantime.")
+                raise NotFound(_("What this memory came from has since been forgotten."))
             tombstones.check_edit(locked, changes, by=None if made_from else by)
             if changes.get("key") and (holder := find_holder(locked, key=changes["key"])):
                 if not holder.has_expired(now):
@@ -244,7 +245,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
         one_writer_at_a_time(memory.workspace)
         locked = locked_row(memory)
         if locked.review != Review.NONE:
-            raise Conflict("This is a proposal: it is approved or rejected.", code="in_review")
+            raise Conflict(_("This is a proposal. Approve or reject it instead."), code="in_review")
         if locked.deleted_at is not None:
             before = _bring_back(locked, by=by, now=now)
             locked.deleted_at, locked.updated_at = None, next_update(locked, now)
@@ -343,7 +344,7 @@ def _insert(
     store_vector_or_queue(memory, embedded, is_new=True)
     announce(memory, "create")
     if memory.is_automatic:
-        cap.look_after(memory.workspace_id, memory.owner_id, memory.agent_id)
+        cap.keep_to_cap(memory.workspace_id, memory.owner_id, memory.agent_id)
     return memory
 
 

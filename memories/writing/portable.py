@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
 
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Review, Scope
@@ -123,7 +124,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     )
     revisions = line.get("revisions") or []
     if not isinstance(revisions, list) or len(revisions) > REVISIONS:
-        raise Invalid(fields={"revisions": f"must be a list of at most {REVISIONS:,}"})
+        raise Invalid(fields={"revisions": _("must be a list of at most %s") % f"{REVISIONS:,}"})
     past = Past(
         public_id=_text("id", line.get("id", "")),
         review=_review(line),
@@ -169,13 +170,13 @@ def settle(
 
 def _revision(given: Any) -> PastRevision:
     if not isinstance(given, dict) or given.get("action") not in RevisionAction.values:
-        raise Invalid(fields={"revisions": "each must be an object with one of the known actions"})
+        raise Invalid(fields={"revisions": _("each must be an object with a known action")})
     at = read_moment("revisions.at", given.get("at"))
     if at is None:
-        raise Invalid(fields={"revisions.at": "is required"})
+        raise Invalid(fields={"revisions.at": _("is required")})
     before = given.get("before") or {}
     if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt", "key_went_to"}:
-        raise Invalid(fields={"revisions.before": "must be an object of a memory's fields"})
+        raise Invalid(fields={"revisions.before": _("must be an object of a memory's fields")})
     moments = (
         {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
     )
@@ -196,7 +197,7 @@ def read_moment(name: str, value: Any) -> datetime | None:
         moment = parse_datetime(value) if isinstance(value, str) else None
         if moment is not None and moment.tzinfo is not None:
             return moment.astimezone(UTC)
-    raise Invalid(fields={name: "must be a date and time with a time zone, or null"})
+    raise Invalid(fields={name: _("must be a date and time with a time zone, or null")})
 
 
 def storable(name: str, value: Any) -> Any:
@@ -204,15 +205,15 @@ def storable(name: str, value: Any) -> Any:
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (ValueError, RecursionError):
-        raise Invalid(fields={name: "must be plain JSON"}) from None
+        raise Invalid(fields={name: _("must be plain JSON")}) from None
     if UNSTORABLE.search(text) or "\\u0000" in text:
-        raise Invalid(fields={name: "has a character that cannot be stored"})
+        raise Invalid(fields={name: _("has a character that cannot be stored")})
     return value
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
     """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential, Sensitive
-    when it looks like a number of somebody's own.
+    when it looks like a private number.
     """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
@@ -224,9 +225,9 @@ def refuse_hidden_secrets(name: str, value: Any) -> None:
         elif isinstance(part, str):
             for text in (part, f"{label}={part}") if label else (part,):
                 if find_secret(text):
-                    raise SecretRefused(fields={name: "looks like a credential"})
+                    raise SecretRefused(fields={name: _("looks like a credential")})
                 if find_personal(text):
-                    raise Sensitive(fields={name: "looks like a number of somebody's own"})
+                    raise Sensitive(fields={name: _("looks like a private number")})
 
 
 def _details(value: Any) -> dict[str, Any]:
@@ -234,7 +235,7 @@ def _details(value: Any) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict) or len(json.dumps(storable("source_details", value))) > DETAILS_LENGTH:
         raise Invalid(
-            fields={"source_details": f"must be an object of at most {DETAILS_LENGTH:,} characters"}
+            fields={"source_details": _("must be an object of at most %s characters") % f"{DETAILS_LENGTH:,}"}
         )
     refuse_hidden_secrets("source_details", value)
     return dict(value)
@@ -243,27 +244,27 @@ def _details(value: Any) -> dict[str, Any]:
 def _review(line: Mapping[str, Any]) -> str:
     review = line.get("review", Review.NONE)
     if review not in Review.values or (review and line.get("deleted_at") is None):
-        raise Invalid(fields={"review": "must be one of the known words, and comes with deleted_at"})
+        raise Invalid(fields={"review": _("must be a known review state, and needs deleted_at")})
     return str(review)
 
 
 def _sources(line: Mapping[str, Any]) -> tuple[str, ...]:
     sources = line.get("sources") or []
     if not isinstance(sources, list) or len(sources) > SOURCES:
-        raise Invalid(fields={"sources": f"must be a list of at most {SOURCES} ids"})
+        raise Invalid(fields={"sources": _("must be a list of at most %s ids") % SOURCES})
     return tuple(dict.fromkeys(_short("sources", source, ID_LENGTH) for source in sources))
 
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or UNSTORABLE.search(value):
-        raise Invalid(fields={name: "must be text"})
+        raise Invalid(fields={name: _("must be text")})
     return value
 
 
 def _short(name: str, value: Any, limit: int) -> str:
     text = _text(name, value)
     if len(text) > limit:
-        raise Invalid(fields={name: f"may have at most {limit} characters"})
+        raise Invalid(fields={name: _("may have at most %s characters") % limit})
     return text
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
@@ -58,7 +59,7 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
     require_to_save(draft.workspace)
     if may_propose(draft.workspace, draft.workspace.role):
         if draft.scope == Scope.USER:
-            raise Forbidden("Personal memories are saved in a workspace of your own.")
+            raise Forbidden(_("You cannot save personal memories here. Save them in your own workspace."))
         draft = draft.to_review()
     return gate.save_memory(draft, by=by, now=now, dedupe=dedupe)
 
@@ -74,7 +75,7 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     found = rows.select_related("author", "workspace", "agent", "owner").filter(public_id=public_id).first()
     if found is None:
-        raise NotFound("There is no such proposal, or somebody has decided about it.")
+        raise NotFound(_("This proposal does not exist, or someone has already decided about it."))
     require(workspace.role, need)
     return found
 
@@ -117,7 +118,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
         else:
             queue_embedding([locked.pk])
         if locked.is_automatic:
-            cap.look_after(locked.workspace_id, locked.owner_id, locked.agent_id)
+            cap.keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
     return Saved(locked, created=True)
 
 
@@ -140,7 +141,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
         if locked.review == Review.PENDING:
             return locked
         if not decided(Memory.objects.filter(pk=locked.pk)).exists():
-            raise Conflict("Nobody ever decided about this one.", code="no_proposal")
+            raise Conflict(_("Nobody has decided about this memory yet."), code="no_proposal")
         if locked.review == Review.NONE:
             locked.embeddings.all().delete()
             unindex_words([locked.pk])
@@ -172,5 +173,5 @@ def _locked(memory: Memory, *, proposals_only: bool = True) -> Memory:
         rows = rows.exclude(review=Review.NONE)
     locked = rows.filter(pk=memory.pk).first()
     if locked is None:
-        raise NotFound("Somebody has decided about this proposal in the meantime.")
+        raise NotFound(_("Someone has already decided about this proposal."))
     return locked

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from memories.models import Memory, MemorySource
 from memories.models.memory import MemoryQuerySet
@@ -27,10 +28,10 @@ FORM = re.compile(rf"({'|'.join(TYPES)})_[A-Za-z0-9]{{{LENGTH}}}")
 def clean_sources(ids: Sequence[str]) -> list[str]:
     """Each once, in their order. Invalid unless all are ids of chats or messages, MOST_SOURCES at most."""
     if len(ids) > MOST_SOURCES:
-        raise Invalid(fields={"sources": f"may be at most {MOST_SOURCES}"})
+        raise Invalid(fields={"sources": _("may have at most %s entries") % MOST_SOURCES})
     for each in ids:
         if not isinstance(each, str) or not FORM.fullmatch(each):
-            raise Invalid(fields={"sources": "must be ids of chats (chat_…) or messages (msg_…)"})
+            raise Invalid(fields={"sources": _("must be ids of chats (chat_…) or messages (msg_…)")})
     return list(dict.fromkeys(ids))
 
 
@@ -45,7 +46,7 @@ def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
         if locked is None:
-            raise NotFound("This memory was forgotten in the meantime.")
+            raise NotFound(_("This memory has since been forgotten."))
         before = list(locked.sources.values_list("source_id", flat=True))
         if ids != before:
             locked.sources.all().delete()

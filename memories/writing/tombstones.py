@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
 from memories.models import Memory, SourceType, Tombstone
@@ -31,7 +32,7 @@ class WasForgotten(Conflict):
     """Forgotten for good here, and no person is asking for it: nothing is stored. A model hears "not stored"."""
 
     code = "forgotten"
-    default_message = "Not stored: this was forgotten for good here."
+    default_message = later("Not saved: this was forgotten for good here.")
 
 
 def essence(text: str) -> str:

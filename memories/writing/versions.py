@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
+from django.utils.translation import gettext_lazy as later
+
 from memories.models import Memory
 from memoryhub.errors import Conflict
 
@@ -16,7 +18,9 @@ class Stale(Conflict):
     """The memory is not as its editor has seen it; ``memory`` is as it stands now."""
 
     code = "stale"
-    default_message = "Somebody else changed this memory since you looked at it. Look again, then decide."
+    default_message = later(
+        "Someone else has changed this memory since you loaded it. Load it again, then decide."
+    )
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()

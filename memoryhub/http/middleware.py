@@ -14,6 +14,7 @@ from django.db import DatabaseError, IntegrityError, InterfaceError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 from django.views.defaults import server_error as error_page
 from psycopg.errors import ForeignKeyViolation
 
@@ -168,7 +169,7 @@ class DomainErrorMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, IntegrityError) and isinstance(exception.__cause__, ForeignKeyViolation):
             logger.warning("A write came too late: %s", exception.__cause__.diag.constraint_name)
-            exception = Conflict("What this belongs to was deleted in the meantime.", code="gone")
+            exception = Conflict(_("What this belongs to has since been deleted."), code="gone")
         error = _as_domain_error(exception)
         return answer_error(request, error) if error else None
 

@@ -88,8 +88,8 @@ class OpenAIChatModel:
                 if self._learn_from(error, accepted):
                     continue
                 failure = _failure(error, endpoint, streaming=answer.has_begun)
-                again = not answer.has_text
-                delay = delay_before_retry(failure, attempt, after_silence=True) if again else None
+                may_retry = not answer.has_text
+                delay = delay_before_retry(failure, attempt, after_silence=True) if may_retry else None
                 if delay is None:
                     raise failure from error
             attempt += 1
@@ -173,8 +173,8 @@ class OpenAIChatModel:
         if "max_completion_tokens" in error.message:
             refused = "max_tokens"
         else:
-            told = f"{error.param or ''} {error.message}"
-            refused = next((name for name in ("temperature", "response_format") if name in told), "")
+            detail = f"{error.param or ''} {error.message}"
+            refused = next((name for name in ("temperature", "response_format") if name in detail), "")
         if not refused and ("tools" in sent and (NO_TOOLS.search(error.message) or error.param == "tools")):
             self._refused_parameters.add("tool_choice")
             refused = "tools"

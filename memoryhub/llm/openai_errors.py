@@ -54,42 +54,42 @@ def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelErr
     return errors.ModelBadReply(detail=str(error))
 
 
-def _told(error: openai.APIError) -> str:
+def _detail_of(error: openai.APIError) -> str:
     return f"{error.code or ''} {error.type or ''} {error.message}"
 
 
 def _status_error(error: openai.APIStatusError) -> errors.ModelError:
-    status, told = error.status_code, _told(error)
+    status, detail = error.status_code, _detail_of(error)
     if 300 <= status < 400:
         return errors.ModelMoved()
-    if OVERFLOW.search(told) or status == 413:
-        return errors.ModelContextOverflow(detail=told)
-    if status == 402 or (status == 429 and NO_CREDIT.search(told)):
-        return errors.ModelRefused("The account of the model's endpoint has no credit left.", detail=told)
-    if status in (401, 403) and not FILTERED.search(told):
-        return errors.ModelRefused(detail=told)
+    if OVERFLOW.search(detail) or status == 413:
+        return errors.ModelContextOverflow(detail=detail)
+    if status == 402 or (status == 429 and NO_CREDIT.search(detail)):
+        return errors.ModelRefused("The account of the model's endpoint has no credit left.", detail=detail)
+    if status in (401, 403) and not FILTERED.search(detail):
+        return errors.ModelRefused(detail=detail)
     if status == 429:
-        return errors.ModelRateLimited(detail=told, retry_after=_retry_after(error.response.headers))
+        return errors.ModelRateLimited(detail=detail, retry_after=_retry_after(error.response.headers))
     if status == 404:
-        return errors.ModelNotFound(detail=told)
+        return errors.ModelNotFound(detail=detail)
     if status == 408:
-        return errors.ModelTimeout(detail=told)
+        return errors.ModelTimeout(detail=detail)
     if status >= 500:
-        return errors.ModelUnavailable(detail=told, retry_after=_retry_after(error.response.headers))
-    if FILTERED.search(told):
-        return errors.ContentFiltered(detail=told)
-    return errors.ModelBadRequest(detail=told)
+        return errors.ModelUnavailable(detail=detail, retry_after=_retry_after(error.response.headers))
+    if FILTERED.search(detail):
+        return errors.ContentFiltered(detail=detail)
+    return errors.ModelBadRequest(detail=detail)
 
 
 def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
-    told = _told(error)
-    if OVERFLOW.search(told):
-        return errors.ModelContextOverflow(detail=told)
-    if FILTERED.search(told):
-        return errors.ContentFiltered(detail=told)
-    if LIMITED.search(told):
-        return errors.ModelRateLimited(detail=told)
-    return errors.ModelCut(detail=told) if streaming else errors.ModelUnavailable(detail=told)
+    detail = _detail_of(error)
+    if OVERFLOW.search(detail):
+        return errors.ModelContextOverflow(detail=detail)
+    if FILTERED.search(detail):
+        return errors.ContentFiltered(detail=detail)
+    if LIMITED.search(detail):
+        return errors.ModelRateLimited(detail=detail)
+    return errors.ModelCut(detail=detail) if streaming else errors.ModelUnavailable(detail=detail)
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:

@@ -109,9 +109,10 @@ def main() -> None:
         if farewell:
             return
         # On Linux their death signal has told them already.
-        told = sys.platform.startswith("linux")
+        already_signalled = sys.platform.startswith("linux")
         end_groups(
-            {group: 0 if told else sig for group, (sig, last) in children.items() if not last}, GRACE_SECONDS
+            {group: 0 if already_signalled else sig for group, (sig, last) in children.items() if not last},
+            GRACE_SECONDS,
         )
         end_groups({group: sig for group, (sig, last) in children.items() if last}, DATABASE_SECONDS)
         for path in files_to_remove:

@@ -125,8 +125,8 @@ async function finish(element, announcement) {
   const stream = open.get(element.id);
   if (stream?.element !== element) return;
   stream.source.close();
-  const tell = () => document.dispatchEvent(new CustomEvent("memoryhub:answered"));
-  tell();
+  const announce = () => document.dispatchEvent(new CustomEvent("memoryhub:answered"));
+  announce();
   if (element.isConnected) {
     await htmx.ajax("GET", element.dataset.fragment, { target: element, swap: "outerHTML" }).catch(() => {});
   }
@@ -139,7 +139,7 @@ async function finish(element, announcement) {
   showBusy();
   follow();
   focusComposer();
-  tell();
+  announce();
 }
 
 // Ready for the next message, where nobody is at work elsewhere; on a touch screen the keyboard would jump up.

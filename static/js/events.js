@@ -6,7 +6,7 @@ const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "resync"
 let answeredAt = -Infinity;
 let looking;
 
-const tell = (name) => document.body.dispatchEvent(new CustomEvent(name));
+const dispatch = (name) => document.body.dispatchEvent(new CustomEvent(name));
 const currentChat = () => document.getElementById("conversation")?.dataset.chat;
 
 // Cards of what was just saved glow once, however long ago the model that took its time began.
@@ -23,11 +23,11 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 function autoSaved({ chat_id: chatId, source_type: source, memory_ids: ids, count }) {
   for (const id of ids) fresh.add(id);
-  tell("memories:changed");
+  dispatch("memories:changed");
   if (chatId !== currentChat()) return saved(count);
   // What a tool saved in this chat has a line on its answer already, with Undo.
   if (source !== "model" || !document.querySelector("[data-stream]")) saved(count);
-  tell("transcript:changed"); // “saved 1” under the answer
+  dispatch("transcript:changed"); // “saved 1” under the answer
 }
 
 function saved(count) {
@@ -45,23 +45,23 @@ function saved(count) {
 }
 
 function chatChanged({ chat_id: chatId }) {
-  tell("chats:changed");
+  dispatch("chats:changed");
   if (chatId !== currentChat() || document.querySelector("[data-stream]")) return;
   // What was just answered here is here already; what somebody else says at that moment is fetched a little later.
   const wait = Math.max(0, answeredAt + 3000 - performance.now());
   clearTimeout(looking);
-  looking = setTimeout(() => tell("transcript:changed"), wait);
+  looking = setTimeout(() => dispatch("transcript:changed"), wait);
 }
 
 function hear(name, data) {
   if (name === "x_memory.auto_saved") autoSaved(data);
-  else if (name === "memory.changed") tell("memories:changed");
+  else if (name === "memory.changed") dispatch("memories:changed");
   else if (name === "chat.changed") chatChanged(data);
   else if (name === "closed") location.reload(); // no longer a member, or signed out: the server says which
   else {
-    tell("memories:changed");
-    tell("chats:changed");
-    tell("transcript:changed");
+    dispatch("memories:changed");
+    dispatch("chats:changed");
+    dispatch("transcript:changed");
   }
 }
 
@@ -86,7 +86,7 @@ const IN_USE =
 function leaveAlone() {
   const left = confirmedAt + UNDO_TIME - performance.now();
   const waiting = document.querySelector("#messages .htmx-request");
-  if (left > 0 || waiting) setTimeout(() => tell("transcript:changed"), Math.max(left, 1000));
+  if (left > 0 || waiting) setTimeout(() => dispatch("transcript:changed"), Math.max(left, 1000));
   return left > 0 || document.querySelector(IN_USE);
 }
 

@@ -1,4 +1,4 @@
-// Rail and panel: columns that remember whether they are open, sheets on small screens, and where the focus goes.
+// Sidebar and panel: columns that remember whether they are open, sheets on small screens, and where the focus goes.
 
 const root = document.documentElement;
 const wide = matchMedia("(min-width: 1100px)");
@@ -8,7 +8,7 @@ let returnFocusTo = null;
 
 const isOpen = (column) => {
   if (!wide.matches) return root.dataset.sheet === column;
-  if (column === "rail") return root.dataset.rail !== "closed";
+  if (column === "sidebar") return root.dataset.sidebar !== "closed";
   return root.dataset.panel ? root.dataset.panel === "open" : panelOpenByDefault.matches;
 };
 
@@ -48,8 +48,8 @@ function show() {
   if (wide.matches) delete root.dataset.sheet;
   const sheet = root.dataset.sheet;
   document.getElementById("main").inert = Boolean(sheet);
-  const rail = document.getElementById("rail");
-  if (rail) rail.inert = Boolean(sheet) && sheet !== "rail";
+  const sidebar = document.getElementById("sidebar");
+  if (sidebar) sidebar.inert = Boolean(sheet) && sheet !== "sidebar";
   for (const button of document.querySelectorAll("[data-toggle]")) {
     button.setAttribute("aria-expanded", String(isOpen(button.dataset.toggle)));
   }
@@ -89,8 +89,8 @@ document.addEventListener("click", (event) => {
 });
 
 function searchChats() {
-  if (!isOpen("rail")) setColumn("rail", true);
-  document.getElementById("rail-search")?.focus();
+  if (!isOpen("sidebar")) setColumn("sidebar", true);
+  document.getElementById("chat-search")?.focus();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -157,7 +157,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (asked === event.detail.target && inHand(asked)) event.detail.shouldSwap = false;
 });
 
-// On a phone following a link in the rail closes it at once instead of with the next page.
+// On a phone following a link in the sidebar closes it at once instead of with the next page.
 document.addEventListener("click", (event) => {
-  if (phone.matches && event.target.closest("#rail a[href]")) delete root.dataset.sheet;
+  if (phone.matches && event.target.closest("#sidebar a[href]")) delete root.dataset.sheet;
 });

@@ -5,7 +5,7 @@ const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 const BUTTONS = {
   "mod+k": "[data-open-search]",
   "mod+shift+o": "[data-new-chat]",
-  "mod+b": '[data-toggle="rail"]',
+  "mod+b": '[data-toggle="sidebar"]',
   "mod+.": '[data-toggle="panel"]',
   "mod+/": "[data-focus-composer]",
   "?": "[data-open-shortcuts]",
@@ -47,9 +47,9 @@ document.addEventListener("click", (event) => {
 
 // From the search down into what it found, and back.
 document.addEventListener("keydown", (event) => {
-  const rail = event.target.closest?.("#rail");
-  if (!rail || event.target.closest("details") || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
-  const stops = [rail.querySelector("#rail-search"), ...rail.querySelectorAll("#rail-list .chat-row > a")];
+  const sidebar = event.target.closest?.("#sidebar");
+  if (!sidebar || event.target.closest("details") || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+  const stops = [sidebar.querySelector("#chat-search"), ...sidebar.querySelectorAll("#chat-list .chat-row > a")];
   const at = stops.indexOf(event.target);
   const next = stops[at + (event.key === "ArrowDown" ? 1 : -1)];
   if (at < 0 || !next) return;

@@ -4,7 +4,7 @@
   try {
     const theme = localStorage.getItem("theme");
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
-    for (const column of ["rail", "panel"]) {
+    for (const column of ["sidebar", "panel"]) {
       const state = localStorage.getItem(column);
       if (state === "open" || state === "closed") root.dataset[column] = state;
     }

@@ -481,7 +481,7 @@ class TestSayingSo:
         shown = client.get(f"/receipts/{answer.public_id}/").content.decode()
         assert "left out: personal, and others read this chat" in shown
         said = client.post(f"/chats/{chat.public_id}/personal/?receipt", {"personal": "on"}).content.decode()
-        assert "From your next message on" in said
+        assert "from your next message on" in said
         assert "checked" in said
         assert personal_in(chat, cast.owner).said_so
         chip = client.post(f"/chats/{chat.public_id}/personal/").content.decode()

@@ -95,7 +95,7 @@ def test_a_pair_is_decided_and_undone_by_keys_alone(open_admin) -> None:
     page.get_by_role("article").get_by_role("button", name="Replace the older").press("Enter")
     expect(page.get_by_role("heading", name="1 memory?")).to_be_visible()
     page.get_by_role("button", name="Replace the older one").press("Enter")
-    expect(page.get_by_text("Nothing stands side by side")).to_be_visible()
+    expect(page.get_by_text("Nothing to compare")).to_be_visible()
     assert Memory.objects.filter(deleted_at=None).count() == 1
     page.get_by_role("button", name="Undo").press("Enter")
     expect(page.get_by_text("1 memory restored.")).to_be_visible()

@@ -20,7 +20,7 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
     page = open_page(size, scheme)
     page.emulate_media(reduced_motion="reduce")
     sign_up(page, f"ada-{size}-{scheme}")
-    page.get_by_role("button", name="No, not by itself").click()
+    page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
     found = []
 
@@ -40,7 +40,7 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
         page.get_by_label("Name").fill(name)
         page.get_by_label("What it is for").fill(f"{name} helps with the newsletter.")
         page.get_by_label("Instructions").fill(told)
-        page.get_by_role("button", name="Make the assistant").click()
+        page.get_by_role("button", name="Create assistant").click()
         expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
     look("list")
 

@@ -86,9 +86,9 @@ def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
     chooser, memory = choose(page, "Think"), page.get_by_role("switch", name="Automatic memory in this chat")
     field = page.get_by_role("textbox", name="Message", exact=True)
     field.fill("What do we take along?")
-    page.get_by_role("button", name="No, not by itself").click()
+    page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
-    expect(page.locator("#welcome")).to_contain_text("Nothing is remembered by itself.")
+    expect(page.locator("#welcome")).to_contain_text("Nothing is remembered automatically.")
     expect(memory).not_to_be_checked()
     expect(chooser).to_have_value("deep_think")
     expect(field).to_have_value("What do we take along?")
@@ -194,7 +194,7 @@ def test_stop_while_it_is_checked_leaves_the_answer_whole(
     finished(answer)
     expect(answer).to_contain_text("Not checked against memory: it was stopped")
     expect(answer.get_by_role("button", name="Retry")).to_have_count(0)
-    expect(answer.get_by_role("button", name="Answer again")).to_be_attached()
+    expect(answer.get_by_role("button", name="Regenerate")).to_be_attached()
 
 
 def test_all_choices_have_room_beside_the_composer_of_a_phone(

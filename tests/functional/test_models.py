@@ -21,7 +21,7 @@ def test_a_model_is_connected_and_chosen(
     page = open_scripted_page(size, scheme)
     page.emulate_media(reduced_motion="reduce")
     sign_up(page, f"mona-{size}-{scheme}")
-    page.get_by_role("button", name="No, not by itself").click()
+    page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
     workspace = page.locator("body").get_attribute("data-workspace")
     found: list[str] = []
@@ -36,12 +36,12 @@ def test_a_model_is_connected_and_chosen(
     page.get_by_label("Address").fill("not an address")
     page.get_by_label("Model", exact=True).fill(server.model)
     page.get_by_role("textbox", name="Key").fill(server.api_key)
-    page.get_by_role("button", name="Store the connection").click()
+    page.get_by_role("button", name="Save connection").click()
     expect(page.get_by_text("Must be an address such as")).to_be_visible()
     look("refused")
     page.get_by_label("Address").fill(server.base_url)
     page.get_by_role("textbox", name="Key").fill(server.api_key)
-    page.get_by_role("button", name="Store the connection").click()
+    page.get_by_role("button", name="Save connection").click()
     server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
     page.get_by_role("button", name="Test My own model").click()
     expect(page.get_by_text("It did not call the tool.")).to_be_visible()
@@ -84,6 +84,8 @@ def test_a_model_is_connected_and_chosen(
     expect(page.get_by_text("1 chat used it")).to_be_visible()
     look("deleted")
     page.goto(chat)
-    expect(page.locator("#model-notice")).to_contain_text("“My own model” that was chosen here is gone")
+    expect(page.locator("#model-notice")).to_contain_text(
+        "“My own model”, which was chosen here, no longer exists"
+    )
     look("gone")
     assert found == []

@@ -139,7 +139,7 @@ def test_an_answer_is_given_anew_in_every_tab_and_the_one_before_is_kept(
     other = page.context.new_page()
     other.goto(page.url)
     expect(other.locator("#messages > .message--assistant")).to_contain_text("Red.")
-    page.get_by_role("button", name="Answer again").click()
+    page.get_by_role("button", name="Regenerate").click()
     # The other tab follows while it is written, and not only when it is done.
     expect(other.locator("#messages > .message--assistant[data-stream]")).to_contain_text("Gre")
     model.server.release()
@@ -181,12 +181,12 @@ def test_chats_are_searched_in_titles_and_messages(
     finished(send(page, "Something else"))
     if size == "phone":
         page.get_by_role("button", name="Show the list of chats").first.click()
-        page.locator("#rail-search").focus()
+        page.locator("#chat-search").focus()
     else:
         page.keyboard.press("Control+k")
-    expect(page.locator("#rail-search")).to_be_focused()
+    expect(page.locator("#chat-search")).to_be_focused()
     page.keyboard.type("zeb")
-    found = page.locator("#rail-list .chat-row")
+    found = page.locator("#chat-list .chat-row")
     expect(found).to_have_count(1)
     expect(found.locator("mark")).to_have_text("zeb")
     expect(page.locator("#announce")).to_have_text("1 chat found.")
@@ -197,7 +197,7 @@ def test_chats_are_searched_in_titles_and_messages(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.locator(".message--flash")).to_contain_text("zebra")
-    page.locator("#rail-search").evaluate("field => field.value = ''")
+    page.locator("#chat-search").evaluate("field => field.value = ''")
 
 
 def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Page], model: Model) -> None:
@@ -226,7 +226,7 @@ def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Pa
     expect(dialog).to_be_hidden()
     page.locator("#scroller").focus()
     page.keyboard.press("/")
-    expect(page.locator("#rail-search")).to_be_focused()
+    expect(page.locator("#chat-search")).to_be_focused()
 
     page.locator("#scroller").focus()
     page.keyboard.press("?")
@@ -256,7 +256,7 @@ def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
     expect(page.locator("#chat-title")).to_contain_text("Temporary")
     expect(page.locator("details.receipt")).to_have_count(0)
     page.goto("/")
-    expect(page.locator("#rail-list .chat-row")).to_have_count(0)
+    expect(page.locator("#chat-list .chat-row")).to_have_count(0)
 
 
 def test_the_field_grows_to_eight_lines_and_then_scrolls(

@@ -67,7 +67,7 @@ def test_left_out_let_in_and_nothing_for_others(
 
     assert not any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
     answer.get_by_role("button", name="Use mine here").click()
-    expect(answer.get_by_role("status")).to_contain_text("From your next message on")
+    expect(answer.get_by_role("status")).to_contain_text("from your next message on")
     expect(page.locator("#personal-chip input")).to_be_checked()
     shoot(page, f"personal-let-in-{name}")
     again = send(page, QUESTION)

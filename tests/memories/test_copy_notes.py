@@ -84,13 +84,13 @@ def test_one_click_forgets_those_copies_and_no_more(cast: Cast) -> None:
     client = Client()
     client.force_login(cast.owner)
     panel = client.get(f"/workspaces/{cast.workspace.public_id}/memories/").content.decode()
-    assert "1 memory quotes what somebody forgot for good" in panel
+    assert "1 memory quotes what someone forgot for good" in panel
     assert "Forget those copies" in panel
     address = f"/workspaces/{cast.workspace.public_id}/copies/{memory.public_id}/forget/"
     assert "/accounts/reauthenticate/" in client.post(address)["Location"]
     type_password_again(client)
     page = client.post(address).content.decode()
-    assert "The copies are gone from every table" in page
+    assert "The copies are no longer in the database" in page
     assert places_with(SECRET) == []
     memory.refresh_from_db()
     assert (memory.content, memory.category) == ("It says this now", "fact")

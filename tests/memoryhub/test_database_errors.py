@@ -15,13 +15,13 @@ from memoryhub.llm.errors import ModelError
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
-AWAY = "A part of the system is not answering"
+AWAY = "Part of the system is not answering"
 SAID = {
-    "25006": ("can only be read", "30"),
+    "25006": ("database is read-only", "30"),
     "53100": ("run out of disk space", "60"),
-    "53200": ("more to do than it can", "5"),
-    "53300": ("more to do than it can", "5"),
-    "57014": ("more to do than it can", "5"),
+    "53200": ("database is overloaded", "5"),
+    "53300": ("database is overloaded", "5"),
+    "57014": ("database is overloaded", "5"),
     "57P01": (AWAY, "5"),
     "57P02": (AWAY, "5"),
     "57P03": (AWAY, "5"),

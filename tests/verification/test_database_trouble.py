@@ -127,7 +127,7 @@ def test_recall_and_save_are_refused_with_a_time_to_come_back(
     for path, body in (("recall", {"query": "cats"}), ("memories", {"content": "Dogs bark"})):
         answer = person.post(f"{place}/{path}", json=body)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "30"), answer.text
-        assert "can only be read" in json.loads(answer.text)["error"]["message"]
+        assert "database is read-only" in json.loads(answer.text)["error"]["message"]
     time.sleep(5.1)  # for which an answer is given again
     assert http.get(f"{web.url}/readyz").status_code == 503
     assert [person.get(path).status_code for path in READS] == [200] * len(READS)

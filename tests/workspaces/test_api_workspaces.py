@@ -126,7 +126,10 @@ def test_members_are_added_changed_and_removed(cast: Cast) -> None:
 
 def test_members_refusals_say_why(cast: Cast) -> None:
     api, members = Api(cast.owner), f"workspaces/{cast.workspace.public_id}/members"
-    assert "no such person" in error_of(api.post(members, {"username": "nobody"}))["fields"]["username"]
+    assert (
+        "no person with this username"
+        in error_of(api.post(members, {"username": "nobody"}))["fields"]["username"]
+    )
     assert error_of(api.post(members, {"username": "vera"}))["code"] == "already_member"
     unknown_role = error_of(api.post(members, {"username": "sam", "role": "king"}))
     assert unknown_role["fields"] == {"role": "Must be one of owner, editor, viewer."}

@@ -92,7 +92,7 @@ async def test_every_door_with_events_counts_and_refuses_before_anything_is_done
         (lambda: database_says("25006"), "unavailable"),
         (lambda: database_says("57P01"), "unavailable"),
         (lambda: (_ for _ in ()).throw(InterfaceError("the connection is closed")), "unavailable"),
-        (lambda: (_ for _ in ()).throw(NotFound("This answer is gone.")), "not_found"),
+        (lambda: (_ for _ in ()).throw(NotFound("This answer no longer exists.")), "not_found"),
     ],
 )
 async def test_a_stream_that_cannot_go_on_says_so_last(user: User, fails: Any, code: str) -> None:

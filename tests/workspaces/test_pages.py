@@ -64,13 +64,13 @@ def test_a_forgotten_password_is_reset_by_mail() -> None:
     make_user("nina", email="nina@example.org")
     client = Client()
     done = client.post("/accounts/password/reset/", {"email": "nina@example.org"}, follow=True)
-    assert "Look into your mailbox" in done.content.decode()
+    assert "Check your e-mail" in done.content.decode()
     link = next(word for word in str(mail.outbox[0].body).split() if "/password/reset/key/" in word)
     page = client.get(link, follow=True)
     assert "Choose a new password" in page.content.decode()
     new = "another horse battery"
     saved = client.post(page.redirect_chain[-1][0], {"password1": new, "password2": new}, follow=True)
-    assert "The password is changed" in saved.content.decode()
+    assert "Your password has been changed" in saved.content.decode()
     assert client.login(username="nina", password=new)
 
 
@@ -130,7 +130,7 @@ def test_members_come_change_and_go(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "a member already")]
+    ("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "already a member")]
 )
 def test_who_cannot_be_added_is_explained_at_the_form(cast: Cast, name: str, sentence: str) -> None:
     response = signed_in(cast.owner).post(
@@ -146,7 +146,7 @@ def test_deleting_takes_the_name_typed(cast: Cast) -> None:
     assert client.post(gone, {"confirm": "shared"}).status_code == 422
     assert Workspace.objects.filter(pk=cast.workspace.pk).exists()
     type_password_again(client)
-    assert "is gone with everything" in client.post(gone, {"confirm": "Shared"}).content.decode()
+    assert "has been deleted with everything" in client.post(gone, {"confirm": "Shared"}).content.decode()
     assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
 
 
@@ -156,7 +156,7 @@ def test_the_profile_keeps_the_answer_about_memory(cast: Cast, settings: Any) ->
     cast.owner.refresh_from_db()
     assert cast.owner.memory_default is True
     settings.MEMORY_ENABLED = False
-    assert "switched automatic memory off" in client.get(url("profile")).content.decode()
+    assert "has turned automatic memory off" in client.get(url("profile")).content.decode()
 
 
 def test_both_dark_palettes_are_equal() -> None:

@@ -82,12 +82,12 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
         assert (refused.value.status, refused.value.code) == (409, "quota")
         said[what] = refused.value.message
     assert said["workspaces"] == (
-        "One person may make 2 workspaces here, and 2 are there. Delete one that is no longer needed, or ask whoever "
+        "You have made 2 of the 2 workspaces allowed here. Delete one you no longer need, or ask whoever "
         "runs this MemoryHub to raise MEMORYHUB_MAX_WORKSPACES_PER_PERSON."
     )
-    assert "may have 2 chats here" in said["chats"] and "MEMORYHUB_MAX_CHATS_PER_PERSON" in said["chats"]
-    assert "may have 2 memories here" in said["memories"] and "Forget some for good" in said["memories"]
-    assert "take 100 bytes here, and take 100" in said["bytes"]
+    assert "You have 2 of the 2 chats" in said["chats"] and "MEMORYHUB_MAX_CHATS_PER_PERSON" in said["chats"]
+    assert "You have 2 of the 2 memories" in said["memories"] and "Forget some for good" in said["memories"]
+    assert "take up 100 of the 100 bytes" in said["bytes"]
 
 
 def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
@@ -172,7 +172,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
         answer = client.post(path, body)
         assert answer.status_code in (409, 422)
         said = answer.content.decode()
-    assert "One person" in said and "_PER_PERSON" in said
+    assert "allowed here" in said and "_PER_PERSON" in said
     assert table._default_manager.count() == before
     assert list(files.all_kept()) == []
 
@@ -227,7 +227,7 @@ def test_a_turn_goes_on_whose_tool_could_not_save(scripted_model: ScriptedOpenAI
     turn.answer.refresh_from_db()
     assert turn.answer.content == "I could not."
     assert ToolCall.objects.get().outcome == ToolOutcome.REFUSED
-    assert "may have 2 memories" in scripted_model.chat_requests[-1].tool_results[0]
+    assert "of the 2 memories" in scripted_model.chat_requests[-1].tool_results[0]
     assert Memory.objects.count() == 2
 
 
@@ -262,7 +262,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     assert run.advance(importing.pk, seconds=60) == run.Outcome.FULL
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
-    assert "One person may have 2 memories here" in importing.error
+    assert "of the 2 memories allowed here" in importing.error
     assert list(files.all_kept()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}
@@ -291,7 +291,7 @@ def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast,
         run.start(imported, now=NOW())
         assert run.advance(imported.pk, seconds=60) == run.Outcome.FULL, what
         imported.refresh_from_db()
-        assert f"2 {what} here" in imported.error
+        assert f"2 {what} allowed here" in imported.error
         settings.QUOTAS = settings.QUOTAS | {what: 3}
         assert run.advance(run.resume(imported, now=NOW()).pk, seconds=60) == run.Outcome.DONE, what
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, When
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
@@ -39,11 +40,13 @@ def make_key(
     workspace = get_workspace(by, workspace.public_id)
     name = _clean_name(name)
     if scope not in KeyScope.values:
-        raise Invalid(fields={"scope": f"Must be one of {', '.join(KeyScope.values)}."})
+        raise Invalid(fields={"scope": _("Must be one of %s.") % ", ".join(KeyScope.values)})
     if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):
-        raise Invalid(fields={"scope": "You only read in this workspace, and so may its key."})
+        raise Invalid(
+            fields={"scope": _("You can only read in this workspace, so a key for it can only read too.")}
+        )
     if expires_at is not None and expires_at <= now:
-        raise Invalid(fields={"expires_at": "Must lie in the future."})
+        raise Invalid(fields={"expires_at": _("Must be in the future.")})
     text = PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
     try:
         with transaction.atomic():
@@ -59,7 +62,7 @@ def make_key(
             )
             record(Verb.KEY_MADE, by=by, workspace=workspace, target=key.public_id, details={"scope": scope})
     except IntegrityError:
-        raise Invalid(fields={"name": "You have a key of this name already."}) from None
+        raise Invalid(fields={"name": _("You already have a key with this name.")}) from None
     return key, text
 
 
@@ -71,11 +74,11 @@ def verify_key(text: str, *, now: datetime) -> ApiKey:
     found = ApiKey.objects.select_related("user", "workspace")
     key = found.filter(key_hash=_hash(text)).first() if SHAPE.fullmatch(text) else None
     if key is None or not key.user.is_active:
-        raise KeyRefused("There is no such API key.")
+        raise KeyRefused(_("There is no such API key."))
     if key.revoked_at is not None:
-        raise KeyRefused("This API key was revoked.")
+        raise KeyRefused(_("This API key was revoked."))
     if key.is_expired(now):
-        raise KeyRefused("This API key has expired.")
+        raise KeyRefused(_("This API key has expired."))
     return key
 
 
@@ -103,7 +106,7 @@ def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
     """End one of your own keys, at once and for good. Twice does nothing more; NotFound for those of others."""
     key = ApiKey.objects.filter(user=by, public_id=key_id).first()
     if key is None:
-        raise NotFound("There is no such key, or it is not yours.")
+        raise NotFound(_("This key does not exist, or it is not yours."))
     end_keys([key.pk], by=by, now=now)
     return key
 
@@ -126,7 +129,7 @@ def _hash(text: str) -> str:
 def _clean_name(name: str) -> str:
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_LENGTH:
-        raise Invalid(fields={"name": f"Must have 1 to {NAME_LENGTH} characters."})
+        raise Invalid(fields={"name": _("Must have 1 to %s characters.") % NAME_LENGTH})
     if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise Invalid(fields={"name": "Has characters that cannot be stored."})
+        raise Invalid(fields={"name": _("Has characters that cannot be stored.")})
     return name

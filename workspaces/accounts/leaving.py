@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict
 from workspaces.accounts.sessions import end_other_sessions
@@ -49,7 +50,7 @@ def delete_account(user: User) -> Counts:
         if plan.orphaned:
             names = ", ".join(f"“{workspace.name}”" for workspace in plan.orphaned)
             raise Conflict(
-                f"Others are in {names}, and you are the only owner. Make somebody else an owner, or delete it first.",
+                _("You are the only owner of %s. Make another member an owner first, or delete it.") % names,
                 code="last_owner",
             )
         end_other_sessions(user, keep=None, by=user)

@@ -42,7 +42,7 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
             _use_address(person, before=email_before)
         if rights := [name for name in fields if name in RIGHTS]:
             record(Verb.RIGHTS_CHANGED, by=by, target=person.public_id, details={"fields": [*rights]})
-        _tell(person, fields, to=to, by=by, now=now)
+        _notify(person, fields, to=to, by=by, now=now)
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
@@ -50,7 +50,7 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
         sessions.end_other_sessions(person, keep=keep, by=by)
-        _tell(person, ["password"], to=_addresses(person), by=by, now=now)
+        _notify(person, ["password"], to=_addresses(person), by=by, now=now)
 
 
 def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> int:
@@ -60,7 +60,7 @@ def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> i
         Authenticator.objects.filter(user__in=found).delete()
         for person in found:
             record(Verb.TWO_FACTOR_OFF, by=by, target=person.public_id)
-            _tell(person, ["two_factor"], to=_addresses(person), by=by, now=now)
+            _notify(person, ["two_factor"], to=_addresses(person), by=by, now=now)
     return len(found)
 
 
@@ -79,13 +79,13 @@ def _use_address(person: User, *, before: str) -> None:
         theirs.update_or_create(user=person, email=person.email.lower(), defaults=values)
 
 
-def _tell(person: User, fields: Iterable[str], *, to: Iterable[str], by: User, now: datetime) -> None:
+def _notify(person: User, fields: Iterable[str], *, to: Iterable[str], by: User, now: datetime) -> None:
     changes = dict.fromkeys(str(CHANGES[name]) for name in fields)
     text = _(
         "Hello %(person)s,\n\n"
         "An administrator (%(by)s) changed your MemoryHub account on %(at)s UTC:\n\n"
         "%(changes)s\n\n"
-        "If you expected this, there is nothing to do. If you did not, somebody may be using an administrator's\n"
+        "If you expected this, there is nothing to do. If you did not, someone may be using an administrator's\n"
         "account: ask whoever runs your MemoryHub, by another way than this mail, and change your password.\n"
     ) % {
         "person": person.get_username(),

@@ -14,6 +14,7 @@ from django.db import DatabaseError, transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import NotFound
 from memoryhub.http import origin
@@ -82,7 +83,7 @@ def end_session(session_id: str, *, by: User) -> SignIn:
     """End one of your own sessions at once; also pages that are open in it. NotFound for those of others."""
     sign_in = SignIn.objects.filter(user=by, public_id=session_id).first()
     if sign_in is None:
-        raise NotFound("There is no such session, or it is not yours.")
+        raise NotFound(_("This session does not exist, or it is not yours."))
     _end([sign_in], by=by)
     return sign_in
 

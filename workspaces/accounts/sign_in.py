@@ -19,6 +19,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
@@ -90,8 +91,9 @@ def require_fresh_password(request: HttpRequest) -> None:
     """The same at a REST door, where nobody can be sent elsewhere: Forbidden with the code ``reauthenticate``."""
     if not typed_password_lately(request):
         raise Forbidden(
-            "This cannot be undone and needs your password once more: type it at /accounts/reauthenticate/ "
-            "and send this again.",
+            _(
+                "This cannot be undone. Confirm your password at /accounts/reauthenticate/, then send this again."
+            ),
             code="reauthenticate",
         )
 
@@ -154,7 +156,9 @@ def _signed_up(sender: Any, user: User, **kwargs: Any) -> None:
     record(Verb.SIGNED_UP, by=user)
 
 
-def _shown_again(sender: Any, user: User, method: str, reauthenticated: bool = False, **kwargs: Any) -> None:
+def _reauthenticated(
+    sender: Any, user: User, method: str, reauthenticated: bool = False, **kwargs: Any
+) -> None:
     if reauthenticated:
         record(Verb.REAUTHENTICATED, by=user, details={"method": method})
 
@@ -183,7 +187,7 @@ def connect() -> None:
         (auth.user_login_failed, _failed),
         (account.user_logged_in, _signed_in),
         (account.user_signed_up, _signed_up),
-        (account.authentication_step_completed, _shown_again),
+        (account.authentication_step_completed, _reauthenticated),
         (account.password_changed, _new_password),
         (account.password_set, _new_password),
         (account.password_reset, _new_password),

@@ -24,9 +24,9 @@ TOGETHER = (
 ANY_SCRIPT = {"COMMON", "INHERITED"}
 FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")  # letters of no width
 DIRECTION = "\u200e"  # stands around what is written from right to left in the data
-UNSEEN = _("This name has signs in it that nobody can see.")
-MIXED = _("This name mixes alphabets, so that it can be taken for another. Write it in one.")
-ALIKE = _("Somebody has this name, or one that looks like it. Choose another.")
+UNSEEN = _("This name contains invisible characters.")
+MIXED = _("This name mixes alphabets, so it could be mistaken for another. Use only one.")
+ALIKE = _("This name, or one that looks like it, is taken. Choose another.")
 _HELD = 0x757365726E616D65  # "username": of the lock under which names are looked for and made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.ids import new_id
@@ -81,7 +82,7 @@ def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
     with transaction.atomic():
         _lock_as_owner(workspace, by)
         if workspace.is_default:
-            raise Conflict("A person's own workspace cannot be deleted.", code="default_workspace")
+            raise Conflict(_("A person's own workspace cannot be deleted."), code="default_workspace")
         record(Verb.WORKSPACE_DELETED, by=by, workspace=workspace)
         return remove_workspace(workspace)
 
@@ -97,7 +98,7 @@ def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Memb
     """Let a person in. Owners only; Conflict when they are in already."""
     wanted = _clean_role(role)
     if not user.is_active:
-        raise Invalid(fields={"username": "There is no such person."})
+        raise Invalid(fields={"username": _("There is no person with this username.")})
     try:
         with transaction.atomic():
             _lock_as_owner(workspace, by)
@@ -105,7 +106,7 @@ def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Memb
             _record_member(Verb.MEMBER_ADDED, workspace, user, by, role=wanted)
             return made
     except IntegrityError:
-        raise Conflict(f"{user.get_username()} is a member already.", code="already_member") from None
+        raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member") from None
 
 
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
@@ -156,7 +157,7 @@ def _record_member(verb: Verb, workspace: Workspace, user: User, by: User, **rol
 def _lock(workspace: Workspace) -> None:
     """Changes to one workspace's members wait for each other: two owners cannot both step down at once."""
     if not Workspace.objects.select_for_update().filter(pk=workspace.pk).exists():
-        raise NotFound("There is no such workspace, or it is not yours to see.")
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
 
 
 def _lock_as_owner(workspace: Workspace, by: User) -> None:
@@ -175,18 +176,18 @@ def _lock_what_is_in(workspace: Workspace) -> None:
 def _membership(workspace: Workspace, user: User) -> Membership:
     membership = Membership.objects.filter(workspace=workspace, user=user).select_related("user").first()
     if membership is None:
-        raise NotFound("There is no such member, or it is not yours to see.")
+        raise NotFound(_("This member does not exist, or you do not have access to it."))
     return membership
 
 
 def _refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
     if workspace.default_of_id == membership.user_id:
-        raise Conflict("This is their own workspace: they stay its owner.", code="default_workspace")
+        raise Conflict(_("This is their own workspace, so they stay its owner."), code="default_workspace")
     if membership.role == Role.OWNER:
         others = Membership.objects.filter(workspace=workspace, role=Role.OWNER).exclude(pk=membership.pk)
         if not others.exists():
             raise Conflict(
-                "A workspace needs an owner. Make somebody else an owner first.", code="last_owner"
+                _("A workspace needs an owner. Make someone else an owner first."), code="last_owner"
             )
 
 
@@ -201,13 +202,15 @@ def _clean_description(description: str) -> str:
 def clean_text(field: str, text: str, *, low: int, high: int) -> str:
     """The text, if it has so many characters and all of them can be stored; else Invalid, naming the field."""
     if not low <= len(text) <= high:
-        raise Invalid(fields={field: f"Must have {low} to {high} characters."})
+        raise Invalid(
+            fields={field: _("Must have %(low)s to %(high)s characters.") % {"low": low, "high": high}}
+        )
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Invalid(fields={field: "Has characters that cannot be stored."})
+        raise Invalid(fields={field: _("Has characters that cannot be stored.")})
     return text
 
 
 def _clean_role(role: str) -> Role:
     if role not in Role.values:
-        raise Invalid(fields={"role": f"Must be one of {', '.join(Role.values)}."})
+        raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
     return Role(role)

@@ -129,7 +129,7 @@ class ConnectionAdmin(ChangedBySuperusers):
     def _tested(self, request: HttpRequest, obj: Connection) -> HttpResponse:
         """Save and test: what works stands above the form, which stays open."""
         report = try_connection(obj, by=cast(User, request.user), now=timezone.now())
-        _tell(self, request, report)
+        _show_report(self, request, report)
         opts = self.model._meta
         return HttpResponseRedirect(f"/admin/{opts.app_label}/{opts.model_name}/{obj.pk}/change/")
 
@@ -140,7 +140,7 @@ def _number(users: str) -> Coalesce:
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
 
 
-def _tell(page: ConnectionAdmin, request: HttpRequest, report: Report) -> None:
+def _show_report(page: ConnectionAdmin, request: HttpRequest, report: Report) -> None:
     levels = {"works": messages.SUCCESS, "fails": messages.ERROR, "untried": messages.INFO}
     for line in report.lines:
         page.message_user(request, line.text, levels[line.outcome])

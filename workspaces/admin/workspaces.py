@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from workspaces import audit
-from workspaces.actions import workspaces as actions
+from workspaces.actions import workspaces
 from workspaces.admin.acting import acting_owner
 from workspaces.admin.superusers import is_superuser
 from workspaces.admin_kit.base import LeanAdmin
@@ -124,9 +124,9 @@ class WorkspaceAdmin(LeanAdmin):
         values = {name: form.cleaned_data[name] for name in ("name", "description")}
         if change:
             with audit.really_by(cast(User, request.user)):
-                actions.update_workspace(obj, by=acting_owner(obj, request), **values)
+                workspaces.update_workspace(obj, by=acting_owner(obj, request), **values)
         else:
-            made = actions.create_workspace(by=cast(User, request.user), **values)
+            made = workspaces.create_workspace(by=cast(User, request.user), **values)
             obj.pk, obj.public_id = made.pk, made.public_id
             obj.refresh_from_db()
 
@@ -137,13 +137,13 @@ class WorkspaceAdmin(LeanAdmin):
         by = acting_owner(workspace, request)
         with audit.really_by(cast(User, request.user)):
             for membership in formset.new_objects:
-                actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+                workspaces.add_member(workspace, user=membership.user, role=membership.role, by=by)
             for membership, changed in formset.changed_objects:
                 if "user" in changed:
                     before = Membership.objects.select_related("user").get(pk=membership.pk)
-                    actions.remove_member(workspace, user=before.user, by=by)
-                    actions.add_member(workspace, user=membership.user, role=membership.role, by=by)
+                    workspaces.remove_member(workspace, user=before.user, by=by)
+                    workspaces.add_member(workspace, user=membership.user, role=membership.role, by=by)
                 else:
-                    actions.change_role(workspace, user=membership.user, role=membership.role, by=by)
+                    workspaces.change_role(workspace, user=membership.user, role=membership.role, by=by)
             for membership in formset.deleted_objects:
-                actions.remove_member(workspace, user=membership.user, by=by)
+                workspaces.remove_member(workspace, user=membership.user, by=by)

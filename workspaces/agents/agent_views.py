@@ -105,5 +105,5 @@ def restore(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
         response = HttpResponse()
         response["HX-Refresh"] = "true"
         return response
-    notices.success(request, _("“%(name)s” is back.") % {"name": found.name})
+    notices.success(request, _("“%(name)s” has been restored.") % {"name": found.name})
     return redirect("workspaces:agents", ws_id)

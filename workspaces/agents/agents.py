@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Lower
+from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.ready import Ready
@@ -29,7 +30,7 @@ def get_agent(
         agents = agents.filter(workspace=workspace)
     agent = agents.filter(public_id=public_id).first()
     if agent is None:
-        raise NotFound("There is no such assistant, or it is not yours to see.")
+        raise NotFound(_("This assistant does not exist, or you do not have access to it."))
     require(agent.role, need)
     return agent
 
@@ -55,13 +56,13 @@ def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = Fa
     agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
     if agent is None:
         raise Invalid(
-            "There is no such assistant in this workspace.",
-            fields={"agent_id": "is no assistant of this workspace"},
+            _("This assistant does not exist in this workspace."),
+            fields={"agent_id": _("is not an assistant of this workspace")},
         )
     if agent.is_archived and not or_archived:
         raise Invalid(
-            f"“{agent}” is archived. Restore the assistant, or choose another.",
-            fields={"agent_id": "is archived"},
+            _("“%s” is archived. Restore the assistant, or choose another.") % agent,
+            fields={"agent_id": _("is archived")},
         )
     return agent
 
@@ -124,13 +125,13 @@ def _lock_as_editor(workspace: Workspace, by: User) -> None:
     """The right, asked under a lock: who is being removed, or deletes the workspace, waits or is waited for."""
     membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
     if membership is None:
-        raise NotFound("There is no such workspace, or it is not yours to see.")
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     require(membership.role, Role.EDITOR)
 
 
 def _refuse_too_many(workspace: Workspace) -> None:
     if workspace.agents.in_use().count() >= MOST_IN_USE:
-        raise Conflict(f"A workspace has at most {MOST_IN_USE} assistants. Archive one first.")
+        raise Conflict(_("A workspace can have at most %s assistants. Archive one first.") % MOST_IN_USE)
 
 
 def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
@@ -140,7 +141,7 @@ def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
             agent.save(update_fields=fields)
     except IntegrityError:
         raise Conflict(
-            "Another assistant of this workspace has this name.", fields={"name": "is taken"}
+            _("Another assistant in this workspace has this name."), fields={"name": _("is taken")}
         ) from None
     return agent
 

@@ -147,7 +147,7 @@ class MemberBody(Body):
         """The person of that name: what the view hands on."""
         person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
-            raise serializers.ValidationError("There is no such person.")
+            raise serializers.ValidationError("There is no person with this username.")
         return person
 
 

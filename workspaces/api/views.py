@@ -9,6 +9,7 @@ from django.apps import apps
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -280,5 +281,5 @@ def _membership(workspace: Workspace, user_id: str) -> Membership:
     members = Membership.objects.filter(workspace=workspace).select_related("user")
     member = members.filter(user__public_id=user_id).first()
     if member is None:
-        raise NotFound("There is no such member, or it is not yours to see.")
+        raise NotFound(_("This member does not exist, or you do not have access to it."))
     return member

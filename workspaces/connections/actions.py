@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
@@ -32,7 +33,7 @@ MOST_OWN = 20  # of one person
 KEY = re.compile(r"[!-~]*")  # what may stand in a header
 CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
-NOT_YOURS = "There is no such connection, or it is not yours to see."
+NOT_YOURS = later("This connection does not exist, or you do not have access to it.")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Used:
         workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
         chats = ngettext("%d chat", "%d chats", self.chats) % self.chats
         return _(
-            "%(workspaces)s and %(chats)s used it: they go on with the next model that is set, and say so."
+            "%(workspaces)s and %(chats)s used it: they continue with the next model that is set, and say so."
         ) % {
             "workspaces": workspaces,
             "chats": chats,
@@ -98,7 +99,9 @@ def create_connection(*, by: User, now: datetime, shared: bool = False, **values
         if not shared:
             User.objects.select_for_update(of=("self",)).get(pk=by.pk)
             if Connection.objects.live().filter(owner=by).count() >= MOST_OWN:
-                raise Conflict(_("You have %d connections, as many as one person may.") % MOST_OWN)
+                raise Conflict(
+                    _("You have %d connections, which is as many as one person can have.") % MOST_OWN
+                )
         made.save()
         _noted(Verb.CONNECTION_MADE, made, by)
     return made
@@ -118,7 +121,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
         _set(held, changes)
         if held.has_key and "api_key" not in changes and urlsplit(held.base_url)[:2] != before:
             raise Invalid(
-                fields={"api_key": _("Type the key again: the one stored goes to no other server.")}
+                fields={"api_key": _("Enter the key again: the stored one is not sent to another server.")}
             )
         held.updated_at = now
         held.save()
@@ -164,14 +167,12 @@ def reseal_keys() -> tuple[int, int]:
 
 def _require_manager(user: User) -> None:
     if not may_manage(user):
-        raise Forbidden(_("Only administrators may change the connections of everybody."))
+        raise Forbidden(_("Only administrators can change shared connections."))
 
 
 def _require_own_allowed() -> None:
     if not settings.PEOPLE_MAY_CONNECT:
-        raise Forbidden(
-            _("Whoever runs this MemoryHub makes the connections; people have none of their own.")
-        )
+        raise Forbidden(_("Connections are set up by whoever runs this MemoryHub. You cannot add your own."))
 
 
 def _noted(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:
@@ -202,14 +203,14 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
     if "base_url" in values or connection.pk is None:
         connection.base_url = str(values.get("base_url", "")).strip().rstrip("/")
     if connection.is_local and not connection.is_shared:
-        wrong["is_local"] = _("Only administrators mark a connection as local.")
+        wrong["is_local"] = _("Only administrators can mark a connection as local.")
     looked_at = connection.pk is None or {"base_url", "is_local"} & set(values)
     if looked_at and (problem := _wrong_address(connection)):
         wrong["base_url"] = problem
     if "api_key" in values:
         key = str(values["api_key"]).strip()
         if len(key) > KEY_LENGTH or not KEY.fullmatch(key):
-            wrong["api_key"] = _("Has characters that no key has, or is too long.")
+            wrong["api_key"] = _("Is too long, or has characters that no key contains.")
         else:
             connection.set_key(key)
     if wrong:

@@ -97,7 +97,7 @@ def _trouble_with(connection: Connection, workspace: Workspace) -> ModelError | 
     if refusal := why_not_here(workspace, connection.is_local, connection.name):
         return ModelNotLocal(refusal)
     if _key_of(connection) is None:
-        return ModelRefused(_("The stored key of this connection can no longer be read. Type it again."))
+        return ModelRefused(_("The stored key of this connection can no longer be read. Enter it again."))
     return None
 
 
@@ -148,11 +148,11 @@ def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Conn
     found = Connection.objects.usable_by(by).filter(public_id=public_id).first()
     if found is None:
         raise Invalid(
-            _("There is no such model connection, or it is not yours to use."),
-            fields={"connection_id": "is no connection that you can use"},
+            _("This model connection does not exist, or you cannot use it."),
+            fields={"connection_id": _("is not a connection you can use")},
         )
     if why := why_not_here(workspace, found.is_local, found.name):
-        raise Invalid(why, code="model_not_local", fields={"connection_id": "is not marked local"})
+        raise Invalid(why, code="model_not_local", fields={"connection_id": _("is not marked local")})
     return found
 
 
@@ -173,10 +173,12 @@ def default_label() -> str:
 def _why_lost(connection: Connection, user: User | None) -> str:
     if connection.is_shared or (user is not None and connection.owner_id == user.pk):
         if connection.deleted_at is not None:
-            return _("The connection “%(name)s” that was chosen here is gone.") % {"name": connection.name}
+            return _("The connection “%(name)s”, which was chosen here, no longer exists.") % {
+                "name": connection.name
+            }
         if not connection.is_shared and not settings.PEOPLE_MAY_CONNECT:
-            return _("Connections of people's own are switched off, “%(name)s” with them.") % {
+            return _("People's own connections are turned off, “%(name)s” included.") % {
                 "name": connection.name
             }
         return ""
-    return _("The model chosen here is somebody's own: it answers nobody else.")
+    return _("The model chosen here belongs to someone else and answers only them.")

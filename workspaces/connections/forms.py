@@ -55,7 +55,7 @@ class ConnectionForm(DomainForm):
     )
     has_tools = forms.BooleanField(label=_("Can call tools"), required=False, initial=True)
     can_extract = forms.BooleanField(
-        label=_("Can extract memories (else rules do)"), required=False, initial=True
+        label=_("Can extract memories (otherwise rules do)"), required=False, initial=True
     )
 
     def __init__(self, *args: Any, kept: Connection | None = None, **kwargs: Any) -> None:

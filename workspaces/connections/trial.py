@@ -43,7 +43,7 @@ def try_connection(connection: Connection, *, by: User, now: datetime) -> Report
     try:
         key = connection.api_key
     except Unsealable:
-        unreadable = _("The stored key can no longer be read. Type it again.")
+        unreadable = _("The stored key can no longer be read. Enter it again.")
         lines = [Line(step, "fails" if step == "key" else "untried", "") for step in STEPS]
         lines[STEPS.index("key")] = Line("key", "fails", unreadable)
         return Report(lines, False, 0.0, None, [])
@@ -90,7 +90,7 @@ def _hints(connection: Connection, trial: Trial) -> list[str]:
     ):
         outcome = trial.outcomes[step]
         if outcome == "fails" and says:
-            hints.append(_("“%(name)s” is switched on and did not work: switch it off.") % {"name": name})
+            hints.append(_("“%(name)s” is on, but did not work: turn it off.") % {"name": name})
         if outcome == "works" and not says:
-            hints.append(_("“%(name)s” is switched off, and would work.") % {"name": name})
+            hints.append(_("“%(name)s” is off, but would work.") % {"name": name})
     return hints

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memoryhub.errors import DomainError, NotFound
 from workspaces.access import get_workspace
-from workspaces.actions import workspaces as workspace_actions
+from workspaces.actions import workspaces
 from workspaces.connections import actions
 from workspaces.connections.forms import ConnectionForm
 from workspaces.connections.trial import try_connection
@@ -35,7 +35,8 @@ def connection_list(request: PageRequest) -> HttpResponse:
             form.add_domain_error(error)
         else:
             notices.success(
-                request, _("“%(name)s” is stored. Test it, then choose it in a chat.") % {"name": made.name}
+                request,
+                _("“%(name)s” has been saved. Test it, then choose it in a chat.") % {"name": made.name},
             )
             return redirect("workspaces:connections")
     context = {
@@ -111,6 +112,6 @@ def local_only(request: PageRequest, ws_id: str) -> HttpResponse:
 
 def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
-    workspace_actions.update_workspace(workspace, by=request.user, **changes)
+    workspaces.update_workspace(workspace, by=request.user, **changes)
     notices.success(request, _("Saved."))
     return redirect("workspaces:settings", ws_id)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from workspaces.access import get_workspace
-from workspaces.actions import workspaces as actions
+from workspaces.actions import workspaces
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
@@ -20,6 +20,6 @@ from workspaces.pages.page_request import PageRequest
 def proposals(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id, need=Role.OWNER)
     wanted = request.POST.get("reviews") == "on"
-    actions.update_workspace(found, by=request.user, reviews_proposals=wanted)
+    workspaces.update_workspace(found, by=request.user, reviews_proposals=wanted)
     notices.success(request, _("Saved."))
     return redirect("workspaces:settings", ws_id)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from workspaces.access import get_workspace
-from workspaces.actions import workspaces as actions
+from workspaces.actions import workspaces
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
@@ -18,7 +18,7 @@ from workspaces.pages.page_request import PageRequest
 @login_required
 @require_POST
 def everywhere(request: PageRequest) -> HttpResponse:
-    actions.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
+    workspaces.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
     notices.success(request, _("Saved."))
     return redirect("workspaces:profile")
 
@@ -28,6 +28,6 @@ def everywhere(request: PageRequest) -> HttpResponse:
 def private_chats(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id, need=Role.OWNER)
     allowed = request.POST.get("private") == "on"
-    actions.update_workspace(found, by=request.user, private_short_term=allowed)
+    workspaces.update_workspace(found, by=request.user, private_short_term=allowed)
     notices.success(request, _("Saved."))
     return redirect("workspaces:settings", ws_id)

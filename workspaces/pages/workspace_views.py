@@ -25,7 +25,7 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import keys as api_keys
 from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, has_two_factor
-from workspaces.actions import workspaces as actions
+from workspaces.actions import workspaces
 from workspaces.connections.choice import chosen_for, options_for
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
@@ -46,13 +46,12 @@ def workspace_list(request: PageRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:
-            made = actions.create_workspace(**form.cleaned_data, by=request.user)
+            made = workspaces.create_workspace(**form.cleaned_data, by=request.user)
         except DomainError as error:
             form.add_domain_error(error)
         else:
             return redirect("chat:workspace", made.public_id)
-    workspaces = Workspace.objects.visible_to(request.user)
-    context = {"workspaces": workspaces, "form": form}
+    context = {"workspaces": Workspace.objects.visible_to(request.user), "form": form}
     return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
 
 
@@ -99,7 +98,7 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
     form = WorkspaceForm(request.POST)
     if form.is_valid():
         try:
-            actions.update_workspace(workspace, by=request.user, **form.cleaned_data)
+            workspaces.update_workspace(workspace, by=request.user, **form.cleaned_data)
         except DomainError as error:
             form.add_domain_error(error)
         else:
@@ -119,7 +118,7 @@ def delete(request: PageRequest, ws_id: str) -> HttpResponse:
     if form.is_valid():
         ask_for_password(request)
         try:
-            removed = actions.delete_workspace(workspace, by=request.user)
+            removed = workspaces.delete_workspace(workspace, by=request.user)
         except DomainError as error:
             form.add_domain_error(error)
         else:
@@ -136,11 +135,11 @@ def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
     if form.is_valid():
         user = form.cleaned_data["username"]
         try:
-            actions.add_member(workspace, user=user, role=form.cleaned_data["role"], by=request.user)
+            workspaces.add_member(workspace, user=user, role=form.cleaned_data["role"], by=request.user)
         except DomainError as error:
             form.add_domain_error(error)
         else:
-            notices.success(request, _("%(name)s is a member now.") % {"name": user.get_username()})
+            notices.success(request, _("%(name)s is now a member.") % {"name": user.get_username()})
             return redirect("workspaces:settings", ws_id)
     return _settings_page(request, workspace, member_form=form)
 
@@ -159,7 +158,7 @@ def _member(workspace: Workspace, user_id: str) -> User:
 def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     user = _member(workspace, user_id)
-    changed = actions.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
+    changed = workspaces.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
     text = _("%(name)s is %(role)s now.") % {
         "name": user.get_username(),
         "role": changed.get_role_display().lower(),
@@ -174,7 +173,7 @@ def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpRespons
     """Removing somebody, or leaving."""
     workspace = get_workspace(request.user, ws_id)
     user = _member(workspace, user_id)
-    actions.remove_member(workspace, user=user, by=request.user)
+    workspaces.remove_member(workspace, user=user, by=request.user)
     if user.pk == request.user.pk:
         notices.success(request, _("You have left “%(name)s”.") % {"name": workspace.name})
         return redirect("workspaces:list")
@@ -237,7 +236,7 @@ def keys(request: PageRequest) -> HttpResponse:
 @require_POST
 def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
     key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
-    notices.success(request, _("The key “%(name)s” is revoked.") % {"name": key.name})
+    notices.success(request, _("The key “%(name)s” has been revoked.") % {"name": key.name})
     return redirect(reverse("workspaces:profile") + "#api-keys")
 
 
@@ -245,7 +244,7 @@ def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
 @require_POST
 def memory_default(request: PageRequest) -> HttpResponse:
     """The answer to the first-run question, from the card or the profile."""
-    actions.set_memory_default(request.user, request.POST.get("memory") == "on")
+    workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
     if request.htmx:
         response = HttpResponse(status=204)
         response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer

@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import resolve_url
+from django.utils.translation import gettext as _
 from rest_framework import authentication, exceptions, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -72,7 +73,7 @@ def _translate(exception: Exception) -> DomainError | None:
         return Forbidden()
     if isinstance(exception, RequestDataTooBig):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
-        return TooLarge(f"The request has more than {limit:,} bytes.")
+        return TooLarge(_("The request has more than %s bytes.") % f"{limit:,}")
     if isinstance(exception, SuspiciousOperation | MultiPartParserError):
         return Malformed()
     return trouble_of(exception)

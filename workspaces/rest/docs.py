@@ -51,12 +51,12 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
         {"code": "forbidden", "message": "This needs the role editor; yours here is viewer."},
     ),
     404: (
-        "There is no such thing, or it is not yours to see.",
-        {"code": "not_found", "message": "There is nothing here, or it is not yours to see."},
+        "This thing does not exist, or you do not have access to it.",
+        {"code": "not_found", "message": "This does not exist, or you do not have access to it."},
     ),
     409: (
         "It cannot be done in the present state.",
-        {"code": "conflict", "message": "Somebody else changed this in the meantime."},
+        {"code": "conflict", "message": "Someone else has changed this. Load it again, then decide."},
     ),
     413: (
         "The body is larger than the server takes.",
@@ -83,7 +83,7 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
     ),
     503: (
         "A part of the system is not answering; `Retry-After` says when to come again.",
-        {"code": "unavailable", "message": "A part of the system is not answering. Try again in a moment."},
+        {"code": "unavailable", "message": "Part of the system is not answering. Try again in a moment."},
     ),
 }
 READ_ERRORS = (401,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -41,5 +42,5 @@ def versions_seen(request: Request) -> frozenset[str] | None:
         return None
     header = header.strip()
     if len(header) > LENGTH or not TAGS.fullmatch(header):
-        raise Malformed('If-Match must be * or what an ETag header said, with its quotes: "mem_…".')
+        raise Malformed(_('If-Match must be * or the value of an ETag header, with its quotes: "mem_…".'))
     return frozenset(tag.removeprefix("W/").strip('"') for tag in re.findall(TAG, header))

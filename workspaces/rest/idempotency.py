@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -49,7 +50,10 @@ def asked_under_key(request: Request, person: User) -> Asked | None:
         return None
     if not KEYS.fullmatch(header):
         raise Malformed(
-            f"Idempotency-Key must have 1 to {LENGTH} visible ASCII characters, without quotes inside and backslashes."
+            _(
+                "Idempotency-Key must have 1 to %s visible ASCII characters, with no backslashes and no quotes inside."
+            )
+            % LENGTH
         )
     way = request.auth.public_id if isinstance(request.auth, ApiKey) else "session"
     said = [request.method, request.get_full_path(), _said(request.data)]

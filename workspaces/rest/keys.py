@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework import authentication, exceptions, throttling
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -67,8 +68,10 @@ class KeyedView(ApiView):
 
     def _hold_to_its_scope(self, key: ApiKey, method: str, workspace_id: str | None) -> None:
         if method == "DELETE" or self.session_only:
-            raise Forbidden("Deleting needs a person at a browser; no API key may.", code="session_only")
+            raise Forbidden(
+                _("An API key cannot delete this. Sign in with a browser to delete it."), code="session_only"
+            )
         if workspace_id not in {None, key.workspace.public_id}:
-            raise NotFound("There is no such workspace, or this key is not for it.")
+            raise NotFound(_("This workspace does not exist, or this key is not for it."))
         if key.scope != KeyScope.WRITE and method not in SAFE_METHODS and not self.only_reads:
-            raise Forbidden("This API key may only read.")
+            raise Forbidden(_("This API key can only read."))

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db import connection, transaction
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, Invalid
 from workspaces.models import DoneRequest, User
@@ -25,7 +26,9 @@ T = TypeVar("T")
 
 class StillRunning(Conflict):
     code = "idempotency_running"
-    default_message = "The first request with this Idempotency-Key is still at work. Ask again in a moment."
+    default_message = later(
+        "The first request with this Idempotency-Key is still running. Try again in a moment."
+    )
 
     def headers(self) -> dict[str, str]:
         return {"Retry-After": "1"}
@@ -33,7 +36,9 @@ class StillRunning(Conflict):
 
 class OtherRequest(Invalid):
     code = "idempotency_mismatch"
-    default_message = "This Idempotency-Key was used for another request. Use a new one for each thing to do."
+    default_message = later(
+        "This Idempotency-Key was used for another request. Use a new key for each operation."
+    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from django.core import signing
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
+from django.utils.translation import gettext_lazy as later
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -21,7 +22,9 @@ MAX_LIMIT = 100
 
 class BadCursor(Malformed):
     code = "bad_cursor"
-    default_message = "This cursor does not belong to this list. Leave it out to start from the beginning."
+    default_message = later(
+        "This cursor does not belong to this list. Leave it out to start from the beginning."
+    )
 
 
 class Cursor(serializers.CharField):

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
@@ -113,4 +114,4 @@ class NoSuchRoute(ApiView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        raise NotFound("There is no such address in this API.")
+        raise NotFound(_("This address does not exist in this API."))

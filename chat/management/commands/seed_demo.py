@@ -97,20 +97,20 @@ class Command(BaseCommand):
         """The chats by name in ``self.chats``; how many are new. A deleted one stays deleted."""
         self.chats: dict[str, Chat] = {}
         new = 0
-        for told in CHATS:
-            chat = Chat.objects.filter(workspace=self.places[told.place], title=told.title).first()
+        for story in CHATS:
+            chat = Chat.objects.filter(workspace=self.places[story.place], title=story.title).first()
             if chat is None:
-                chat = self.make_chat(told)
+                chat = self.make_chat(story)
                 new += 1
-            self.chats[told.name] = chat
+            self.chats[story.name] = chat
         return new
 
-    def make_chat(self, told: DemoChat) -> Chat:
-        by, at = self.people[told.who], self.now - timedelta(days=told.days)
+    def make_chat(self, story: DemoChat) -> Chat:
+        by, at = self.people[story.who], self.now - timedelta(days=story.days)
         with transaction.atomic():
-            chat = create_chat(workspace=self.places[told.place], by=by, now=at, title=told.title)
+            chat = create_chat(workspace=self.places[story.place], by=by, now=at, title=story.title)
             asked: Message | None = None
-            for position, text in enumerate(told.says):
+            for position, text in enumerate(story.says):
                 answers = position % 2 == 1
                 moment = at + position * PAUSE
                 message = Message.objects.create(
@@ -124,9 +124,9 @@ class Command(BaseCommand):
                     finished_at=moment,
                 )
                 asked = None if answers else message
-            chat.active_at = at + len(told.says) * PAUSE
+            chat.active_at = at + len(story.says) * PAUSE
             chat.save(update_fields=["active_at"])
-        self.stdout.write(f"  chat “{told.title}”")
+        self.stdout.write(f"  chat “{story.title}”")
         return chat
 
     def make_memories(self) -> int:
@@ -137,11 +137,11 @@ class Command(BaseCommand):
             .values_list("source_details__demo", flat=True)
         )
         new = 0
-        for told in sorted(MEMORIES, key=lambda memory: -memory.days):
-            if told.name in known:
+        for story in sorted(MEMORIES, key=lambda memory: -memory.days):
+            if story.name in known:
                 continue
-            moment = self.now - timedelta(days=told.days) + timedelta(minutes=15)
-            new += save_memory(self.draft(told), by=self.people[told.who], now=moment).created
+            moment = self.now - timedelta(days=story.days) + timedelta(minutes=15)
+            new += save_memory(self.draft(story), by=self.people[story.who], now=moment).created
             if new and new % 10 == 0:
                 self.stdout.write(f"  {new} memories")
         return new
@@ -161,30 +161,30 @@ class Command(BaseCommand):
             if MemoryNode.objects.filter(workspace=shared, name=name).exists():
                 continue
             made[name] = nodes.create_node(shared, name=name, kind=kind, by=owner, now=self.now)
-            told = Memory.objects.visible_to(owner).live().filter(workspace=shared, content__icontains=word)
-            for memory in told.order_by("pk")[:5]:
+            story = Memory.objects.visible_to(owner).live().filter(workspace=shared, content__icontains=word)
+            for memory in story.order_by("pk")[:5]:
                 nodes.link_memory(made[name], memory, now=self.now)
         for name, relation, other in RELATIONS:
             if name in made and other in made:
                 nodes.relate(made[name], made[other], relation, now=self.now)
 
-    def draft(self, told: DemoMemory) -> Draft:
-        fields = dict(told.fields)
-        fields["source_details"] = {**fields.get("source_details", {}), "demo": told.name}
-        if told.at is not None:
-            chat = self.chats[told.at[0]]
-            message = chat.messages.order_by("pk")[told.at[1]]
+    def draft(self, story: DemoMemory) -> Draft:
+        fields = dict(story.fields)
+        fields["source_details"] = {**fields.get("source_details", {}), "demo": story.name}
+        if story.at is not None:
+            chat = self.chats[story.at[0]]
+            message = chat.messages.order_by("pk")[story.at[1]]
             fields |= {
                 "source_chat_id": chat.public_id,
                 "source_message_id": message.public_id,
                 "source_excerpt": excerpt_around(message),
             }
         return Draft(
-            content=told.text.format(**self.dates),
-            workspace=self.places[told.place],
-            author=self.people[told.who],
-            category=told.category,
-            source_type=told.source,
+            content=story.text.format(**self.dates),
+            workspace=self.places[story.place],
+            author=self.people[story.who],
+            category=story.category,
+            source_type=story.source,
             **fields,
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponseBase
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
@@ -80,7 +81,7 @@ class AssetList(OrganisationView):
         """What says by itself that it is too long is not read: the check of the CSRF token would."""
         length = request.META.get("CONTENT_LENGTH") or "0"
         if length.isdecimal() and int(length) > settings.ASSET_MAX_BYTES + ENVELOPE:
-            raise TooLarge(f"A file may have at most {settings.ASSET_MAX_BYTES:,} bytes.")
+            raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.ASSET_MAX_BYTES:,}")
         super().initial(request, *args, **kwargs)
 
     @documented(
@@ -143,7 +144,7 @@ class AssetDetail(OrganisationView):
         try:
             self.memory(asset.memory.public_id, need)
         except NotFound:
-            raise NotFound("There is no such file, or it is not yours to see.") from None
+            raise NotFound(_("This file does not exist, or you do not have access to it.")) from None
         return asset
 
     @documented(

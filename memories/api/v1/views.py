@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -73,12 +74,12 @@ class OrganisationView(KeyedView):
         asked = self.query(PlaceQuery).get("workspace_id")
         if self.key is not None:
             if asked not in {None, self.key.workspace.public_id}:
-                raise NotFound("There is no such workspace, or this key is not for it.")
+                raise NotFound(_("This workspace does not exist, or this key is not for it."))
             return get_workspace(self.person, self.key.workspace.public_id, need=need)
         if asked is None:
             return default_workspace(self.person)
         if not PATTERN.fullmatch(asked):
-            raise NotFound("There is no such workspace, or it is not yours to see.")
+            raise NotFound(_("This workspace does not exist, or you do not have access to it."))
         return get_workspace(self.person, asked, need=need)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
@@ -95,13 +96,15 @@ class OrganisationView(KeyedView):
         workspace = self.workspace(need)
         memory = get_memory(self.person, memory_id, need=need)
         if memory.scope != Scope.USER and memory.workspace_id != workspace.pk:
-            raise NotFound("There is no such memory, or it is not yours to see.")
+            raise NotFound(_("This memory does not exist, or you do not have access to it."))
         return memory
 
     def require_fresh_password(self) -> None:
         if not typed_password_lately(self.request._request):
             raise Forbidden(
-                "Deleting needs your password once more: type it at /accounts/reauthenticate/ and send this again.",
+                _(
+                    "Confirm your password to delete this: enter it at /accounts/reauthenticate/, then send this again."
+                ),
                 code="reauthenticate",
             )
 
@@ -114,7 +117,7 @@ def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Res
 
 
 @contextmanager
-def told_in_our_names() -> Iterator[None]:
+def with_api_field_names() -> Iterator[None]:
     """What the gate refuses, with the fields as callers of this API know them."""
     try:
         yield
@@ -141,7 +144,7 @@ class MemoryList(OrganisationView):
         query = self.query(MemoryQuery)
         rows = self.memories(workspace)
         if "agentId" in query:
-            with told_in_our_names():
+            with with_api_field_names():
                 rows = rows.filter(agent=choose_agent(workspace, query["agentId"], or_archived=True))
         if "scope" in query:
             rows = rows.filter(scope=SCOPES[query["scope"]])
@@ -189,7 +192,7 @@ class MemoryList(OrganisationView):
         values = field_values(self.body(OrganisationMemoryBody))
         named, dedupe = {*values}, values.pop("dedupe")
         values.setdefault("category", CATEGORY)
-        with told_in_our_names():
+        with with_api_field_names():
             agent = self.agent(workspace, values)
             draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, named=named, **values)
             now = timezone.now()
@@ -265,7 +268,7 @@ class MemoryDetail(OrganisationView):
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
         sources = changes.pop("sources", None)
-        with told_in_our_names():
+        with with_api_field_names():
             memory = gate.edit_memory(
                 memory, by=self.person, now=timezone.now(), seen=versions_seen(request), **changes
             )
@@ -314,7 +317,7 @@ class Recall(OrganisationView):
     def post(self, request: Request) -> Response:
         workspace = self.workspace()
         values = field_values(self.body(OrganisationRecallBody))
-        with told_in_our_names():
+        with with_api_field_names():
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
         found = recall(**who, reach=Reach.here(workspace), ranking="lexical", now=timezone.now(), **values)

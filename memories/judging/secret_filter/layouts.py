@@ -106,19 +106,19 @@ def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
 
 def _find_behind_account(text: str, lower: str) -> Finding | None:
     """ "admin / …" and "credentials: bob / …". A text without any of these words is not looked through."""
-    known, told = (any(map(lower.__contains__, words)) for words in (_KNOWN, _CREDENTIALS))
-    for match in _SLASH.finditer(lower) if known or told else ():
+    known, named = (any(map(lower.__contains__, words)) for words in (_KNOWN, _CREDENTIALS))
+    for match in _SLASH.finditer(lower) if known or named else ():
         before = lower[max(match.start() - _BACK, 0) : match.start()]
-        if not told and not _STRONG_SIGN.search(match["value"]):
+        if not named and not _STRONG_SIGN.search(match["value"]):
             continue
         is_known = known and before.rstrip().endswith(_KNOWN) and _KNOWN_BEFORE.search(before)
-        if not is_known and not (told and any(map(before.__contains__, _CREDENTIALS))):
+        if not is_known and not (named and any(map(before.__contains__, _CREDENTIALS))):
             continue
         start, end = match.span("value")
         value = values.trim(text[start:end], quoted=False)
         if "/" in value or values.is_placeholder(value) or not values.is_mixed(value, at_least=5):
             continue
-        if (is_known and _is_strong(value)) or (told and _CREDENTIALS_BEFORE.search(before)):
+        if (is_known and _is_strong(value)) or (named and _CREDENTIALS_BEFORE.search(before)):
             return Finding("password", start, start + len(value))
     return None
 

@@ -21,6 +21,7 @@ from memories.recalling.evaluation import (
 )
 from memories.recalling.ranking import RANKINGS, SIGNALS, WEIGHTS
 from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
 from workspaces.access import default_workspace
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -77,9 +78,10 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
         except Malformed as error:
-            raise CommandError(f"{file}, {error}") from None
+            raise CommandError(f"{file}: {error}") from None
         if not conversations:
             raise CommandError(f"{file} has no conversations.")
+        self.progress = Progress(self.stderr)
         with running_database():
             embedding = self._measure(conversations, k[-1], scores)
         self._print(scores, k, conversations, embedding)
@@ -115,11 +117,12 @@ class Command(BaseCommand):
     ) -> list[float]:
         workspace = Workspace.objects.create(name=f"bench_recall {conversation.name}"[:200])
         Membership.objects.create(workspace=workspace, user=user, role=Role.OWNER)
-        stored = _Progress(self, f"{label}: stored", len(conversation.memories))
+        stored = _Counter(self.progress, f"{label}: stored", len(conversation.memories))
         ids = load_conversation(conversation, workspace, user, stored.step, excerpts=excerpts)
         if refused := len(conversation.memories) - len(ids):
-            self.stderr.write(f"\r\033[K{label}: the gate refused {refused} memories; they cannot be found.")
-        asked = _Progress(self, f"{label}: asked", len(conversation.queries))
+            self.progress.end()
+            self.stderr.write(f"{label}: the gate refused {refused} memories; they cannot be found.")
+        asked = _Counter(self.progress, f"{label}: asked", len(conversation.queries))
         embedding = evaluate(conversation, ids, workspace, user, scores, depth, asked.step)
         workspace.delete()
         return embedding
@@ -133,7 +136,7 @@ class Command(BaseCommand):
     ) -> None:
         memories = sum(len(conversation.memories) for conversation in conversations)
         queries = sum(len(conversation.queries) for conversation in conversations)
-        self.stderr.write("\r\033[K", ending="")
+        self.progress.end()
         self.stdout.write(f"{len(conversations)} conversations, {memories} memories, {queries} questions")
         cuts = [f"{measure}@{k}" for measure in ("hit", "recall") for k in ks]
         heads = "".join(f"{head:>11}" for head in (*cuts, "MRR", "p50 ms", "p95 ms"))
@@ -156,14 +159,11 @@ def _without(signal: str) -> Line:
     return Line(name, "hybrid", WEIGHTS.without(signal))
 
 
-class _Progress:
-    """One line on stderr that counts up."""
-
-    def __init__(self, command: BaseCommand, what: str, total: int) -> None:
-        self.command, self.what, self.total, self.done = command, what, total, 0
+class _Counter:
+    def __init__(self, progress: Progress, what: str, total: int) -> None:
+        self.progress, self.what, self.total, self.done = progress, what, total, 0
 
     def step(self) -> None:
         self.done += 1
         if self.done % 10 == 0 or self.done == self.total:
-            self.command.stderr.write(f"\r\033[K{self.what} {self.done} of {self.total}", ending="")
-            self.command.stderr.flush()
+            self.progress.show(f"{self.what} {self.done} of {self.total}")

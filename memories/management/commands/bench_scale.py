@@ -30,6 +30,7 @@ from memories.writing.many import save_memories
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management.database import psycopg_settings, running_database
+from memoryhub.management.progress import Progress
 from workspaces.leaving_machine import Reach
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -86,7 +87,8 @@ class Command(BaseCommand):
         self.random = np.random.default_rng(options["seed"])
         self.embedder = _Known(real, options["dimension"], self.random)
         self.questions, self.inserts = options["questions"], options["inserts"]
-        with running_database(), _scratch_database(self._say) as keep_copy, _embedder(self.embedder):
+        self.progress = Progress(self.stderr)
+        with running_database(), _scratch_database(self.progress.show) as keep_copy, _embedder(self.embedder):
             self._run(options["memories"], options["workspaces"], keep_copy)
 
     def _run(self, memories: int, workspaces: int, keep_copy: Callable[[], str]) -> None:
@@ -97,7 +99,7 @@ class Command(BaseCommand):
         Membership.objects.bulk_create(
             Membership(workspace=workspace, user=self.user, role=Role.OWNER) for workspace in made
         )
-        self._say("embedding the parts of the sentences")
+        self.progress.show("embedding the parts of the sentences")
         self.parts = synthetic.embed_parts(self.embedder)
         embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
         places = np.repeat([workspace.pk for workspace in made], sizes)
@@ -108,7 +110,7 @@ class Command(BaseCommand):
         self._fill(places[:early], 0, len(places))
         small_table = keep_copy()
         self._fill(places[early:], early, len(places))
-        self._say("building indexes")
+        self.progress.show("building indexes")
         began = time.monotonic()
         said = indexes.keep_up(now=timezone.now())
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
@@ -122,11 +124,13 @@ class Command(BaseCommand):
         for done in synthetic.fill(
             places, self.user.pk, self.embedder.name, self.parts, timezone.now(), self.random
         ):
-            self._say(f"stored {before + done:,} of {total:,} ({done / (time.monotonic() - began):,.0f}/s)")
+            self.progress.show(
+                f"stored {before + done:,} of {total:,} ({done / (time.monotonic() - began):,.0f}/s)"
+            )
         self._vacuum()
 
     def _vacuum(self) -> None:
-        self._say("vacuum, as autovacuum would")
+        self.progress.show("vacuum, as autovacuum would")
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
 
@@ -136,7 +140,7 @@ class Command(BaseCommand):
         times: list[tuple[float, float, float]] = []
         shares = []
         for number, text in enumerate(texts):
-            self._say(f"asked {number + 1} of {len(texts)} in {workspace.name}")
+            self.progress.show(f"asked {number + 1} of {len(texts)} in {workspace.name}")
             exact = self._exactly(text, workspace)
             began = time.perf_counter()
             self._embed_anew(text, number)
@@ -176,7 +180,7 @@ class Command(BaseCommand):
         return [item.memory.pk for item in found.items]
 
     def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]]) -> None:
-        self._say("")
+        self.progress.end()
         heads = ("workspace", "embedding", "bare vector", "whole recall", "to embed", "to bare", "recall@10")
         self.stdout.write("".join(f"{head:>16}" for head in heads) + "   (p50 / p95 ms; ratios of p50)")
         for size, embedded, bare, whole, share in rows:
@@ -193,7 +197,7 @@ class Command(BaseCommand):
         questions = self._questions(SMALL) * ROUNDS
         times: list[tuple[float, float]] = []
         for number, text in enumerate(questions):
-            self._say(f"asked {number + 1} of {len(questions)} in the small table and in the large")
+            self.progress.show(f"asked {number + 1} of {len(questions)} in the small table and in the large")
             pair = [0.0, 0.0]
             for which in (0, 1) if number % 2 else (1, 0):
                 self._embed_anew(text, number)
@@ -204,7 +208,7 @@ class Command(BaseCommand):
             times.append((pair[0], pair[1]))
         small, large = np.array(times[len(questions) // ROUNDS :]).T
         before.close()
-        self._say("")
+        self.progress.end()
         self.stdout.write(
             f"a workspace of {SMALL}: {_ms(small)} ms among {early:,} memories, {_ms(large)} ms among {rows:,}, "
             f"asked in turn: {np.median(large) / np.median(small):.2f} times"
@@ -222,16 +226,12 @@ class Command(BaseCommand):
                 Embedded(self.embedder.name, vector, vector)
                 for vector in synthetic.vectors(chosen, self.parts, self.random)
             ]
-            self._say(f"importing {self.inserts:,}")
+            self.progress.show(f"importing {self.inserts:,}")
             began = time.monotonic()
             save_memories(drafts, by=self.user, now=timezone.now(), vectors=vectors if given else None)
             rate = self.inserts / (time.monotonic() - began)
             self.stdout.write(f"import {'with vectors given' if given else 'with embedding'}: {rate:,.0f}/s")
-        self._say("")
-
-    def _say(self, text: str) -> None:
-        self.stderr.write(f"\r\033[K{text}", ending="")
-        self.stderr.flush()
+        self.progress.end()
 
 
 def _ms(seconds: NDArray) -> str:

@@ -14,6 +14,7 @@ from memories.recalling.reembedding import Outcome
 from memoryhub.errors import Conflict
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
 
 FOR_AS_LONG_AS_IT_TAKES = float("inf")
 LOOK_EVERY_SECONDS = 1.0  # at what another process builds
@@ -34,6 +35,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, status: bool, stop: bool, again: bool, **options: Any) -> None:
+        self.progress = Progress(self.stderr)
         with running_database():
             if stop:
                 self.stdout.write("Stopped." if reembedding.stop() else "Nothing is being built.")
@@ -53,10 +55,13 @@ class Command(BaseCommand):
         except Conflict as refusal:
             raise CommandError(refusal.message) from None
         except KeyboardInterrupt:
-            self.stderr.write("\nInterrupted; what is built stays.", ending=" ")
-            self.stderr.write("Where MemoryHub runs it goes on in the background; --stop stops that too.")
+            self.progress.end()
+            self.stderr.write(
+                "Interrupted. What has been built stays. Where MemoryHub is running, building continues in the "
+                "background; --stop stops that too."
+            )
             return
-        self.stderr.write("")
+        self.progress.end()
         if outcome == Outcome.FAILING:
             raise CommandError("The model does not answer. Run this again, or let the background try again.")
 
@@ -72,8 +77,7 @@ class Command(BaseCommand):
             time.sleep(LOOK_EVERY_SECONDS)
 
     def _show(self, model: EmbeddingModel) -> None:
-        self.stderr.write(f"\r\033[K{model.label}: {model.progress}", ending="")
-        self.stderr.flush()
+        self.progress.show(f"{model.label}: {model.progress}")
 
     def _status(self) -> None:
         active, building = EmbeddingModel.objects.active(), EmbeddingModel.objects.building()

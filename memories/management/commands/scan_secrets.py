@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from memories.forgetting.secret_scan import Scan, scan
 from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
 
 
 class Command(BaseCommand):
@@ -24,20 +25,24 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         with running_database():
-            progress, listed = Scan(0), 0
+            found, listed, progress = Scan(0), 0, Progress(self.stderr)
             try:
-                for progress in scan(now=timezone.now(), anew=options["all"], hide=not dry_run):
-                    for public_id, kind in progress.hidden[listed:]:
+                for found in scan(now=timezone.now(), anew=options["all"], hide=not dry_run):
+                    for public_id, kind in found.hidden[listed:]:
+                        progress.end()
                         self.stdout.write(f"{public_id} {kind}")
-                    listed = len(progress.hidden)
-                    share = 100 * progress.checked // max(1, progress.total)
-                    self.stderr.write(f"\r{progress.checked:,} of {progress.total:,} ({share} %)", ending="")
+                    listed = len(found.hidden)
+                    share = 100 * found.checked // max(1, found.total)
+                    progress.show(f"{found.checked:,} of {found.total:,} ({share} %)")
             except KeyboardInterrupt:
-                self.stderr.write("\nInterrupted; what is checked stays checked. Start it again to go on.")
+                progress.end()
+                self.stderr.write(
+                    "Interrupted. What has been checked stays checked; run this again to continue."
+                )
                 return
-            self.stderr.write("")
+            progress.end()
             done = "would be hidden" if dry_run else "hidden"
             self.stdout.write(
-                f"{progress.checked:,} checked, {len(progress.hidden):,} {done}, "
-                f"{len(progress.excerpts):,} excerpts {'would be ' if dry_run else ''}dropped."
+                f"{found.checked:,} checked, {len(found.hidden):,} {done}, "
+                f"{len(found.excerpts):,} excerpts {'would be ' if dry_run else ''}dropped."
             )

@@ -68,7 +68,7 @@ def test_from_the_settings_to_a_finished_import(cast: Cast) -> None:
     imported = Import.objects.get()
     page = f"/imports/{imported.public_id}/"
     assert (response.status_code, response["Location"]) == (302, page)
-    assert "Looking at what would be stored" in text_of(client, page)
+    assert "Checking what would be stored" in text_of(client, page)
     assert "hx-get" in text_of(client, f"{page}progress/")
     run.advance(imported.pk, seconds=60)
     assert client.get(f"{page}progress/", headers=HTMX)["HX-Refresh"] == "true"

@@ -265,7 +265,7 @@ class TestPlanFails:
         def fail(*args: object) -> None:
             raise RuntimeError("broken")
 
-        monkeypatch.setattr(deep_think, "asking_for_plan", fail)
+        monkeypatch.setattr(deep_think, "plan_prompt", fail)
         monkeypatch.setattr(deep_think, "memories_beside", fail)
         scripted_model.script(Answer("Hello."))
         answer = think(chat, "Hi")

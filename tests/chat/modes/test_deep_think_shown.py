@@ -88,7 +88,7 @@ class TestPage:
         assert "Checked against 2 memories · 1 statement differs" in page
         assert "“On May 1.”" in page
         assert page.index("differs from memory:") < page.index("The deadline is &lt;March&gt; 15")
-        assert page.index("Also looked at") < page.index("Anna likes tea")
+        assert page.index("Also checked") < page.index("Anna likes tea")
 
     def test_each_reader_sees_only_their_own_memories(self, answered: Message, cast: Cast) -> None:
         personal = make_memory("The deadline frightens me", cast.editor, scope=Scope.USER)

@@ -78,7 +78,7 @@ def test_a_veto_is_said_and_the_chip_cannot_be_pressed(cast: Cast, settings: Any
     settings.MEMORY_ENABLED = False
     html = signed_in(cast.owner).get(url("workspace", cast.workspace.public_id)).content.decode()
     assert "May I remember" not in html
-    assert "Switched off for everyone" in html
+    assert "Turned off for everyone" in html
     assert "disabled" in html
 
 
@@ -308,7 +308,7 @@ def test_a_temporary_chat_is_begun_on_the_page(cast: Cast, launched: list[int]) 
     assert "Temporary" in client.get(url("chat", chat.public_id)).content.decode()
 
 
-def test_the_rail_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
+def test_the_sidebar_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
     now = timezone.now()
     for number in range(45):
         when = now - timedelta(days=number)
@@ -329,7 +329,7 @@ def test_the_rail_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
     assert "Nothing in titles or messages" in client.get(listed, {"q": "100%"}).content.decode()
 
 
-def test_rename_delete_and_undo_from_the_rail(cast: Cast) -> None:
+def test_rename_delete_and_undo_from_the_sidebar(cast: Cast) -> None:
     chat = make_chat(cast.editor, cast.workspace, title="Before")
     client = signed_in(cast.editor)
     assert (

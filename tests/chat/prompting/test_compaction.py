@@ -227,9 +227,9 @@ class TestPage:
         page = self.page(chat)
         assert page.count("Earlier messages were summarised") == 1
         assert "They decided on PostgreSQL" in page
-        seam = page.index('class="seam"')
+        compaction = page.index('class="compaction"')
         upto = Compaction.objects.get().upto.public_id
-        assert page.index(f'id="{upto}"') < seam
+        assert page.index(f'id="{upto}"') < compaction
         assert "no longer sees" not in page
 
     def test_a_model_too_small_to_summarise_leaves_out_and_the_page_says_so(
@@ -246,10 +246,10 @@ class TestPage:
         assert page.count("The model no longer sees the messages above") == 1
         assert answer.seen_from is not None
         first = Message.objects.get(pk=answer.seen_from)
-        assert f'id="seam-{first.public_id}"' in page
+        assert f'id="compaction-{first.public_id}"' in page
         sent = scripted_model.chat_requests[-1].messages
         assert sent[1]["content"] == first.content
 
     def test_a_short_chat_has_no_seam(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
         ask(chat)
-        assert 'class="seam"' not in self.page(chat)
+        assert 'class="compaction"' not in self.page(chat)

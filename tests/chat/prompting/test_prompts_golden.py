@@ -18,7 +18,7 @@ import pytest
 from chat.access import get_chat
 from chat.models import Chat, Compaction, Message
 from chat.modes.check import build_check
-from chat.modes.deep_think import asking_for_plan, with_plan
+from chat.modes.deep_think import plan_prompt, with_plan
 from chat.prompting.context import build_prompt, room_beside_answer
 from chat.prompting.short_term import set_summary, short_term_for, touch
 from chat.prompting.stored import conversation_of
@@ -253,7 +253,7 @@ def question_beyond_the_budget(scene: Scene) -> None:
 
 def plan_asked_for(scene: Scene) -> None:
     scene.remember("The project deadline is March 15")
-    scene.finish = asking_for_plan
+    scene.finish = plan_prompt
 
 
 def answer_planned(scene: Scene) -> None:

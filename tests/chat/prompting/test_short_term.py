@@ -327,7 +327,7 @@ class TestTurns:
         assert answer.content == "Planned."
         told = scripted_model.chat_requests[-1].tool_results
         assert sorted(told) == [
-            "Error: The summary was written in this answer already.",
+            "Error: This answer has already updated the summary.",
             "Short-term memory updated.",
         ]
         row = ShortTermMemory.objects.get()
@@ -441,7 +441,7 @@ class TestDoors:
         Chat.objects.update(memory_enabled=True)
         assert "cannot call tools" in client.get(path).content.decode()
         Chat.objects.update(is_temporary=True, created_by=cast.editor)
-        assert "Nothing of a temporary chat is kept" in client.get(path).content.decode()
+        assert "Nothing in a temporary chat is kept" in client.get(path).content.decode()
 
     def test_the_two_choices_are_made_on_profile_and_settings(self, cast: Cast) -> None:
         client = Client()

@@ -169,7 +169,7 @@ def test_workspace_search_names_the_kind(chat: Chat, scripted_model: ScriptedOpe
         ),
         (
             Call("x_save_memory", {"content": "a\x00b"}),
-            "Error: content has a character that cannot be stored (NUL or half of a pair).",
+            "Error: content has a character that cannot be stored (NUL or half of a surrogate pair).",
         ),
         (Call("x_save_memory", "{" + " " * 20_000 + "}"), "Error: the arguments may have at most 20,000 characters."),
         (Call("x_save_memory", "[" * 19_000), "Error: the arguments are not valid JSON; send one JSON object."),
@@ -345,7 +345,7 @@ def test_who_may_only_read_saves_nothing(chat: Chat, scripted_model: ScriptedOpe
     assert runner.wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert turn.answer.content == "I could not save that."
-    assert told(scripted_model) == ["Error: This needs the role editor; yours here is viewer."]
+    assert told(scripted_model) == ["Error: You need the role editor for this; yours here is viewer."]
     assert not Memory.objects.exists()
 
 
@@ -360,7 +360,7 @@ def test_who_was_removed_meanwhile_recalls_nothing(chat: Chat, scripted_model: S
     Membership.objects.filter(user=editor).delete()
     scripted_model.release()
     assert runner.wait_until_idle(10)
-    assert told(scripted_model) == ["Error: There is no such chat, or it is not yours to see."]
+    assert told(scripted_model) == ["Error: This chat does not exist, or you do not have access to it."]
 
 
 @pytest.mark.parametrize("chat_fields", [{"is_temporary": True}, {"memory_enabled": False}])

@@ -61,18 +61,18 @@ FACES: list[tuple[str, list[Reply], str, str, str]] = [
      "It asks to wait 30 s.", "Retry after a while."),
     ("429 thrice", [Failure(429, "slow", headers={"retry-after": "0"})] * 3, "model_rate_limited",
      "limiting requests", "Retry after a while."),
-    ("500", [Failure(500, "broken")] * 3, "model_unavailable", "cannot be reached", "It was tried again already"),
-    ("503", [Failure(503, "starting")] * 3, "model_unavailable", "cannot be reached", "It was tried again already"),
-    ("gone", [Drop()] * 3, "model_unavailable", "cannot be reached", "It was tried again already"),
+    ("500", [Failure(500, "broken")] * 3, "model_unavailable", "cannot be reached", "It has already been retried"),
+    ("503", [Failure(503, "starting")] * 3, "model_unavailable", "cannot be reached", "It has already been retried"),
+    ("gone", [Drop()] * 3, "model_unavailable", "cannot be reached", "It has already been retried"),
     ("silence", [Hang()] * 2, "model_timeout", "took too long", "Retry when it is less busy"),
     ("cut", [Answer("Half an", " answer", cut=True)], "model_cut", "broke before the answer was complete",
-     "Retry writes the answer anew"),
+     "Retry regenerates the answer"),
     ("filter", [Answer("I", finish_reason="content_filter")], "content_filtered", "content filter",
-     "Say it in other words"),
+     "Rephrase it"),
     ("filtered prompt", [Failure(400, "no", code="content_filter")], "content_filtered", "content filter",
-     "Say it in other words"),
+     "Rephrase it"),
     ("overflow", [Failure(400, "no", code="context_length_exceeded")], "model_context_overflow",
-     "too long for the model", "begin a new chat"),
+     "too long for the model", "start a new chat"),
     ("redirect", [Failure(307, headers={"location": "https://evil.example/v1"})], "model_moved",
      "redirects to another address", "Whoever made the connection"),
     ("bad request", [Failure(400, "messages must alternate")], "model_bad_request", "rejected the request", "Whoever"),
@@ -150,7 +150,7 @@ def test_what_does_not_fit_then_either_is_said(chat: Chat, scripted_openai: Scri
     answer = ask(chat)
     assert answer.error_code == "model_context_overflow"
     assert len(scripted_openai.chat_requests) == 2
-    assert "Less of the conversation was tried already" in page(chat)
+    assert "Less of the conversation has already been tried" in page(chat)
 
 
 def test_nothing_is_done_twice_after_tools_have_acted(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:

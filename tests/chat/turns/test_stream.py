@@ -122,7 +122,7 @@ async def test_an_id_beyond_the_text_begins_anew(chat: Chat) -> None:
 async def test_who_may_no_longer_read_gets_no_more_of_the_answer(
     scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr(stream, "LOOK_AGAIN", 0)
+    monkeypatch.setattr(stream, "RECHECK_SECONDS", 0)
     owner, viewer = await sync_to_async(make_user)(), await sync_to_async(make_user)()
     workspace = await sync_to_async(make_workspace)(owner=owner, viewer=viewer)
     chat = await sync_to_async(make_chat)(owner, workspace)

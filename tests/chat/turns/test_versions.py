@@ -132,10 +132,10 @@ def test_an_answer_the_conversation_went_on_from_stays(chat: Chat, scripted_mode
     question, red = ask(chat, "Which colour?")
     retry(red)
     ask(chat, "Sure?")
-    with pytest.raises(Conflict, match="went on"):
+    with pytest.raises(Conflict, match="continued"):
         back(red)
     edited, _ = edit(question, "Which shape?")
-    with pytest.raises(Conflict, match="earlier version itself"):
+    with pytest.raises(Conflict, match="belongs to an earlier version"):
         back(red)
     assert [len(version.messages) for version in versions_of(edited)] == [4]
 
@@ -198,7 +198,7 @@ def test_memories_of_what_was_said_before_stay_and_say_where_they_came_from(cast
     client = Client()
     client.force_login(cast.owner)
     panel = client.get(reverse("memories:panel", args=[cast.workspace.public_id])).content.decode()
-    assert "Said otherwise since" in panel
+    assert "Edited since" in panel
     page = client.get(reverse("chat:chat", args=[chat.public_id]), {"at": old.public_id}).content.decode()
     assert f'id="versions-{new.public_id}"' in page and 'hx-trigger="load"' in page
 

@@ -169,7 +169,7 @@ def test_an_empty_installation_says_so(boss: Client) -> None:
     content = text_of(boss)
     assert "Nothing was saved in the last 30 days." in content
     assert "Nothing was refused in the last 30 days." in content
-    assert "Nothing stands side by side" in text_of(boss, PAIRS)
+    assert "Nothing to compare" in text_of(boss, PAIRS)
     assert "No text is stored twice here." in text_of(boss, f"{PAIRS}?kind=equal")
 
 

@@ -63,7 +63,7 @@ def test_replacing_asks_first_is_noted_and_can_be_undone(cast: Cast, boss: Clien
 def test_keeping_both_takes_the_pair_off_the_page(cast: Cast, boss: Client) -> None:
     _, newer = linked(cast, "Tea at ten", "Tea at nine")
     run_action(boss, f"{LIST}?state=every", "keep_both", newer)
-    assert "Nothing stands side by side" in text_of(boss, PAIRS)
+    assert "Nothing to compare" in text_of(boss, PAIRS)
     assert Memory.objects.filter(deleted_at=None).count() == 2
 
 

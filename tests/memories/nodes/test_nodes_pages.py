@@ -49,7 +49,7 @@ def drawing(page: str) -> dict[str, Any]:
 def test_an_empty_place_says_what_will_be_there(cast: Cast) -> None:
     assert "Make the first one below" in shown(cast.editor, url("nodes", cast))
     seen_by_viewer = shown(cast.viewer, url("nodes", cast))
-    assert "who may write make them" in seen_by_viewer and "Make the node" not in seen_by_viewer
+    assert "who can write create them" in seen_by_viewer and "Create node" not in seen_by_viewer
 
 
 def test_the_panel_leads_to_the_nodes(cast: Cast) -> None:
@@ -125,7 +125,7 @@ def test_a_memory_is_found_linked_and_unlinked(cast: Cast) -> None:
     assert client.post(url("node_link", cast, node), body)["Location"].endswith("#memories")
     assert "green tea" in shown(cast.viewer, url("node", cast, node))
     found = client.get(url("node_find", cast, node), {"q": "maria likes"}).content.decode()
-    assert "holds all these words" in found
+    assert "contains all these words" in found
     assert client.post(url("node_unlink", cast, node), body).status_code == 302
     assert "green tea" not in shown(cast.viewer, url("node", cast, node))
     assert Memory.objects.live().filter(pk=memory.pk).exists()
@@ -169,9 +169,9 @@ def test_a_relation_is_made_by_name_refused_and_removed(cast: Cast) -> None:
     relation = NodeRelation.objects.get()
     assert (relation.source, relation.relation, relation.target) == (maria, "works on", apollo)
     for body, why in (
-        ({"relation": "knows", "other": "Nobody"}, "no node of this name"),
+        ({"relation": "knows", "other": "Nobody"}, "no node with this name"),
         ({"relation": "", "other": "Apollo"}, "required"),
-        ({"relation": "is", "other": "Maria"}, "not to itself"),
+        ({"relation": "is", "other": "Maria"}, "cannot be related to itself"),
         ({"relation": "x" * 81, "other": "Apollo"}, "at most 80"),
     ):
         refused = client.post(url("node_relate", cast, maria), body)

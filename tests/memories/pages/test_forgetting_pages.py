@@ -60,7 +60,7 @@ def test_the_page_says_what_goes_and_what_stays_and_then_what_went(cast: Cast, m
     assert "What goes" in asked
     assert "What stays" in asked
     done = client.post(page(memory)).content.decode()
-    assert "It is gone from every table." in done
+    assert "It is no longer in the database." in done
     assert "Memory embeddings" in done
     assert "recall finds nothing that says it" in done
     assert TEXT not in done
@@ -138,7 +138,7 @@ def test_a_chat_goes_by_its_page(cast: Cast) -> None:
     assert "1 message" in asked
     assert "Also 1 memory that came from it" in asked
     done = client.post(url, {"memories": "on"}).content.decode()
-    assert "The chat is gone from every table." in done
+    assert "The chat is no longer in the database." in done
     assert "recall finds nothing that says it" in done
     assert places_with(TEXT) == []
     assert signed_in(cast.editor, fresh=False).get(url).status_code == 404
@@ -169,7 +169,7 @@ def test_a_workspace_goes_by_its_page(cast: Cast, memory: Memory) -> None:
     assert late.post(url, {"confirm": "Shared"})["Location"].startswith("/accounts/reauthenticate/")
     assert late.get(url)["Location"].endswith("/settings/")
     done = signed_in(cast.owner).post(url, {"confirm": "Shared"}).content.decode()
-    assert "is gone with everything in it" in done
+    assert "has been deleted with everything in it" in done
     assert "Memory words" in done
     assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
 
@@ -183,7 +183,7 @@ def test_an_account_goes_by_its_page(cast: Cast) -> None:
     assert "“Personal” with all its chats and memories" in asked
     assert client.post("/profile/delete/", {"confirm": "olive"}).status_code == 422
     done = client.post("/profile/delete/", {"confirm": "eddie"}).content.decode()
-    assert "Your account is deleted" in done
+    assert "Your account has been deleted" in done
     assert places_with(TEXT) == []
     assert not User.objects.filter(username="eddie").exists()
     for session in (client, elsewhere):

@@ -247,7 +247,7 @@ def test_not_relevant_is_noted_and_can_be_taken_back(cast: Cast) -> None:
     receipt(cast)
     item = ReceiptItem.objects.get(used=True)
     client = signed_in(cast.owner)
-    assert "Noted as not relevant" in client.post(url("not_relevant", item.pk)).content.decode()
+    assert "Marked as not relevant" in client.post(url("not_relevant", item.pk)).content.decode()
     assert "Noted" not in client.post(url("not_relevant", item.pk), {"value": "off"}).content.decode()
     assert signed_in(cast.editor).post(url("not_relevant", item.pk)).status_code == 404
 

@@ -12,6 +12,7 @@ from memories.models import Memory
 from memories.recalling import evaluation
 from memories.recalling.ranking import RANKINGS, SIGNALS
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.terminal import Terminal
 from workspaces.models import User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 def run(file: Path, *options: str) -> tuple[list[str], str]:
     """The lines of the table, and what was said of the progress."""
-    out, progress = StringIO(), StringIO()
+    out, progress = StringIO(), Terminal()
     call_command("bench_recall", str(file), *options, stdout=out, stderr=progress)
     return out.getvalue().splitlines(), progress.getvalue()
 
@@ -87,9 +88,9 @@ def test_each_signal_can_be_switched_off(file: Path) -> None:
     ("content", "problem"),
     [
         (b"", "has no conversations"),
-        (b"{}", "line 1: memories must be a list of objects"),
-        (b"\n\n[1]", "line 3: memories must be"),
-        (b'{"memories": ', "line 1: not JSON"),
+        (b"{}", "Line 1: memories must be a list of objects"),
+        (b"\n\n[1]", "Line 3: memories must be"),
+        (b'{"memories": ', "Line 1 is not JSON"),
     ],
 )
 def test_a_malformed_file_is_named_with_line_and_problem(

@@ -94,14 +94,14 @@ def test_a_malformed_file_names_the_line_and_what_is_wrong(tmp_path: Path, line:
     path = written(tmp_path / "file", GOOD, "", line)
     with pytest.raises(Malformed) as caught:
         list(read_conversations(path))
-    assert str(caught.value).startswith("line 3: ")
+    assert str(caught.value).startswith("Line 3")
     assert problem in str(caught.value)
 
 
 def test_a_file_that_is_no_text_is_malformed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(Malformed, match="line 1 or after: not UTF-8"):
+    with pytest.raises(Malformed, match="Line 1 or a later one is not UTF-8"):
         list(read_conversations(path))
 
 

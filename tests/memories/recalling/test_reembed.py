@@ -16,6 +16,7 @@ from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.terminal import Terminal
 from tests.memories.recalling.test_embedding_models import Models
 
 PAGE = "/admin/memories/embeddingmodel/"
@@ -36,7 +37,7 @@ def five(models: Models, cast: Cast) -> None:
 
 
 def reembed(*options: str) -> tuple[str, str]:
-    out, err = StringIO(), StringIO()
+    out, err = StringIO(), Terminal()
     call_command("reembed", *options, stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
@@ -69,7 +70,7 @@ def test_ctrl_c_keeps_what_is_built_and_the_next_run_goes_on(
 
     monkeypatch.setattr(new, "embed", interrupted)
     said, shown = reembed()
-    assert "Interrupted; what is built stays." in shown
+    assert "Interrupted. What has been built stays." in shown
     assert "Recall compares vectors of old (32 dimensions).\nBeing built: new (48): 2 of 5 (40 %)" in said
     assert reembed("--stop")[0].startswith("Stopped.\n")
     assert "stopped" in reembed("--status")[0]

@@ -286,7 +286,7 @@ def test_a_private_chat_there_leaves_nothing_in_a_place_that_may_be_read_elsewhe
         return run.extract(queued.pk, now=now)
 
     assert mined(SourceType.AUTO_CHAT) == "stored 0"
-    with pytest.raises(Conflict, match="personal one may"):
+    with pytest.raises(Conflict, match="your personal workspace does not"):
         remember_message(question, by=cast.owner, now=now)
     assert not Memory.objects.exists() and heard(embedder) == []
 

@@ -103,7 +103,7 @@ def test_undo_of_a_decision_puts_it_back_to_review_and_never_into_use(cast: Cast
     assert undo is not None
     assert signed_in(cast.viewer).post(undo[1]).status_code == 403
     answer = client.post(undo[1])
-    assert "It waits for review again." in answer.content.decode()
+    assert "It is waiting for review again." in answer.content.decode()
     assert "Undo" not in answer.content.decode()
     assert "1 waits for review" in panel(cast.editor, cast.workspace)
     assert not Memory.objects.live().exists()

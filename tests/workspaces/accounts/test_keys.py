@@ -249,7 +249,7 @@ def form(cast: Cast, **changes: str) -> dict[str, str]:
 def test_the_profile_offers_a_key_for_each_of_ones_workspaces(client: Client, cast: Cast) -> None:
     make_workspace(owner=cast.stranger, name="Elsewhere")
     page = client.get(PROFILE).content.decode()
-    assert "Make a key" in page and cast.workspace.public_id in page and "Personal" in page
+    assert "Create key" in page and cast.workspace.public_id in page and "Personal" in page
     assert "Elsewhere" not in page
 
 
@@ -278,7 +278,7 @@ def test_the_form_sent_once_more_makes_no_second_key(client: Client, cast: Cast)
     assert client.post(MAKE, form(cast)).status_code == 200
     again = client.post(MAKE, form(cast))
     assert again.status_code == 422
-    assert "a key of this name already" in again.content.decode()
+    assert "already have a key with this name" in again.content.decode()
     assert ApiKey.objects.count() == 1
 
 
@@ -315,7 +315,7 @@ def test_revoking_takes_the_key_off_the_page(client: Client, cast: Cast) -> None
     key, text = make(cast.editor, cast.workspace)
     answer = client.post(f"/profile/keys/{key.public_id}/revoke/", follow=True)
     page = answer.content.decode()
-    assert "“Script” is revoked" in page and key.beginning not in page
+    assert "“Script” has been revoked" in page and key.beginning not in page
     assert Api(base=V1, key=text).get("memories").status_code == 401
 
 

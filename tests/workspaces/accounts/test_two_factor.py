@@ -164,7 +164,7 @@ def test_once_it_is_on_a_password_shows_nothing_any_more(cast: Cast, on: tuple[C
     assert not ApiKey.objects.exists()
     page = client.get(f"{BASE}/totp/deactivate/", follow=True)
     assert page.redirect_chain[-1][0].startswith(f"{BASE}/reauthenticate/")
-    assert "Type a code" in page.content.decode()
+    assert "Enter a code" in page.content.decode()
     answer = client.post(f"{BASE}/reauthenticate/?next={BASE}/totp/deactivate/", {"code": code_of(on[1])})
     assert answer["Location"] == f"{BASE}/totp/deactivate/"
     assert client.get(f"{BASE}/totp/deactivate/").status_code == 200
@@ -189,7 +189,7 @@ def test_a_request_that_waited_for_the_code_goes_on_with_what_was_typed(
     where = asked.redirect_chain[-1][0]
     assert where.startswith(f"{BASE}/reauthenticate/")
     made = client.post(where, {"code": code_of(on[1]), "next": "/profile/keys/"})
-    assert "is made. Copy it now" in made.content.decode()
+    assert "has been created. Copy it now" in made.content.decode()
     assert ApiKey.objects.get().name == "Script"
 
 

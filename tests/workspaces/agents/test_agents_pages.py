@@ -78,6 +78,9 @@ def test_archiving_can_be_undone_from_its_notice(cast: Cast) -> None:
     assert not Agent.objects.get().is_archived
     agent.refresh_from_db()
     archive_agent(agent, by=cast.owner, now=timezone.now())
-    assert "“Planner” is back." in client.post(url("restore_agent", *place), follow=True).content.decode()
+    assert (
+        "“Planner” has been restored."
+        in client.post(url("restore_agent", *place), follow=True).content.decode()
+    )
     viewed = signed_in(cast.viewer).get(url("agents", cast.workspace.public_id)).content.decode()
     assert "Archive" not in viewed and "Planner" in viewed

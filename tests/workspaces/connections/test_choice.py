@@ -52,21 +52,21 @@ def test_somebodys_own_answers_nobody_else(cast: Cast) -> None:
     for other in (cast.owner, None):
         chosen = chosen_for(workspace, other, first=mine)
         assert chosen.connection == shared
-        assert "somebody's own" in chosen.lost and "Mine" not in chosen.lost
+        assert "belongs to someone else" in chosen.lost and "Mine" not in chosen.lost
 
 
 def test_one_that_is_gone_is_passed_over_and_named(cast: Cast) -> None:
     shared = make_connection(name="House model", deleted_at=timezone.now())
     chosen = chosen_for(with_choice(cast, shared), cast.viewer)
     assert chosen.connection is None
-    assert "“House model” that was chosen here is gone" in chosen.lost
+    assert "“House model”, which was chosen here, no longer exists" in chosen.lost
 
 
 def test_peoples_own_rest_while_the_operator_does_not_allow_them(cast: Cast, settings: Settings) -> None:
     mine = make_connection(cast.editor, name="Mine")
     settings.PEOPLE_MAY_CONNECT = False
     chosen = chosen_for(cast.workspace, cast.editor, first=mine)
-    assert chosen.connection is None and "switched off" in chosen.lost
+    assert chosen.connection is None and "turned off" in chosen.lost
     assert [option.value for option in options_for(cast.workspace, cast.editor, None)] == [""]
 
 

@@ -50,7 +50,7 @@ def test_a_person_stores_one_and_never_sees_the_key_again(cast: Cast) -> None:
     page = text(person.post("/connections/", {**FORM, "has_tools": "on"}, follow=True))
     made = Connection.objects.get()
     assert (made.owner, made.api_key, made.has_tools, made.can_extract) == (cast.editor, KEY, True, False)
-    assert "“Mine” is stored" in page and "with a key" in page and KEY not in page
+    assert "“Mine” has been saved" in page and "with a key" in page and KEY not in page
     form = text(person.get(f"/connections/{made.public_id}/"))
     assert KEY not in form and "Leave it empty to keep the one that is stored" in form
 
@@ -69,7 +69,7 @@ def test_a_change_without_a_key_keeps_it(cast: Cast) -> None:
     mine.refresh_from_db()
     assert (mine.name, mine.api_key) == ("Renamed", KEY)
     moved = client(cast.editor).post(url, {**FORM, "api_key": "", "base_url": "https://other.example/v1"})
-    assert moved.status_code == 422 and "Type the key again" in text(moved)
+    assert moved.status_code == 422 and "Enter the key again" in text(moved)
 
 
 def test_the_shared_ones_are_named_and_no_more(cast: Cast) -> None:
@@ -85,7 +85,7 @@ def test_where_people_may_have_none_theirs_can_still_be_deleted(cast: Cast, sett
     mine = make_connection(cast.editor, name="Old one")
     settings.PEOPLE_MAY_CONNECT = False
     page = text(client(cast.editor).get("/connections/"))
-    assert "people have none of their own" in page and "Old one" in page and "New connection" not in page
+    assert "You cannot add your own" in page and "Old one" in page and "New connection" not in page
     assert client(cast.editor).post("/connections/", FORM).status_code == 422
     client(cast.editor).post(f"/connections/{mine.public_id}/delete/")
     assert not Connection.objects.exists()
@@ -97,7 +97,9 @@ def test_deleting_one_in_use_says_what_becomes_of_it(cast: Cast) -> None:
     page = text(client(cast.editor).post(f"/connections/{mine.public_id}/delete/", follow=True))
     assert "“Mine” and its key are deleted." in page and "0 workspaces and 1 chat used it" in page
     shown = text(client(cast.editor).get(f"/chats/{chat.public_id}/"))
-    assert "The connection “Mine” that was chosen here is gone. “Built-in model” answers." in shown
+    assert (
+        "The connection “Mine”, which was chosen here, no longer exists. “Built-in model” answers." in shown
+    )
 
 
 def test_the_test_button_says_what_works(
@@ -111,7 +113,7 @@ def test_the_test_button_says_what_works(
     url = f"/connections/{mine.public_id}/test/"
     report = text(client(cast.owner).post(url, headers={"hx-request": "true"}))
     assert "Answers stream." in report and "It did not call the tool." in report
-    assert "“Can call tools” is switched on and did not work: switch it off." in report
+    assert "“Can call tools” is on, but did not work: turn it off." in report
     assert "<html" in text(client(cast.owner).post(url)), "without htmx a page of its own"
 
 
@@ -180,7 +182,7 @@ def test_a_chats_menu_and_choice(cast: Cast) -> None:
     assert chat.connection == mine
     theirs = text(client(cast.owner).get(f"/chats/{chat.public_id}/"))
     assert (
-        "somebody&#x27;s own: it answers nobody else. “Built-in model” answers." in theirs
+        "belongs to someone else and answers only them. “Built-in model” answers." in theirs
         and "Mine" not in theirs
     )
     assert person.post(url, {"connection": _others.public_id}).status_code == 422
@@ -239,7 +241,7 @@ def test_the_admin_makes_changes_and_deletes_the_shared_ones(cast: Cast) -> None
     shared.refresh_from_db()
     assert (shared.name, shared.api_key, shared.is_local) == ("Home", KEY, False)
     refused = staff.post(change, {**FORM, "api_key": "", "base_url": "https://evil.example/v1"})
-    assert refused.status_code == 200 and "Type the key again" in text(refused)
+    assert refused.status_code == 200 and "Enter the key again" in text(refused)
     staff.post(change, {**FORM, "api_key": "", "base_url": "http://10.0.0.7/v1", "forget_key": "on"})
     shared.refresh_from_db()
     assert not shared.has_key
@@ -264,4 +266,4 @@ def test_save_and_test_in_the_admin(scripted_openai: ScriptedOpenAI) -> None:
         )
     )
     assert "Answers stream." in page and "It did not call the tool." in page and "Save and test" in page
-    assert "“Can extract memories” is switched off, and would work." in page
+    assert "“Can extract memories” is off, but would work." in page

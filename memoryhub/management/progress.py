@@ -1,0 +1,34 @@
+"""How far a command is: drawn over one line of a terminal; elsewhere, where lines stay, a line now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.core.management.base import OutputWrapper
+
+EVERY = 10.0  # seconds between two lines where they stay
+
+
+class Progress:
+    """``clock``: seconds of any beginning."""
+
+    def __init__(self, out: OutputWrapper, clock: Callable[[], float] = time.monotonic) -> None:
+        self.out, self._clock = out, clock
+        self._shown = ""  # what `end` still has to write, or to end the line of
+        self._written_at = clock()
+
+    def show(self, text: str) -> None:
+        """``text`` takes the place of what was shown before."""
+        self._shown = text
+        if self.out.isatty():
+            self.out.write(f"\r\033[K{text}", ending="")
+            self.out.flush()
+        elif self._clock() - self._written_at >= EVERY:
+            self.end()
+
+    def end(self) -> None:
+        """Leave the last text standing as a line of its own. Before anything else is written; harmless twice."""
+        if self._shown:
+            self.out.write("" if self.out.isatty() else self._shown)
+        self._shown, self._written_at = "", self._clock()
