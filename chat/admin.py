@@ -18,34 +18,22 @@ from chat.models import Chat, Message, MessageRole, MessageStatus
 from memoryhub.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
-from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
+from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
 from workspaces.audit import Verb, record
 from workspaces.models import User
 
-Choices = list[tuple[str, str]]
 WORDS_AMONG_NEWEST = 20_000
 NOT_PRIVATE = Q(is_private=False, is_temporary=False)
 
 
-class WorkspaceFilter(AutocompleteFilter):
-    title = "workspace"
-    field_name = "workspace"
-    parameter_name = "workspace"
-
-
 class ChatFilter(AutocompleteFilter):
-    title = "chat"
-    field_name = "chat"
     parameter_name = "chat"
 
 
 class StateFilter(ChoiceFilter):
-    title = "state"
     parameter_name = "state"
     default = "live"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [("live", "In use"), ("deleted", "Deleted"), ("every", "Everything")]
+    offered = [("live", "In use"), ("deleted", "Deleted"), ("every", "Everything")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen()
@@ -53,25 +41,13 @@ class StateFilter(ChoiceFilter):
 
 
 class RoleFilter(ChoiceFilter):
-    title = "role"
     parameter_name = "role"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [("", "All"), *MessageRole.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(role=self.chosen()) if self.chosen() else queryset
+    offered = [("", "All"), *MessageRole.choices]
 
 
 class StatusFilter(ChoiceFilter):
-    title = "status"
     parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [("", "All"), *MessageStatus.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(status=self.chosen()) if self.chosen() else queryset
+    offered = [("", "All"), *MessageStatus.choices]
 
 
 def may_read_private(request: HttpRequest) -> bool:

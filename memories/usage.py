@@ -7,11 +7,9 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Q
-from django.utils import timezone
 
 from memories.models import Memory, SourceType
 from memories.models.memory import MemoryQuerySet
-from memoryhub.ready import Ready
 from workspaces.models import User, Workspace
 
 AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
@@ -34,23 +32,12 @@ def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> Me
     return Memory.objects.visible_to(user).live(now).filter(workspace=workspace)
 
 
-def _live(*, workspace: int, user: int, now: datetime) -> MemoryQuerySet:
-    return live_in(Workspace(pk=workspace), User(pk=user), now).order_by()
-
-
-_LIVE = Ready(_live, workspace=int, user=int, now=datetime)
-_SHARED = Ready(lambda **asked: _live(**asked).filter(owner=None), workspace=int, user=int, now=datetime)
-_AUTOMATIC = Ready(
-    lambda **asked: _live(**asked).filter(AUTOMATIC, agent=None), workspace=int, user=int, now=datetime
-)
-
-
 def count_live(workspace: Workspace, user: User, *, personal: bool = True) -> int:
     """Without ``personal``, what nobody has for themselves alone."""
-    counted = _LIVE if personal else _SHARED
-    return counted.count(workspace=workspace.pk, user=user.pk, now=timezone.now())
+    counted = live_in(workspace, user)
+    return (counted if personal else counted.filter(owner=None)).count()
 
 
 def usage(workspace: Workspace, user: User) -> Usage:
-    automatic = _AUTOMATIC.count(workspace=workspace.pk, user=user.pk, now=timezone.now())
-    return Usage(automatic, settings.MAX_MEMORIES)
+    automatic = live_in(workspace, user).filter(AUTOMATIC, agent=None)
+    return Usage(automatic.count(), settings.MAX_MEMORIES)

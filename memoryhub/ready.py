@@ -52,12 +52,6 @@ class Ready(Generic[M]):
         found = self.all(limit=1, **values)
         return found[0] if found else None
 
-    def count(self, **values: Any) -> int:
-        """How many rows. One query; of a queryset without an order, or they are sorted first."""
-        compiled = self._compiled or self._compile()
-        statement = f"SELECT count(*) FROM ({compiled.statement}) AS found"  # noqa: S608  what the ORM made
-        return int(prepared.rows(statement, compiled.params_of(values), binary=False)[0][0])
-
     def _compile(self) -> _Compiled:
         marks = {name: _MARKS[kind](number) for number, (name, kind) in enumerate(self._kinds.items())}
         compiler: Any = self._make(**marks).query.get_compiler(DEFAULT_DB_ALIAS)

@@ -170,7 +170,7 @@ CALLS = {
     "admin workspace": get("/admin/workspaces/workspace/{workspace_pk}/change/"),
     "admin keys": get("/admin/workspaces/apikey/"),
     "admin audit log": get("/admin/workspaces/auditevent/"),
-    "admin extractions": get("/admin/memories/judging/extraction/"),
+    "admin extractions": get("/admin/memories/extraction/"),
     "admin refusals": get("/admin/memories/refusal/"),
     "admin embedding models": get("/admin/memories/embeddingmodel/"),
     "admin queued jobs": get("/admin/django_q/ormq/"),

@@ -16,7 +16,6 @@ _WORKSPACE = Ready(
     user=int,
     public_id=str,
 )
-_WORKSPACES = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)), user=int)
 _DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter(default_of=user), user=int)
 
 
@@ -31,7 +30,7 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 
 def workspaces_of(user: User) -> list[Workspace]:
     """All that they are a member of, each with their ``role``, by name."""
-    return _WORKSPACES.all(user=user.pk)
+    return list(Workspace.objects.visible_to(user))
 
 
 def require(role: str, need: Role) -> None:

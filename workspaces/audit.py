@@ -22,7 +22,6 @@ from django.utils.translation import gettext as _
 from memoryhub.errors import Malformed
 from memoryhub.http import origin
 from memoryhub.ids import PATTERN
-from memoryhub.single_rows import insert_row
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None
@@ -108,18 +107,16 @@ def record(
     if target and not PATTERN.fullmatch(target):
         raise ValueError("the target of an audit event is a public id")
     source = origin.current()
-    insert_row(
-        AuditEvent(
-            at=timezone.now(),
-            verb=verb,
-            by_id=by.public_id if by else "",
-            by_name=by.get_username()[:NAME_LENGTH] if by else "",
-            workspace_id=workspace.public_id if workspace else "",
-            target=target,
-            details=_words(details or {}),
-            network=source.network,
-            request_id=source.request_id,
-        )
+    AuditEvent.objects.create(
+        at=timezone.now(),
+        verb=verb,
+        by_id=by.public_id if by else "",
+        by_name=by.get_username()[:NAME_LENGTH] if by else "",
+        workspace_id=workspace.public_id if workspace else "",
+        target=target,
+        details=_words(details or {}),
+        network=source.network,
+        request_id=source.request_id,
     )
 
 

@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from chat.chats.search import Match, matches_in, matching
 from chat.models import Chat, ChatQuerySet
-from memoryhub.ready import Ready
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 40
@@ -41,23 +40,13 @@ class ChatListPage:
         return sum(len(day.chats) for day in self.days)
 
 
-def _chats(*, user: int, workspace: int) -> ChatQuerySet:
-    return Chat.objects.visible_to(User(pk=user)).live().listed().filter(workspace=workspace)
-
-
-_LATEST = Ready(_chats, user=int, workspace=int)
-
-
 def chat_list_page(
     workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime
 ) -> ChatListPage:
     """Chats after the chat ``before``, of a search for ``q`` those found. Five queries at most."""
     q = q.strip()
-    if q or before:
-        chats = _chats(user=user.pk, workspace=workspace.pk)
-        found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
-    else:
-        found = _LATEST.all(user=user.pk, workspace=workspace.pk, limit=PAGE_SIZE + 1)
+    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
+    found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
     matches = matches_in(found[:PAGE_SIZE], q) if q else {}
     more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
     days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -37,19 +36,16 @@ KINDS = {
 }
 
 
-@login_required
 @require_GET
 def export_workspace(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
     return export_response(request.user, workspace=get_workspace(request.user, ws_id), now=timezone.now())
 
 
-@login_required
 @require_GET
 def export_all(request: PageRequest) -> StreamingHttpResponse:
     return export_response(request.user, now=timezone.now())
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def imports(request: PageRequest) -> HttpResponse:
     """Upload a file, and the imports there were."""
@@ -82,7 +78,6 @@ def _imports(request: PageRequest, form: UploadForm) -> HttpResponse:
     return render(request, "chat/exchange/imports.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_GET
 def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     imported = run.get_import(request.user, import_id)
@@ -101,7 +96,6 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     return render(request, "chat/exchange/import.html", context)
 
 
-@login_required
 @require_GET
 def progress(request: PageRequest, import_id: str) -> HttpResponse:
     """How far it is, asked for again and again by its page, which is loaded anew when that ends."""
@@ -113,7 +107,6 @@ def progress(request: PageRequest, import_id: str) -> HttpResponse:
     return render(request, "chat/exchange/progress.html", _context(imported))
 
 
-@login_required
 @require_POST
 def start(request: PageRequest, import_id: str) -> HttpResponse:
     imported = run.get_import(request.user, import_id)
@@ -122,21 +115,18 @@ def start(request: PageRequest, import_id: str) -> HttpResponse:
     return redirect("exchange:import", import_id)
 
 
-@login_required
 @require_POST
 def stop(request: PageRequest, import_id: str) -> HttpResponse:
     run.stop(run.get_import(request.user, import_id), now=timezone.now())
     return redirect("exchange:import", import_id)
 
 
-@login_required
 @require_POST
 def resume(request: PageRequest, import_id: str) -> HttpResponse:
     run.resume(run.get_import(request.user, import_id), now=timezone.now())
     return redirect("exchange:import", import_id)
 
 
-@login_required
 @require_POST
 def delete(request: PageRequest, import_id: str) -> HttpResponse:
     run.delete(run.get_import(request.user, import_id))

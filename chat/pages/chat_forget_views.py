@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,7 +17,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, chat_id: str) -> HttpResponse:
     """GET asks, POST does it. Of a deleted chat, too."""

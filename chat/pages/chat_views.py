@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -79,7 +78,6 @@ def _load_message(request: PageRequest, chat_id: str, message_id: str, need: Rol
     return chat, message
 
 
-@login_required
 @require_GET
 def home(request: PageRequest) -> HttpResponse:
     """To the workspace visited last, or to the person's own."""
@@ -88,14 +86,12 @@ def home(request: PageRequest) -> HttpResponse:
     return redirect("chat:workspace", (last or default_workspace(user)).public_id)
 
 
-@login_required
 @require_GET
 def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     return render(request, "chat/page.html", _page_context(request, found))
 
 
-@login_required
 @require_GET
 def chat(request: PageRequest, chat_id: str) -> HttpResponse:
     found = _load_chat(request, chat_id)
@@ -106,7 +102,6 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
     return render(request, "chat/page.html", context)
 
 
-@login_required
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
     """The latest messages, or with ``before`` the earlier ones."""
@@ -121,7 +116,6 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
     return render(request, "chat/messages.html", context)
 
 
-@login_required
 @require_GET
 def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
@@ -155,13 +149,11 @@ def _row(request: PageRequest, found: Chat) -> HttpResponse:
     return render(request, "chat/chat_list_row.html", context)
 
 
-@login_required
 @require_GET
 def row(request: PageRequest, chat_id: str) -> HttpResponse:
     return _row(request, _load_chat(request, chat_id))
 
 
-@login_required
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
     """The first message makes the chat. The conversation takes the place of the welcome, under its own address."""
@@ -197,7 +189,6 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
     found = _load_chat(request, chat_id, Role.EDITOR)
@@ -212,7 +203,6 @@ def send(request: PageRequest, chat_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     """GET: the row as a field; POST: the new title, in the row and above the conversation."""
@@ -226,7 +216,6 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def delete(request: PageRequest, chat_id: str) -> HttpResponse:
     found = _load_chat(request, chat_id, Role.EDITOR)
@@ -241,7 +230,6 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
     return render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
 
 
-@login_required
 @require_POST
 def restore(request: PageRequest, chat_id: str) -> HttpResponse:
     user = request.user
@@ -252,7 +240,6 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     """Who answers from now on: the chooser, and the line above the conversation that says so."""
@@ -272,7 +259,6 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def memory(request: PageRequest, chat_id: str) -> HttpResponse:
     """The Memory chip."""

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 from typing import cast
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth.decorators import login_required
 from django.db import connection
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
@@ -28,7 +27,6 @@ from workspaces.models import Role, User
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_GET
 def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """One message as it stands now: what a finished stream is replaced with."""
@@ -42,7 +40,6 @@ def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
     return render(request, "chat/message.html", context)
 
 
-@login_required
 @require_POST
 def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """The open stream ends by itself and shows what is there."""
@@ -51,14 +48,12 @@ def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-@login_required
 @require_POST
 def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     return _message(request, found, retry_answer(answer, by=request.user, now=timezone.now()))
 
 
-@login_required
 @require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
@@ -87,7 +82,6 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     return response
 
 
-@login_required
 @require_GET
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
     """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits."""

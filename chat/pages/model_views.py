@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods
@@ -29,7 +28,6 @@ def _menu(
     return {"options": options, "workspace": workspace, "inherits": inherited is not None}
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
     """GET: the menu. POST: the choice; the toolbar, the notice above the composer and its modes follow."""
@@ -48,7 +46,6 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
     return render(request, "chat/model_menu.html", context, status=422 if problem else 200)
 
 
-@login_required
 @require_GET
 def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
     """The menu of a chat that is about to begin: choosing only changes what the page says."""

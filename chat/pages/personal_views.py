@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
@@ -13,7 +12,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_POST
 def personal(request: PageRequest, chat_id: str) -> HttpResponse:
     """The chip; from a receipt the words in the place of its button, and the chip beside."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,7 +17,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
     posted = request.method == "POST"

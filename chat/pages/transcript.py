@@ -10,7 +10,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from chat.answers.problems import advice_for
-from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, MessageStatus
+from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
 from chat.rendering.rendered import Shown, show
@@ -18,7 +18,6 @@ from chat.tools.shown_calls import ShownCall, calls_of
 from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
-from memoryhub.ready import Ready
 from workspaces.models import User
 
 WINDOW = 60
@@ -112,13 +111,6 @@ class Transcript:
         return self.entries[-1].message.mode if self.entries else ""
 
 
-def _messages(*, chat: int) -> MessageQuerySet:
-    return Message.objects.filter(chat=chat).current().select_related("author").order_by("-id")
-
-
-_LATEST = Ready(_messages, chat=int)
-
-
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
@@ -126,7 +118,7 @@ def load_transcript(
 
     ``around`` may name a message of an earlier version: it is shown under what took its place.
     """
-    messages = _messages(chat=chat.pk)
+    messages = chat.messages.current().select_related("author").order_by("-id")
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
     named = chat.messages.filter(public_id=around).first() if around else None
@@ -140,8 +132,7 @@ def load_transcript(
         found = [*reversed(kept), *_fitting(older[: window // 2])]
         more = len(found) < len(kept) + len(older)
     else:
-        most = window + 1
-        read = list(messages[:most]) if before else _LATEST.all(chat=chat.pk, limit=most)
+        read = list(messages[: window + 1])
         found = _fitting(read[:window])
         more = len(found) < len(read)
     found.reverse()

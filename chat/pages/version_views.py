@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,7 +19,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """GET: the question as a field; POST: it is asked so, and the conversation goes on from there."""
@@ -35,7 +33,6 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     return _conversation(request, chat)
 
 
-@login_required
 @require_GET
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """The earlier versions of a question, with all that followed it then, or of an answer."""
@@ -53,7 +50,6 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     )
 
 
-@login_required
 @require_POST
 def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)

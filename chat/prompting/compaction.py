@@ -21,7 +21,6 @@ from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
-from memoryhub.ready import Ready
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -42,12 +41,9 @@ def can_compact(capabilities: Capabilities) -> bool:
     return capabilities.can_extract
 
 
-_LATEST = Ready(lambda chat: Compaction.objects.filter(chat=chat, upto__superseded_by=None), chat=int)
-
-
 def latest_compaction(chat: Chat) -> Compaction | None:
     """Of the conversation as it goes now: not one of messages that were set aside."""
-    return _LATEST.first(chat=chat.pk)
+    return Compaction.objects.filter(chat=chat, upto__superseded_by=None).first()
 
 
 def compact(answer: Message, user: User, *, now: datetime) -> str:

@@ -9,8 +9,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from memories.admin.filters import WorkspaceFilter
 from memories.models import Memory
+from workspaces.admin_kit.filters import WorkspaceFilter
 from workspaces.models import Workspace
 
 

@@ -16,35 +16,23 @@ from memories.recalling.embedding import active_model
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
 
 Rows = QuerySet[Any]
-Choices = list[tuple[str, str]]
-
-
-class WorkspaceFilter(AutocompleteFilter):
-    title = "workspace"
-    field_name = "workspace"
-    parameter_name = "workspace"
 
 
 class AuthorFilter(AutocompleteFilter):
-    title = "author"
-    field_name = "author"
     parameter_name = "author"
 
 
 class StateFilter(ChoiceFilter):
-    title = "state"
     parameter_name = "state"
     default = "live"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [
-            ("live", "In use"),
-            ("pending", "Waits for review"),
-            ("deleted", "Forgotten"),
-            ("rejected", "Rejected"),
-            ("expired", "Expired"),
-            ("every", "Everything"),
-        ]
+    offered = [
+        ("live", "In use"),
+        ("pending", "Waits for review"),
+        ("deleted", "Forgotten"),
+        ("rejected", "Rejected"),
+        ("expired", "Expired"),
+        ("every", "Everything"),
+    ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         now = timezone.now()
@@ -63,11 +51,8 @@ class StateFilter(ChoiceFilter):
 
 
 class SourceFilter(ChoiceFilter):
-    title = "source"
     parameter_name = "source"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [("", "All"), *SourceType.choices, ("other", "A caller's own label")]
+    offered = [("", "All"), *SourceType.choices, ("other", "A caller's own label")]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         chosen = self.chosen()
@@ -79,12 +64,9 @@ class SourceFilter(ChoiceFilter):
 class CategoryFilter(ChoiceFilter):
     """The usual categories by name: listing those in the data would read every row."""
 
-    title = "category"
     parameter_name = "category"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        usual = [(category, category.capitalize()) for category in CATEGORIES]
-        return [("", "All"), *usual, ("other", "Another"), ("none", "None")]
+    _usual = [(category, category.capitalize()) for category in CATEGORIES]
+    offered = [("", "All"), *_usual, ("other", "Another"), ("none", "None")]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         match self.chosen():
@@ -101,11 +83,8 @@ class CategoryFilter(ChoiceFilter):
 class VectorFilter(ChoiceFilter):
     """By the vectors of the current embedding model; those of an earlier one do not count."""
 
-    title = "vector"
     parameter_name = "vector"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [("", "All"), ("with", "Searchable by meaning"), ("without", "Not yet"), ("failed", "Failed")]
+    offered = [("", "All"), ("with", "Searchable by meaning"), ("without", "Not yet"), ("failed", "Failed")]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         chosen = self.chosen()
@@ -120,16 +99,13 @@ class VectorFilter(ChoiceFilter):
 class RecalledFilter(ChoiceFilter):
     """What nobody was reminded of for long. No index: one over the moment of recall would make each recall dearer."""
 
-    title = "recalled"
     parameter_name = "recalled"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [
-            ("", "All"),
-            ("never-30", "Never, in 30 days and more"),
-            ("never-90", "Never, in 90 days and more"),
-            ("stale-90", "Once, but not in 90 days"),
-        ]
+    offered = [
+        ("", "All"),
+        ("never-30", "Never, in 30 days and more"),
+        ("never-90", "Never, in 90 days and more"),
+        ("stale-90", "Once, but not in 90 days"),
+    ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         return unrecalled(queryset, self.chosen(), timezone.now())
@@ -149,16 +125,13 @@ def unrecalled(rows: Rows, which: str, now: datetime) -> Rows:
 
 
 class ReviewFilter(ChoiceFilter):
-    title = "review"
     parameter_name = "review"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [
-            ("", "All"),
-            ("replaces", "May replace an older one"),
-            ("extraction-failed", "From a chat with a failed extraction"),
-            ("pinned", "Pinned"),
-        ]
+    offered = [
+        ("", "All"),
+        ("replaces", "May replace an older one"),
+        ("extraction-failed", "From a chat with a failed extraction"),
+        ("pinned", "Pinned"),
+    ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         match self.chosen():

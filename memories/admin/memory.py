@@ -23,7 +23,6 @@ from memories.admin.filters import (
     SourceFilter,
     StateFilter,
     VectorFilter,
-    WorkspaceFilter,
 )
 from memories.admin.forgetting import ForgetForGood
 from memories.admin.pairs import Pairs
@@ -44,6 +43,7 @@ from workspaces.admin_kit.base import (
     counted,
     offer_undo,
 )
+from workspaces.admin_kit.filters import WorkspaceFilter
 
 Sentences = Iterator[tuple[str, int]]
 HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")

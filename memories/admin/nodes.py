@@ -9,11 +9,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
-from memories.admin.filters import WorkspaceFilter
 from memories.admin.private import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
 from memories.nodes.nodes import number_of
 from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline, rows_by_id
+from workspaces.admin_kit.filters import WorkspaceFilter
 
 
 class RelationInline(ReadOnlyInline):

@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memories.admin.filters import WorkspaceFilter
 from memories.admin.private import may_read_personal
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
@@ -22,26 +21,17 @@ from workspaces.admin_kit.base import (
     counted,
     rows_by_id,
 )
-from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.admin_kit.filters import ChoiceFilter, WorkspaceFilter
 
 
 class StatusFilter(ChoiceFilter):
-    title = "status"
     parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "All"), *ExtractionStatus.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(status=self.chosen()) if self.chosen() else queryset
+    offered = [("", "All"), *ExtractionStatus.choices]
 
 
 class DegradedFilter(ChoiceFilter):
-    title = "recall"
     parameter_name = "recall"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "All"), ("degraded", "Fell back to words")]
+    offered = [("", "All"), ("degraded", "Fell back to words")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.exclude(degraded="") if self.chosen() else queryset

@@ -9,25 +9,21 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memories.admin.activity import kind_label
-from memories.admin.filters import WorkspaceFilter
 from memories.models import Refusal
 from memories.models.memory import SOURCE_LABELS
 from workspaces.admin_kit.base import ReadOnlyAdmin
-from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.admin_kit.filters import ChoiceFilter, WorkspaceFilter
 
 
 class ReasonFilter(ChoiceFilter):
-    title = "reason"
     parameter_name = "reason"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [
-            ("", "All"),
-            ("secret", "Looked like a credential"),
-            ("sensitive", "Held a personal number"),
-            ("forgotten", "Forgotten for good before"),
-            ("invalid", "Broke a rule"),
-        ]
+    offered = [
+        ("", "All"),
+        ("secret", "Looked like a credential"),
+        ("sensitive", "Held a personal number"),
+        ("forgotten", "Forgotten for good before"),
+        ("invalid", "Broke a rule"),
+    ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         match self.chosen():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -59,7 +58,6 @@ def attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 
 @csrf_protect
-@login_required
 @require_POST
 def _attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory = _memory(request, ws_id, mem_id)
@@ -71,13 +69,11 @@ def _attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return _show(request, memory)
 
 
-@login_required
 @require_GET
 def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> StreamingHttpResponse:
     return download(_asset(_memory(request, ws_id, mem_id, Role.VIEWER), asset_id))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
     """GET asks, POST does it: it is for good, and wants the password once more."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -75,7 +74,6 @@ def _drawing(drawn: Sequence[MemoryNode], relations: Sequence[NodeRelation], ws_
     )
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
     """The drawing of those with most relations, and all by name, in pages that ``?after=`` goes through."""
@@ -139,7 +137,6 @@ def _gathered(request: PageRequest, node: MemoryNode) -> QuerySet[Memory]:
     return nodes.gathered(node, request.user, after=request.GET.get("after", "")).listed()
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """GET: the page. POST: another name, kind or description."""
@@ -159,7 +156,6 @@ def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     return _page(request, found, context, form=form)
 
 
-@login_required
 @require_GET
 def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Memories that could be linked, as somebody types: a fragment."""
@@ -170,7 +166,6 @@ def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
     return render(request, "memories/nodes/found.html", context | {"memories": memories, "filters": filters})
 
 
-@login_required
 @require_POST
 def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
@@ -180,7 +175,6 @@ def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     return _to(found, "#memories")
 
 
-@login_required
 @require_POST
 def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
@@ -190,7 +184,6 @@ def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
     return _to(found, "#memories")
 
 
-@login_required
 @require_POST
 def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """To a node of the workspace, by its name."""
@@ -207,7 +200,6 @@ def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     return _page(request, found, context, relation_form=form)
 
 
-@login_required
 @require_POST
 def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """One of the relations on the page, from this node or to it: ``source``, ``target``, ``relation``."""
@@ -218,7 +210,6 @@ def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     return _to(found, "#relations")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """GET: where somebody lands whose password came too late."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -15,7 +14,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_POST
 def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """For good, so the password is asked for first; a page says what went."""
@@ -27,7 +25,6 @@ def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return render(request, "memories/forgotten_for_good.html", context)
 
 
-@login_required
 @require_POST
 def keep(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -16,7 +15,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """GET asks, POST does it. Of a deleted memory, too: that is where “Undo” ends."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.db.models.functions import Lower
-from django.utils import timezone
 
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
@@ -15,8 +13,7 @@ from memories.recalling.embedding import searchable
 from memories.usage import live_in
 from memories.writing import review
 from memoryhub.llm.registry import embedder_is_local, get_embedder
-from memoryhub.ready import Ready
-from workspaces.models import Agent, AgentQuerySet, Membership, User, Workspace
+from workspaces.models import Agent, User, Workspace
 
 PAGE_SIZE = 20
 PROPOSALS_SHOWN = 20
@@ -82,24 +79,12 @@ def on_cards(memories: list[Memory], workspace: Workspace) -> list[Memory]:
     return memories
 
 
-_NEWEST = Ready(
-    lambda workspace, user, now: for_cards(live_in(Workspace(pk=workspace), User(pk=user), now)),
-    workspace=int,
-    user=int,
-    now=datetime,
-)
-
-
 def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "") -> PanelPage:
     """Live memories of the workspace that hold every word of the search somewhere, as ``on_cards`` gives them. Four
     queries at most.
     """
-    if filters or before:
-        found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
-        memories = list(for_cards(found)[: PAGE_SIZE + 1])
-    else:
-        asked = {"workspace": workspace.pk, "user": user.pk, "now": timezone.now()}
-        memories = _NEWEST.all(limit=PAGE_SIZE + 1, **asked)
+    found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
+    memories = list(for_cards(found)[: PAGE_SIZE + 1])
     more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
     return PanelPage(on_cards(memories[:PAGE_SIZE], workspace), more)
 
@@ -121,34 +106,21 @@ def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
     return sorted({category for category, _ in pairs if category}), sorted({source for _, source in pairs})
 
 
-def _assistants(*, workspace: int) -> AgentQuerySet:
-    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
-    found = Agent.objects.filter(Q(archived_at=None) | kept, workspace=workspace)
-    return found.order_by(Lower("name"), "pk").defer("instructions")
-
-
-_ASSISTANTS = Ready(_assistants, workspace=int)
-_PROPOSALS = Ready(
-    lambda workspace, user: review.proposals(Workspace(pk=workspace), User(pk=user)),
-    workspace=int,
-    user=int,
-)
-_MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace=workspace).order_by(), workspace=int)
-
-
 def assistants(workspace: Workspace) -> list[Agent]:
     """Those for which something may be remembered or is, by name."""
-    return _ASSISTANTS.all(workspace=workspace.pk, limit=MOST_ASSISTANTS)
+    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
+    found = workspace.agents.filter(Q(archived_at=None) | kept).order_by(Lower("name"), "pk")
+    return list(found.defer("instructions")[:MOST_ASSISTANTS])
 
 
 def proposals(workspace: Workspace, user: User) -> list[Memory]:
     """The oldest of those that wait for review."""
-    return _PROPOSALS.all(workspace=workspace.pk, user=user.pk, limit=PROPOSALS_SHOWN)
+    return list(review.proposals(workspace, user)[:PROPOSALS_SHOWN])
 
 
 def is_shared(workspace: Workspace) -> bool:
     """Whether an author is worth naming: more than one person is in."""
-    return _MEMBERS.count(workspace=workspace.pk) > 1
+    return workspace.memberships.count() > 1
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:

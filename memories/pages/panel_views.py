@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -93,7 +92,6 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
     return response
 
 
-@login_required
 @require_GET
 def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     """The whole panel; with ``part=list`` what is below its filters; with ``before`` the next cards."""
@@ -130,14 +128,12 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     return render(request, "memories/panel.html", context)
 
 
-@login_required
 @require_GET
 def count(request: PageRequest, ws_id: str) -> HttpResponse:
     found, context = _workspace(request, ws_id)
     return render(request, "memories/badge.html", context | {"count": count_live(found, request.user)})
 
 
-@login_required
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
     """Who may not write may propose, where the workspace reviews proposals."""
@@ -173,14 +169,12 @@ def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
     return response
 
 
-@login_required
 @require_GET
 def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, Role.VIEWER)
     return _show(request, memory, context)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id)
@@ -208,7 +202,6 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
 
 
-@login_required
 @require_POST
 def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """“Forgotten. Undo”. Under a message the Remember button comes back instead: that was an undo."""
@@ -218,7 +211,6 @@ def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return _changed(request, render(request, template, context), context["workspace"])
 
 
-@login_required
 @require_POST
 def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
@@ -230,7 +222,6 @@ def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id)
@@ -239,7 +230,6 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return _show(request, edited, context)
 
 
-@login_required
 @require_POST
 def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """“May replace”: ``keep=both`` drops the question, else the older one is forgotten (softly)."""
@@ -255,7 +245,6 @@ def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_GET
 def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, Role.VIEWER)
@@ -263,7 +252,6 @@ def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     return render(request, "memories/history.html", context | {"revisions": revisions})
 
 
-@login_required
 @require_GET
 def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
     """What an answer recalled: used first, what was left out folded below."""
@@ -282,7 +270,6 @@ def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
     return render(request, "memories/receipt.html", context)
 
 
-@login_required
 @require_POST
 def not_relevant(request: PageRequest, item_id: int) -> HttpResponse:
     value = request.POST.get("value", "on") == "on"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -16,21 +15,18 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_POST
 def approve(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     saved = review.approve(_proposal(request, ws_id, mem_id), by=request.user, now=timezone.now())
     return _decided(request, saved.memory, "known" if saved.duplicate else "approved")
 
 
-@login_required
 @require_POST
 def reject(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory = review.reject(_proposal(request, ws_id, mem_id), by=request.user, now=timezone.now())
     return _decided(request, memory, "rejected")
 
 
-@login_required
 @require_POST
 def reconsider(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """The Undo of either decision."""

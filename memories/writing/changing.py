@@ -22,7 +22,6 @@ from memories.writing.drafts import content_hash
 from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, NotFound
 from memoryhub.ready import Ready
-from memoryhub.single_rows import insert_row, update_row
 from workspaces.audit import Verb, record
 from workspaces.models import User
 
@@ -65,9 +64,9 @@ def change(
         setattr(memory, name, value)
     memory.content_hash = content_hash(memory.content)
     memory.updated_at = next_update(memory, now)
-    update_row(memory, [*changes, "content_hash", "updated_at"])
+    memory.save(update_fields=[*changes, "content_hash", "updated_at"])
     index_words([memory.pk])
-    insert_row(Revision(memory=memory, action=action, by=by, at=now, before={**before, **(note or {})}))
+    Revision.objects.create(memory=memory, action=action, by=by, at=now, before={**before, **(note or {})})
     audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
 
 

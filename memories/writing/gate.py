@@ -20,12 +20,7 @@ from memories.recalling.embedding import (
     embed_one,
     queue_embedding,
 )
-from memories.recalling.words import (
-    SEARCH,
-    index_lexemes,
-    index_words,
-    unindex_words,
-)
+from memories.recalling.words import index_words, unindex_words
 from memories.writing import cap, refusals, tombstones
 from memories.writing.announcing import announce
 from memories.writing.changing import (
@@ -64,7 +59,6 @@ from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
 from memoryhub import metrics
 from memoryhub.errors import Conflict, NotFound
-from memoryhub.single_rows import insert_row
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
 from workspaces.leaving_machine import Reach
@@ -336,10 +330,10 @@ def _insert(
     memory = new_row(draft, may_replace, now)
     if giver is not None:
         give_key_up(giver, to=memory, by=by, now=now)
-    insert_row(memory, {"search": SEARCH})
+    memory.save(force_insert=True)
     add_sources(memory, draft.sources)
-    index_lexemes([memory.pk])
-    insert_row(Revision(memory=memory, action=RevisionAction.CREATE, by=by, at=now))
+    index_words([memory.pk])
+    Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     store_vector_or_queue(memory, embedded, is_new=True)
     announce(memory, "create")

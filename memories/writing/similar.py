@@ -11,7 +11,6 @@ from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memories.recalling.embedding import Embedded
 from memoryhub import prepared
-from memoryhub.ready import Ready
 
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
@@ -33,7 +32,6 @@ ORDER BY cosine DESC
 """  # noqa: S608  constants only
 
 
-_MEMORY = Ready(lambda pk: Memory.objects.filter(pk=pk), pk=int)
 M = TypeVar("M", "Stored", Memory)
 
 
@@ -87,7 +85,7 @@ def fits(memory: Stored | Memory, key: str | None) -> bool:
 
 
 def _loaded(stored: Stored | None) -> Memory | None:
-    return _MEMORY.first(pk=stored.pk) if stored else None
+    return Memory.objects.filter(pk=stored.pk).first() if stored else None
 
 
 def judge(

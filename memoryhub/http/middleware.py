@@ -34,22 +34,9 @@ STRICT = (
 )
 RELAXED = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 # What no page here asks a browser for.
-PERMISSIONS = ", ".join(
-    f"{feature}=()"
-    for feature in (
-        "accelerometer",
-        "browsing-topics",
-        "camera",
-        "display-capture",
-        "geolocation",
-        "gyroscope",
-        "magnetometer",
-        "microphone",
-        "midi",
-        "payment",
-        "serial",
-        "usb",
-    )
+PERMISSIONS = (
+    "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
+    "magnetometer=(), microphone=(), midi=(), payment=(), serial=(), usb=()"
 )
 RELAXED_PATHS = ("/admin/", "/api/docs/")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})

@@ -1,7 +1,7 @@
 """Every way into the table of memories: a list of the statements that write to it, and a new one fails.
 
-Read off the sources, product and benchmarks: raw SQL (INSERT, UPDATE, COPY, MERGE, DELETE), the ORM's verbs on rows
-and querysets of Memory, and the prepared writes of one row. What decides about a text asks ``memories.writing.decide``.
+Read off the sources, product and benchmarks: raw SQL (INSERT, UPDATE, COPY, MERGE, DELETE), and the ORM's verbs on
+rows and querysets of Memory. What decides about a text asks ``memories.writing.decide``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ VERBS = {
     "save_base",
 }
 VERBS |= {f"a{verb}" for verb in VERBS}
-ONE_ROW = {"insert_row", "update_row"}
 # A row or rows of Memory, whatever they are called: what is made of these words is.
 MEMORIES = re.compile(
     r"(await |list\(|\()*(Memory\b|_locked\(memory|locked_row\(|new_row\(|get_memory\(|_LOCKED\b"
@@ -41,9 +40,9 @@ RELATED = re.compile(r"\w+\.(embeddings|sources|revisions|values|values_list|agg
 # Who writes, and what. Text and keys come in by the gate, many at once, and what measures and makes numbers up.
 WRITES = {
     ("memories/writing/gate.py", "new_row"): {"Memory()"},
-    ("memories/writing/gate.py", "_insert"): {"insert_row"},
+    ("memories/writing/gate.py", "_insert"): {"save"},
     ("memories/writing/gate.py", "_propose"): {"save"},
-    ("memories/writing/changing.py", "change"): {"update_row"},
+    ("memories/writing/changing.py", "change"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/gate.py", "restore_memory"): {"save"},
     ("memories/writing/gate.py", "_unlink"): {"save"},
@@ -93,11 +92,8 @@ def writes_in(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _verb_of(call: ast.Call, functions: list[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> str:
-    if isinstance(call.func, ast.Name):
-        if call.func.id == "Memory":
-            return "Memory()"
-        if call.func.id in ONE_ROW and call.args and _is_memory(call.args[0], functions, name):
-            return call.func.id
+    if isinstance(call.func, ast.Name) and call.func.id == "Memory":
+        return "Memory()"
     if isinstance(call.func, ast.Attribute) and call.func.attr in VERBS:
         return call.func.attr if _is_memory(call.func.value, functions, name) else ""
     return ""
@@ -165,7 +161,6 @@ def test_nothing_writes_memories_but_what_is_listed() -> None:
         "def act(rows: QuerySet[Memory]):\n    rows.filter(pk=1).update(key='x')",
         "def act(workspace):\n    workspace.memories.update(key='x')",
         "def act(rows: MemoryQuerySet):\n    for memory in rows:\n        memory.save()",
-        "def act(memory: Memory):\n    update_row(memory, ['key'])",
         "def act(cursor):\n    cursor.execute('insert into memories_memory (content) values (1)')",
         "def act(cursor):\n    cursor.copy('COPY \"memories_memory\" (content) FROM STDIN')",
         "SQL = f'''\n  UPDATE   memories_memory SET key = {x}'''",

@@ -92,14 +92,3 @@ def test_what_the_query_says_itself_stands_in_its_text_so_that_partial_indexes_s
     assert ready._compiled is not None
     assert ready._compiled.statement.count("%s") == 1
     assert "'user'" in ready._compiled.statement
-
-
-def test_it_counts(cast: Cast) -> None:
-    for number in range(3):
-        make_memory(f"Fact {number}", cast.owner, cast.workspace)
-    since = timezone.now() - timedelta(days=1)
-    assert MEMORIES.count(workspace=cast.workspace.pk, since=since) == 3
-    assert MEMORIES.count(workspace=cast.workspace.pk, since=timezone.now()) == 0
-    with CaptureQueriesContext(connection) as captured:
-        assert MEMORIES.count(workspace=cast.workspace.pk, since=since) == 3
-    assert len(captured) == 1

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import settings as django_settings
 from django.core import mail
 from django.test import AsyncClient, Client
 from django.urls import reverse
@@ -157,13 +155,6 @@ def test_the_profile_keeps_the_answer_about_memory(cast: Cast, settings: Any) ->
     assert cast.owner.memory_default is True
     settings.MEMORY_ENABLED = False
     assert "has turned automatic memory off" in client.get(url("profile")).content.decode()
-
-
-def test_both_dark_palettes_are_equal() -> None:
-    css = (Path(django_settings.BASE_DIR) / "static/css/tokens.css").read_text()
-    by_system = css.split(':root:not([data-theme="light"]) {')[1].split("}")[0]
-    by_choice = css.split(':root[data-theme="dark"] {')[1].split("}")[0]
-    assert by_system.split() == by_choice.split()
 
 
 def test_an_unknown_address_gets_a_page_that_helps(cast: Cast) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from allauth.account.views import password_reset
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
 from memoryhub import mail
 
 
+@login_not_required
 def reset_password(request: HttpRequest) -> HttpResponseBase:
     """Without mail no link is made that nobody could be sent: the page says whom to ask."""
     return (

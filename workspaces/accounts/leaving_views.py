@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -15,7 +14,6 @@ from workspaces.pages.page_request import PageRequest
 from workspaces.pages.workspace_forms import DeleteForm
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest) -> HttpResponse:
     """GET says what goes and what stays, POST with the name typed does it and signs out everywhere."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,7 +17,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_POST
 def end_session(request: PageRequest, session_id: str) -> HttpResponse:
     """One of your own. Ending this very one signs out."""
@@ -30,7 +28,6 @@ def end_session(request: PageRequest, session_id: str) -> HttpResponse:
     return _to_sessions()
 
 
-@login_required
 @require_POST
 def end_other_sessions(request: PageRequest) -> HttpResponse:
     ended = sessions.end_other_sessions(request.user, keep=request.session.session_key, by=request.user)
@@ -39,7 +36,6 @@ def end_other_sessions(request: PageRequest) -> HttpResponse:
     return _to_sessions()
 
 
-@login_required
 @require_GET
 def activity(request: PageRequest, ws_id: str) -> HttpResponse:
     """What was done in a workspace, for its owners."""

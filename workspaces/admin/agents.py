@@ -24,11 +24,8 @@ from workspaces.models import Agent
 
 
 class InUseFilter(ChoiceFilter):
-    title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "All"), ("in_use", "In use"), ("archived", "Archived")]
+    offered = [("", "All"), ("in_use", "In use"), ("archived", "Archived")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen()

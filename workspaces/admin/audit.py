@@ -87,11 +87,8 @@ DAYS = {"1": "Today", "7": "Seven days", "30": "Thirty days"}
 
 
 class KindOfEventFilter(ChoiceFilter):
-    title = "about"
     parameter_name = "about"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "All"), *((name, title) for name, (title, _) in KINDS.items())]
+    offered = [("", "All"), *((name, title) for name, (title, _) in KINDS.items())]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen()
@@ -99,11 +96,8 @@ class KindOfEventFilter(ChoiceFilter):
 
 
 class SinceFilter(ChoiceFilter):
-    title = "since"
     parameter_name = "since"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "Any time"), *DAYS.items()]
+    offered = [("", "Any time"), *DAYS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen()

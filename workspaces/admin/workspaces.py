@@ -21,11 +21,8 @@ from workspaces.models import Membership, User, Workspace
 
 
 class KindFilter(ChoiceFilter):
-    title = "kind"
     parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "All"), ("shared", "Made by somebody"), ("default", "Somebody's own")]
+    offered = [("", "All"), ("shared", "Made by somebody"), ("default", "Somebody's own")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self.chosen()

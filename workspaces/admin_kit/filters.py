@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django import forms
@@ -15,10 +15,24 @@ from django.http import HttpRequest
 
 
 class ChoiceFilter(admin.SimpleListFilter):
-    """Fixed choices, one of which holds when nothing is chosen. Costs no query."""
+    """Fixed choices (``offered``, with their titles), one of which holds when nothing is chosen. Costs no query.
+
+    Its title is its parameter's name, and so is the column that it compares, unless its ``queryset`` says otherwise.
+    """
 
     parameter_name: str
     default: str = ""
+    offered: Sequence[tuple[str, str]]
+
+    def __init_subclass__(cls) -> None:
+        cls.title = cls.parameter_name
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
+        return self.offered
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(**{self.parameter_name: chosen}) if chosen else queryset
 
     def chosen(self) -> str:
         value = self.value()
@@ -44,11 +58,13 @@ class NamedAutocomplete(AutocompleteSelect):
 
 
 class AutocompleteFilter(admin.ListFilter):
-    """A search box for one foreign key: there may be thousands of rows to choose from."""
+    """A search box for the foreign key ``parameter_name``: there may be thousands of rows to choose from."""
 
     template = "admin/filter_autocomplete.html"
-    field_name: str
     parameter_name: str
+
+    def __init_subclass__(cls) -> None:
+        cls.title = cls.parameter_name
 
     def __init__(
         self,
@@ -57,7 +73,6 @@ class AutocompleteFilter(admin.ListFilter):
         model: type[models.Model],
         model_admin: admin.ModelAdmin,
     ) -> None:
-        self.title = self.title or self.field_name
         super().__init__(request, params, model, model_admin)
         self.model, self.site = model, model_admin.admin_site
         given = params.pop(self.parameter_name, [""])
@@ -70,7 +85,7 @@ class AutocompleteFilter(admin.ListFilter):
 
     @classmethod
     def _field(cls, model: type[models.Model]) -> Any:
-        return model._meta.get_field(cls.field_name)
+        return model._meta.get_field(cls.parameter_name)
 
     @classmethod
     def widget_of(cls, model: type[models.Model], site: admin.AdminSite) -> AutocompleteSelect:
@@ -109,3 +124,7 @@ class AutocompleteFilter(admin.ListFilter):
             ),
             "kept": [(name, value) for name, values in kept.items() for value in values],
         }
+
+
+class WorkspaceFilter(AutocompleteFilter):
+    parameter_name = "workspace"

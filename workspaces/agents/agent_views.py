@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -35,7 +34,6 @@ def _agent(
     return workspace, agents.get_agent(request.user, agent_id, workspace=workspace)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
@@ -60,7 +58,6 @@ def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
     return render(request, "workspaces/agents.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     """What an assistant is told, to be changed by editors and read by everybody."""
@@ -85,7 +82,6 @@ def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     return render(request, "workspaces/agent.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_POST
 def archive(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)
@@ -96,7 +92,6 @@ def archive(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     return redirect("workspaces:agents", ws_id)
 
 
-@login_required
 @require_POST
 def restore(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)

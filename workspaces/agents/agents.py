@@ -9,7 +9,6 @@ from django.db.models.functions import Lower
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from memoryhub.ready import Ready
 from workspaces.access import require
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb, Word, record
@@ -35,17 +34,9 @@ def get_agent(
     return agent
 
 
-_IN_USE = Ready(
-    lambda workspace: (
-        Agent.objects.filter(workspace=workspace).in_use().order_by(Lower("name")).defer("instructions")
-    ),
-    workspace=int,
-)
-
-
 def agents_in_use(workspace: Workspace) -> list[Agent]:
     """Those that a new chat may begin with, by name, without their instructions."""
-    return _IN_USE.all(workspace=workspace.pk)
+    return list(workspace.agents.in_use().order_by(Lower("name")).defer("instructions"))
 
 
 def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:

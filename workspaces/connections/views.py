@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -24,7 +23,6 @@ from workspaces.models.connection import Connection
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
     form = ConnectionForm(request.POST if request.method == "POST" else None)
@@ -57,7 +55,6 @@ def _own(request: PageRequest, connection_id: str, *, to: str) -> Connection:
     return found
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     found = _own(request, connection_id, to="change")
@@ -74,7 +71,6 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_POST
 def delete(request: PageRequest, connection_id: str) -> HttpResponse:
     found = _own(request, connection_id, to="delete")
@@ -84,7 +80,6 @@ def delete(request: PageRequest, connection_id: str) -> HttpResponse:
     return redirect("workspaces:connections")
 
 
-@login_required
 @require_POST
 def test(request: PageRequest, connection_id: str) -> HttpResponse:
     """The Test button of one's own, and of a shared one for who may change it."""
@@ -96,14 +91,12 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
     return render(request, "workspaces/connection_tested.html", context)
 
 
-@login_required
 @require_POST
 def of_workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     """Which model answers in a workspace; owners say. Nothing changes where nothing was chosen."""
     return _changed(request, ws_id, connection_id=request.POST.get("connection"))
 
 
-@login_required
 @require_POST
 def local_only(request: PageRequest, ws_id: str) -> HttpResponse:
     """Whether a workspace's memories never leave this machine; owners say."""

@@ -9,7 +9,7 @@ from workspaces.models import User
 
 
 class PageRequest(HttpRequest):
-    """A request as the middleware hands it on: of somebody signed in (see ``login_required``), with htmx's details."""
+    """A request as the middleware hands it on: of somebody signed in, with htmx's details."""
 
     user: User
     htmx: HtmxDetails

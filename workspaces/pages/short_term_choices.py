@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -15,7 +14,6 @@ from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
 
-@login_required
 @require_POST
 def everywhere(request: PageRequest) -> HttpResponse:
     workspaces.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
@@ -23,7 +21,6 @@ def everywhere(request: PageRequest) -> HttpResponse:
     return redirect("workspaces:profile")
 
 
-@login_required
 @require_POST
 def private_chats(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id, need=Role.OWNER)

@@ -9,7 +9,6 @@ from typing import Any, cast
 from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
 from django.contrib import messages as notices
-from django.contrib.auth.decorators import login_required
 from django.db import connection
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -40,7 +39,6 @@ from workspaces.pages.workspace_forms import (
 HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def workspace_list(request: PageRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST if request.method == "POST" else None)
@@ -89,7 +87,6 @@ def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> 
     return render(request, "workspaces/settings.html", context | forms, status=422 if failed else 200)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def settings(request: PageRequest, ws_id: str) -> HttpResponse:
     if request.method == "GET":
@@ -107,7 +104,6 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
     return _settings_page(request, get_workspace(request.user, ws_id), form=form)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str) -> HttpResponse:
     """With the name and, lately, the password typed. GET: where somebody lands whose password came too late."""
@@ -127,7 +123,6 @@ def delete(request: PageRequest, ws_id: str) -> HttpResponse:
     return _settings_page(request, workspace, delete_form=form)
 
 
-@login_required
 @require_POST
 def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
@@ -153,7 +148,6 @@ def _member(workspace: Workspace, user_id: str) -> User:
     return membership.user
 
 
-@login_required
 @require_POST
 def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
@@ -167,7 +161,6 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     return redirect("workspaces:settings", ws_id)
 
 
-@login_required
 @require_POST
 def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     """Removing somebody, or leaving."""
@@ -204,13 +197,11 @@ def _profile_page(
     return render(request, "workspaces/profile.html", context, status=422)
 
 
-@login_required
 @require_GET
 def profile(request: PageRequest) -> HttpResponse:
     return _profile_page(request)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 @reauthentication_required(allow_get=True)
 def keys(request: PageRequest) -> HttpResponse:
@@ -232,7 +223,6 @@ def keys(request: PageRequest) -> HttpResponse:
     return _profile_page(request, form)
 
 
-@login_required
 @require_POST
 def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
     key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
@@ -240,7 +230,6 @@ def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
     return redirect(reverse("workspaces:profile") + "#api-keys")
 
 
-@login_required
 @require_POST
 def memory_default(request: PageRequest) -> HttpResponse:
     """The answer to the first-run question, from the card or the profile."""
@@ -253,7 +242,6 @@ def memory_default(request: PageRequest) -> HttpResponse:
     return redirect("workspaces:profile")
 
 
-@login_required
 @require_GET
 async def events(request: PageRequest, ws_id: str) -> EventStream:
     """What happens in a workspace, as server-sent events, for as long as the person may see it."""
