@@ -19,6 +19,7 @@ from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from workspaces.api.serializers import PersonJson, person_json, shown_id
 from workspaces.models import User
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import (
     Body,
     Choice,
@@ -33,6 +34,7 @@ NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet.
 
 
 class ChatJson(serializers.ModelSerializer[Chat]):
+    example = {"id": f"chat_{ID}", "title": "Deadlines", "memory_enabled": True}
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
     title = serializers.CharField(help_text="Empty until it is named, by you or by its first message.")
@@ -119,6 +121,7 @@ def chat_json(chat: Chat) -> dict[str, Any]:
 
 
 class MatchJson(serializers.Serializer[Any]):
+    example = {"text": "When is the deadline?", "highlights": [[12, 20]]}
     message_id = serializers.CharField()
     text = serializers.CharField(help_text="The part of the message around what was found.")
     highlights = serializers.ListField(
@@ -139,6 +142,7 @@ class FoundChatJson(ChatJson):
 
 
 class MessageErrorJson(serializers.Serializer[Any]):
+    example = {"code": "unreachable"}
     code = serializers.CharField()
     message = serializers.CharField()
 
@@ -146,6 +150,12 @@ class MessageErrorJson(serializers.Serializer[Any]):
 class ToolCallJson(serializers.ModelSerializer[ToolCall]):
     """Wants ``memories``, the ids that the reader may see by call, in its context."""
 
+    example = {
+        "id": f"call_{ID}",
+        "name": "x_recall_memory",
+        "arguments": {"query": "deadline"},
+        "outcome": "found",
+    }
     id = serializers.CharField(source="public_id")
     arguments = serializers.JSONField(
         help_text="Those kept with the chat; the text of a memory is never among them."
@@ -188,6 +198,7 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
 
 
 class FindingJson(serializers.Serializer[Any]):
+    example = {"quote": "Your project deadline is March 15, 2026.", "agrees": True}
     quote = serializers.CharField(
         help_text="Words of the answer; empty where the model did not quote exactly."
     )
@@ -198,6 +209,12 @@ class FindingJson(serializers.Serializer[Any]):
 class StepJson(serializers.ModelSerializer[Step]):
     """Wants ``memories``, the ids that the reader may see by step, in its context."""
 
+    example = {
+        "id": f"step_{ID}",
+        "kind": "check",
+        "outcome": "agrees",
+        "line": "Checked against 1 memory",
+    }
     id = serializers.CharField(source="public_id")
     kind = serializers.RegexField(r"^(plan|check)$", help_text="plan or check.")
     status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
@@ -248,6 +265,14 @@ class StepJson(serializers.ModelSerializer[Step]):
 class MessageJson(serializers.ModelSerializer[Message]):
     """Wants ``receipts``, by message id, and ``calls`` and ``steps``, by message key, in its context."""
 
+    example: dict[str, Any] = {
+        "id": f"msg_{ID}",
+        "role": "assistant",
+        "content": "Your project deadline is March 15, 2026.",
+        "status": "done",
+        "reply_to": "msg_9dLp2TzB8mYw1RsX9vLcHn1B",
+        "model": "large-2",
+    }
     id = serializers.CharField(source="public_id")
     # A pattern, since the schema names enums after their field, and "role" is a member's already.
     role = serializers.RegexField(r"^(user|assistant)$", help_text="user or assistant.")
@@ -326,6 +351,7 @@ class MessageJson(serializers.ModelSerializer[Message]):
 
 
 class TurnJson(serializers.Serializer[Any]):
+    example = {"message": {"role": "user", "content": "When is the deadline?", "tool_calls": [], "steps": []}}
     message = MessageJson()
     answer = MessageJson()
 
@@ -353,6 +379,7 @@ class RememberedJson(SavedMemoryJson):
 
 
 class ChatChanges(Body):
+    example: dict[str, Any] = {"title": "Plans"}
     title = Text(max_length=TITLE_LENGTH, required=False)
     agent_id = Text(
         max_length=32,
@@ -375,12 +402,14 @@ class ChatChanges(Body):
 
 
 class ChatBody(ChatChanges):
+    example: dict[str, Any] = {"title": "Deadlines", "memory_enabled": True}
     title = Text(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     workspace_id = Text(max_length=32, required=False, help_text="Left out: your own workspace.")
     is_temporary = Flag(required=False, help_text="true: nothing is recalled, extracted or kept.")
 
 
 class MessageBody(Body):
+    example: dict[str, Any] = {"content": "When is the deadline?", "stream": False}
     content = Text(max_length=MESSAGE_LENGTH)
     memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
@@ -402,12 +431,14 @@ class EditBody(MessageBody):
 
 
 class RetryBody(Body):
+    example = {"stream": False}
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
 
 
 class ChatMemoryBody(Confirmable):
     """``messageId`` is written as in the dashboard's API that this one follows."""
 
+    example = {"content": "The project deadline is March 15, 2026"}
     at_least_one_of = ("messageId", "content")
     messageId = Text(max_length=32, required=False, help_text="The message to remember.")
     content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")

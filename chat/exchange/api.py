@@ -26,13 +26,8 @@ from chat.models.imports import (
 )
 from workspaces.access import get_workspace
 from workspaces.models import Role
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import (
     Body,
     Flag,
@@ -43,32 +38,9 @@ from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery, paged
 from workspaces.rest.views import ApiView
 
+documented = documented_under("exchange")
+
 KINDS = ["workspace", "agent", "chat", "message", "memory", "receipt", "other"]
-IMPORT: dict[str, Any] = {
-    "id": "imp_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "workspace_id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "filename": "conversations.json",
-    "kind": "chatgpt",
-    "size": 5_242_880,
-    "status": "preview",
-    "checked": True,
-    "progress": 0.0,
-    "preview": {"memory": {"new": 40, "update": 0, "duplicate": 2, "refused": 1}},
-    "stored": {},
-    "error": "",
-    "created_at": "2026-03-07T10:30:00.000000Z",
-    "finished_at": None,
-    "expires_at": "2026-03-14T10:30:00.000000Z",
-}
-ROW: dict[str, Any] = {
-    "line": 12,
-    "kind": "memory",
-    "outcome": "duplicate",
-    "reason": "",
-    "text": "The deadline is March 15",
-    "duplicate_of": "mem_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "same_as_line": None,
-}
 FILE = OpenApiResponse(
     response=OpenApiTypes.STR,
     description="JSON lines, as docs/exchange.md describes them, sent while they are read.",
@@ -92,6 +64,14 @@ class OutcomesJson(serializers.Serializer[Any]):
 
 
 class ImportJson(serializers.ModelSerializer[Import]):
+    example = {
+        "id": f"imp_{ID}",
+        "filename": "conversations.json",
+        "kind": "chatgpt",
+        "size": 5_242_880,
+        "checked": True,
+        "error": "",
+    }
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(
         source="workspace.public_id",
@@ -118,13 +98,29 @@ class ImportJson(serializers.ModelSerializer[Import]):
 
     class Meta:
         model = Import
-        fields = list(IMPORT)
+        fields = [
+            "id",
+            "workspace_id",
+            "filename",
+            "kind",
+            "size",
+            "status",
+            "checked",
+            "progress",
+            "preview",
+            "stored",
+            "error",
+            "created_at",
+            "finished_at",
+            "expires_at",
+        ]
 
     def get_checked(self, imported: Import) -> bool:
         return imported.checked_at is not None
 
 
 class ImportRowJson(serializers.Serializer[Any]):
+    example = {"line": 12, "kind": "memory", "outcome": "duplicate", "text": "The deadline is March 15"}
     line = serializers.IntegerField(source="row.number")
     kind = serializers.ChoiceField(choices=KINDS, source="row.kind")
     outcome = serializers.ChoiceField(choices=Outcome.values, source="row.outcome")
@@ -153,6 +149,7 @@ class UploadBody(Body):
 
 
 class StartBody(Body):
+    example = {"chats": False}
     chats = Flag(default=True, help_text="Take chats, messages and what they recalled.")
     memories = Flag(default=True, help_text="Take memories.")
 
@@ -163,29 +160,24 @@ class RowQuery(PageQuery):
 
 
 class WorkspaceExport(ApiView):
-    @documented(
-        "Export a workspace",
-        tag="exchange",
-        operation="workspaces_export",
-        answers={(200, MEDIA_TYPE): FILE},
-        errors=[404],
-        description="What you may see of it: settings, assistants, chats (of the private ones your own), memories "
-        "with their history, receipts.",
-    )
+    @documented("workspaces_export", {(200, MEDIA_TYPE): FILE})
     def get(self, request: Request, workspace_id: str) -> StreamingHttpResponse:
+        """Export a workspace.
+
+        What you may see of it: settings, assistants, chats (of the private ones your own), memories with their history,
+        receipts.
+        """
         workspace = get_workspace(self.person, workspace_id)
         return export_response(self.person, workspace=workspace, now=timezone.now())
 
 
 class Export(ApiView):
-    @documented(
-        "Export all that is yours",
-        tag="exchange",
-        operation="export",
-        answers={(200, MEDIA_TYPE): FILE},
-        description="What you may see of every workspace you are a member of, your personal memories included.",
-    )
+    @documented("export", {(200, MEDIA_TYPE): FILE})
     def get(self, request: Request) -> StreamingHttpResponse:
+        """Export all that is yours.
+
+        What you may see of every workspace you are a member of, your personal memories included.
+        """
         return export_response(self.person, now=timezone.now())
 
 
@@ -201,16 +193,12 @@ class OneUpload(MultiPartParser):
 class ImportList(ApiView):
     parser_classes = [OneUpload]
 
-    @documented(
-        "List your imports",
-        tag="exchange",
-        operation="imports_list",
-        answers={200: page_of(ImportJson, "Import")},
-        query=PageQuery,
-        description="Newest first.",
-        examples=[page_example(IMPORT)],
-    )
+    @documented("imports_list", page_of(ImportJson))
     def get(self, request: Request) -> Response:
+        """List your imports.
+
+        Newest first.
+        """
         return self.page(
             Import.objects.of(self.person).select_related("workspace"),
             ImportJson,
@@ -219,26 +207,17 @@ class ImportList(ApiView):
         )
 
     @documented(
-        "Upload a file to import",
-        tag="exchange",
-        operation="imports_create",
-        answers={201: ImportJson},
-        body={"multipart/form-data": UploadBody},
-        errors=[404, 409, 429],
-        writes=True,
+        "imports_create",
+        {201: ImportJson},
+        body=UploadBody,
         headers=ONCE,
-        description="Nothing is stored yet: the file is looked at in the background, line by line. Editors and owners.",
-        examples=[
-            OpenApiExample(
-                "An export",
-                value={"file": "(its bytes)"},
-                request_only=True,
-                media_type="multipart/form-data",
-            ),
-            answer_example("To be looked at", {**IMPORT, "checked": False, "preview": {}}, code=201),
-        ],
+        errors=[429],
     )
     def post(self, request: Request) -> Response:
+        """Upload a file to import.
+
+        Nothing is stored yet: the file is looked at in the background, line by line. Editors and owners.
+        """
         body = self.body(UploadBody)
         workspace = None
         if "workspace_id" in body:
@@ -255,44 +234,31 @@ class ImportList(ApiView):
 
 
 class ImportDetail(ApiView):
-    @documented(
-        "Look at an import",
-        tag="exchange",
-        operation="imports_get",
-        answers={200: ImportJson},
-        errors=[404],
-        description="Yours alone, whoever else is in the workspace.",
-        examples=[answer_example("An import", IMPORT)],
-    )
+    @documented("imports_get", ImportJson)
     def get(self, request: Request, import_id: str) -> Response:
+        """Look at an import.
+
+        Yours alone, whoever else is in the workspace.
+        """
         return Response(ImportJson(run.get_import(self.person, import_id)).data)
 
-    @documented(
-        "Delete an import",
-        tag="exchange",
-        operation="imports_delete",
-        answers={204: None},
-        errors=[404],
-        writes=True,
-        description="The file and its preview go. What it stored stays.",
-    )
+    @documented("imports_delete")
     def delete(self, request: Request, import_id: str) -> Response:
+        """Delete an import.
+
+        The file and its preview go. What it stored stays.
+        """
         run.delete(run.get_import(self.person, import_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class ImportRows(ApiView):
-    @documented(
-        "Preview an import",
-        tag="exchange",
-        operation="imports_rows",
-        answers={200: page_of(ImportRowJson, "ImportRow")},
-        query=RowQuery,
-        errors=[404],
-        description="What would become of each line, in their order; of messages and receipts only those refused.",
-        examples=[page_example(ROW)],
-    )
+    @documented("imports_rows", page_of(ImportRowJson), query=RowQuery)
     def get(self, request: Request, import_id: str) -> Response:
+        """Preview an import.
+
+        What would become of each line, in their order; of messages and receipts only those refused.
+        """
         imported = run.get_import(self.person, import_id)
         query = self.query(RowQuery)
         chosen = {name: query[name] for name in ("outcome", "kind") if name in query}
@@ -308,21 +274,12 @@ class ImportRows(ApiView):
 
 
 class ImportStart(ApiView):
-    @documented(
-        "Start an import",
-        tag="exchange",
-        operation="imports_start",
-        answers={202: ImportJson},
-        body=StartBody,
-        errors=[404, 409],
-        writes=True,
-        description="Stores what the preview showed, in the background. 409 until `checked`, and once it was started.",
-        examples=[
-            request_example("Only the memories", {"chats": False}),
-            answer_example("Running", {**IMPORT, "status": "running"}, code=202),
-        ],
-    )
+    @documented("imports_start", {202: ImportJson}, body=StartBody, errors=[409])
     def post(self, request: Request, import_id: str) -> Response:
+        """Start an import.
+
+        Stores what the preview showed, in the background. 409 until `checked`, and once it was started.
+        """
         imported = run.get_import(self.person, import_id)
         body = self.body(StartBody)
         run.start(imported, now=timezone.now(), takes_chats=body["chats"], takes_memories=body["memories"])
@@ -330,33 +287,23 @@ class ImportStart(ApiView):
 
 
 class ImportStop(ApiView):
-    @documented(
-        "Stop an import",
-        tag="exchange",
-        operation="imports_stop",
-        answers={202: ImportJson},
-        errors=[404, 409],
-        writes=True,
-        description="It can be resumed where it stopped; what was stored stays. 409 unless it is running.",
-        examples=[answer_example("Stopped", {**IMPORT, "status": "stopped"}, code=202)],
-    )
+    @documented("imports_stop", {202: ImportJson}, errors=[409])
     def post(self, request: Request, import_id: str) -> Response:
+        """Stop an import.
+
+        It can be resumed where it stopped; what was stored stays. 409 unless it is running.
+        """
         run.stop(run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
 
 
 class ImportResume(ApiView):
-    @documented(
-        "Resume an import",
-        tag="exchange",
-        operation="imports_resume",
-        answers={202: ImportJson},
-        errors=[404, 409],
-        writes=True,
-        description="409 unless it is stopped.",
-        examples=[answer_example("Running", {**IMPORT, "status": "running"}, code=202)],
-    )
+    @documented("imports_resume", {202: ImportJson}, errors=[409])
     def post(self, request: Request, import_id: str) -> Response:
+        """Resume an import.
+
+        409 unless it is stopped.
+        """
         run.resume(run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
 

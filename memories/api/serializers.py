@@ -13,6 +13,7 @@ from memories.recalling.search import LIMIT as SEARCH_LIMIT
 from memories.recalling.search import TYPES
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from workspaces.api.serializers import PersonJson
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import (
     Body,
     Choice,
@@ -29,6 +30,13 @@ MAX_OFFSET = 10_000
 
 
 class MemoryJson(serializers.ModelSerializer[Memory]):
+    example = {
+        "id": f"mem_{ID}",
+        "content": "The project deadline is March 15, 2026",
+        "category": "fact",
+        "tags": ["project"],
+        "source_type": "user",
+    }
     id = serializers.CharField(source="public_id")
     tags = serializers.ListField(child=serializers.CharField())
     importance = serializers.FloatField(help_text="0 to 1.")
@@ -138,6 +146,7 @@ class RecallJson(serializers.Serializer[Any]):
 
 
 class FoundJson(serializers.Serializer[Any]):
+    example = {"id": f"mem_{ID}", "text": "The project deadline is March 15, 2026"}
     type = serializers.ChoiceField(choices=TYPES)
     id = serializers.CharField()
     text = serializers.CharField()
@@ -150,6 +159,7 @@ class SearchJson(serializers.Serializer[Any]):
 
 
 class RevisionJson(serializers.ModelSerializer[Revision]):
+    example = {"action": "edit", "before": {"content": "The project deadline is March 8, 2026"}}
     by = PersonJson(allow_null=True, help_text="null: the system.")
     before = serializers.DictField(
         help_text="The old values of the fields that were changed. Beside a key that went to another memory "
@@ -163,6 +173,7 @@ class RevisionJson(serializers.ModelSerializer[Revision]):
 
 
 class ReceiptItemJson(serializers.ModelSerializer[ReceiptItem]):
+    example = {"content": "The project deadline is March 15, 2026", "used": True, "reason": ""}
     memory_id = serializers.CharField(source="memory.public_id")
     content = serializers.CharField(help_text="As it read at that moment.")
     score_parts = serializers.DictField(child=serializers.FloatField())
@@ -184,6 +195,7 @@ class ReceiptItemJson(serializers.ModelSerializer[ReceiptItem]):
 
 
 class ReceiptJson(serializers.ModelSerializer[Receipt]):
+    example = {"message_id": f"msg_{ID}", "ranking": "hybrid"}
     degraded = serializers.SerializerMethodField(
         help_text="True: found by words, since the search by meaning failed."
     )
@@ -215,6 +227,7 @@ class Confirmable(Body):
 class MemoryChanges(Confirmable):
     """What a client may change. Everything else about a memory is the system's to say."""
 
+    example = {"content": "The project deadline is April 1, 2026"}
     content = Text(max_length=CONTENT_LENGTH, required=False)
     category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
     key = Text(max_length=KEY_LENGTH, allow_null=True, allow_blank=True, required=False)
@@ -225,6 +238,7 @@ class MemoryChanges(Confirmable):
 
 
 class MemoryBody(MemoryChanges):
+    example = {"content": "Quarterly review meets every Thursday", "category": "fact"}
     content = Text(max_length=CONTENT_LENGTH)
     scope = Choice(
         Scope.values,
@@ -247,6 +261,7 @@ class MemoryBody(MemoryChanges):
 
 
 class RecallBody(Body):
+    example = {"query": "When is the deadline?", "limit": 5}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
@@ -261,5 +276,6 @@ class RecallBody(Body):
 
 
 class SearchBody(Body):
+    example = {"query": "project deadline", "limit": 10}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=SEARCH_LIMIT, help_text="At most 50 are given; below 1 gives nothing.")

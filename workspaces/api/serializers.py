@@ -10,6 +10,7 @@ from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.models.connection import Connection
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import (
     Body,
     Choice,
@@ -21,6 +22,7 @@ from workspaces.rest.fields import (
 
 
 class WorkspaceJson(serializers.ModelSerializer[Workspace]):
+    example = {"id": f"ws_{ID}", "name": "Launch", "role": "owner", "member_count": 3, "memory_count": 12}
     id = serializers.CharField(source="public_id")
     role = serializers.ChoiceField(choices=Role.values, help_text="Yours.")
     is_default = serializers.BooleanField(help_text="True for a person's own workspace.")
@@ -88,11 +90,13 @@ def shown_id(connection: Connection | None) -> str | None:
 
 
 class WorkspaceBody(Body):
+    example = {"name": "Launch", "description": "Everything about the spring launch."}
     name = Text(max_length=NAME_LENGTH)
     description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
 
 
 class WorkspaceChanges(Body):
+    example = {"name": "Spring launch"}
     name = Text(max_length=NAME_LENGTH, required=False)
     description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
     private_short_term = Flag(
@@ -116,6 +120,7 @@ class WorkspaceChanges(Body):
 
 
 class PersonJson(serializers.ModelSerializer[User]):
+    example = {"id": f"usr_{ID}", "username": "maria"}
     id = serializers.CharField(source="public_id")
 
     class Meta:
@@ -129,6 +134,7 @@ def person_json(person: User) -> dict[str, str]:
 
 
 class MemberJson(serializers.ModelSerializer[Membership]):
+    example = {"id": f"usr_{ID}", "username": "maria", "role": "editor"}
     id = serializers.CharField(source="user.public_id", help_text="The person's id, `usr_…`.")
     username = serializers.CharField(source="user.username")
     role = serializers.ChoiceField(choices=Role.values)
@@ -140,6 +146,7 @@ class MemberJson(serializers.ModelSerializer[Membership]):
 
 
 class MemberBody(Body):
+    example = {"username": "maria", "role": "editor"}
     username = Text(max_length=150)
     role = Choice(Role.values, default=Role.VIEWER.value)
 
@@ -152,10 +159,12 @@ class MemberBody(Body):
 
 
 class RoleBody(Body):
+    example = {"role": "viewer"}
     role = Choice(Role.values)
 
 
 class RemovedJson(serializers.Serializer[Any]):
+    example = {"removed": {"memories": 12, "messages": 40, "chats": 3, "workspaces": 1}}
     removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
 
 

@@ -15,6 +15,7 @@ from memories.models.node import (
     RELATION_LENGTH,
 )
 from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Moment, Text
 from workspaces.rest.paging import PageQuery
 
@@ -23,6 +24,7 @@ FIRST_MEMORIES, FIRST_RELATIONS = 20, 50
 
 
 class NodeJson(serializers.ModelSerializer[MemoryNode]):
+    example = {"id": f"node_{ID}", "name": "Maria", "kind": "person"}
     id = serializers.CharField(source="public_id")
     workspaceId = serializers.CharField(source="workspace.public_id")
     memoryCount = serializers.IntegerField(source="memory_count", help_text="Those that you may see.")
@@ -46,6 +48,7 @@ class NodeJson(serializers.ModelSerializer[MemoryNode]):
 
 
 class NodeNameJson(serializers.ModelSerializer[MemoryNode]):
+    example = {"id": f"node_{ID}", "name": "Maria"}
     id = serializers.CharField(source="public_id")
 
     class Meta:
@@ -54,6 +57,7 @@ class NodeNameJson(serializers.ModelSerializer[MemoryNode]):
 
 
 class RelationJson(serializers.ModelSerializer[NodeRelation]):
+    example = {"relation": "works on", "target": {"id": "node_9dRw1TzB7mYw2RsX4vLcHn8M", "name": "Apollo"}}
     source = NodeNameJson()  # type: ignore[assignment]  # the name is the API's
     target = NodeNameJson()
     createdAt = Moment(source="created_at")
@@ -93,6 +97,7 @@ class NeighboursJson(serializers.Serializer[Any]):
 class NodeChanges(Body):
     """What a client may change."""
 
+    example = {"description": "The launch in spring"}
     name = Text(
         max_length=NODE_NAME_LENGTH,
         required=False,
@@ -105,6 +110,7 @@ class NodeChanges(Body):
 
 
 class NodeBody(NodeChanges):
+    example = {"name": "Apollo", "kind": "project"}
     name = Text(max_length=NODE_NAME_LENGTH, help_text="One of a name, whatever its case, is in a workspace.")
 
 
@@ -115,6 +121,7 @@ class MemoryLinkBody(Body):
 class RelationBody(Body):
     """From the node in the address to another."""
 
+    example = {"relation": "works on"}
     nodeId = Text(max_length=ID_LENGTH, help_text="The other node, of the same workspace.")
     relation = Text(max_length=RELATION_LENGTH, help_text="Such as `works on`.")
 
@@ -124,10 +131,6 @@ class NodeQuery(PageQuery, PlaceQuery):
         required=False, max_length=NODE_NAME_LENGTH, help_text="Only the one of this name, whatever its case."
     )
     kind = Text(required=False, max_length=KIND_LENGTH, help_text="Only of this kind, whatever its case.")
-
-
-class NodePartsQuery(PageQuery, PlaceQuery):
-    """The pages of what hangs on one node."""
 
 
 class NeighboursQuery(PlaceQuery):

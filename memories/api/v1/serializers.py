@@ -17,6 +17,7 @@ from memories.writing.sources import (
     TYPES,
     sources_of,
 )
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import (
     Body,
     Choice,
@@ -65,11 +66,22 @@ def field_values(body: dict[str, Any]) -> dict[str, Any]:
 
 
 class SourceJson(serializers.Serializer[Any]):
+    example = {"type": "message", "id": f"msg_{ID}"}
     type = serializers.ChoiceField(choices=[*TYPES.values(), "other"])
     id = serializers.CharField()
 
 
 class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
+    example = {
+        "id": f"mem_{ID}",
+        "key": "deadline",
+        "value": "The project deadline is March 15, 2026",
+        "category": "fact",
+        "tags": ["project"],
+        "importance": 7,
+        "source": "manual",
+        "scope": "project",
+    }
     id = serializers.CharField(source="public_id")
     value = serializers.CharField(source="content")
     tags = serializers.ListField(child=serializers.CharField())
@@ -153,6 +165,7 @@ class OrganisationRecallJson(serializers.Serializer[Any]):
 
 
 class OrganisationDeletedJson(serializers.Serializer[Any]):
+    example = {"deleted": [f"mem_{ID}"], "missing": ["mem_2bNw8RzB5mYw1RsX9vLcHn7K"]}
     deleted = serializers.ListField(child=serializers.CharField())
     missing = serializers.ListField(
         child=serializers.CharField(), help_text="Not there (any more), or not yours to see."
@@ -207,6 +220,7 @@ class Source(serializers.Field[str, Any, Any, Any]):
 class OrganisationMemoryChanges(Confirmable):
     """What a client may change."""
 
+    example: dict[str, Any] = {"value": "The project deadline is April 1, 2026"}
     key = Text(
         max_length=KEY_LENGTH, allow_null=True, required=False, help_text="By which saves find it again."
     )
@@ -231,6 +245,7 @@ class OrganisationMemoryChanges(Confirmable):
 
 
 class OrganisationMemoryBody(OrganisationMemoryChanges):
+    example = {"key": "deadline", "value": "The project deadline is March 15, 2026", "importance": 7}
     value = Text(max_length=CONTENT_LENGTH)
     category = Text(
         max_length=CATEGORY_LENGTH, required=False, help_text=f"{CATEGORY}, for a new memory, if left out."
@@ -261,6 +276,7 @@ class OrganisationMemoryBody(OrganisationMemoryChanges):
 
 
 class OrganisationRecallBody(Body):
+    example = {"query": "When is the deadline?", "limit": 5}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
@@ -273,6 +289,7 @@ class OrganisationRecallBody(Body):
 
 
 class OrganisationDeleteBody(Body):
+    example = {"ids": [f"mem_{ID}", "mem_2bNw8RzB5mYw1RsX9vLcHn7K"]}
     ids = serializers.ListField(
         child=Text(max_length=32),
         min_length=1,

@@ -14,9 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.examples import SECRET, SENSITIVE
 from memories.api.saving import save_once
-from memories.api.v1 import examples
 from memories.api.v1.serializers import (
     CATEGORY,
     NAMES,
@@ -46,26 +44,18 @@ from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.models import Agent, Role, Workspace
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
 
-TAG = "organisation memory"
-DELETING = (
-    "Needs a browser session whose person typed their password again in the last five minutes "
-    "(`/accounts/reauthenticate/`): else 403 with code `reauthenticate`. An API key gets 403 with code "
-    "`session_only`, whoever owns it."
-)
+documented = documented_under("organisation memory")
 
 
 class OrganisationView(KeyedView):
     """Reads the active workspace: its shared memories, those of its assistants, and the asker's own."""
+
+    always_takes = PlaceQuery
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
         """The active one: the key's own, for a session the one asked for, else its person's default one."""
@@ -124,18 +114,13 @@ def told_in_our_names() -> Iterator[None]:
 
 
 class MemoryList(OrganisationView):
-    @documented(
-        "List memories",
-        tag=TAG,
-        operation="v1_memories_list",
-        answers={200: page_of(OrganisationMemoryJson, "OrganisationMemory")},
-        query=MemoryQuery,
-        errors=[404, 429],
-        description="The memories of the workspace, those of its assistants, and your global ones, newest first. "
-        "Inserts and deletes while you page repeat and skip nothing.",
-        examples=[answer_example("A page", examples.PAGE)],
-    )
+    @documented("v1_memories_list", page_of(OrganisationMemoryJson), query=MemoryQuery)
     def get(self, request: Request) -> Response:
+        """List memories.
+
+        The memories of the workspace, those of its assistants, and your global ones, newest first. Inserts and deletes
+        while you page repeat and skip nothing.
+        """
         workspace = self.workspace()
         query = self.query(MemoryQuery)
         rows = self.memories(workspace)
@@ -159,31 +144,19 @@ class MemoryList(OrganisationView):
         return answer
 
     @documented(
-        "Save a memory",
-        tag=TAG,
-        operation="v1_memories_create",
-        answers={201: OrganisationSavedJson, 200: OrganisationSavedJson},
-        headers=[*ONCE, ETAG],
+        "v1_memories_create",
+        {201: OrganisationSavedJson, 200: OrganisationSavedJson},
         body=OrganisationMemoryBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        description="201 with the new memory. 200 when there is none: one of the same key, scope and workspace was "
-        "updated in place (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 "
-        "with code `secret`: a credential; with code `sensitive`: a personal number, stored when the same comes with "
-        "`confirm: true`, unless `source` is auto.",
-        examples=[
-            request_example(
-                "A fact",
-                {"key": "deadline", "value": "The project deadline is March 15, 2026", "importance": 7},
-            ),
-            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
-            answer_example("Updated by its key", {**examples.MEMORY, "duplicate": False}),
-            SECRET,
-            SENSITIVE,
-        ],
+        headers=[*ONCE, ETAG],
     )
     def post(self, request: Request) -> Response:
+        """Save a memory.
+
+        201 with the new memory. 200 when there is none: one of the same key, scope and workspace was updated in place
+        (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 with code `secret`: a
+        credential; with code `sensitive`: a personal number, stored when the same comes with `confirm: true`, unless
+        `source` is auto.
+        """
         workspace = self.workspace(Role.EDITOR)
         values = field_values(self.body(OrganisationMemoryBody))
         named, dedupe = {*values}, values.pop("dedupe")
@@ -197,22 +170,13 @@ class MemoryList(OrganisationView):
         return shown(saved.memory, code=code, duplicate=saved.duplicate)
 
     @documented(
-        "Delete several memories",
-        tag=TAG,
-        operation="v1_memories_delete_several",
-        answers={200: OrganisationDeletedJson},
-        body=OrganisationDeleteBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=f"At most 100 at once; all of them or, on any error, none. {DELETING}",
-        examples=[
-            request_example("Two", {"ids": [*examples.DELETED["deleted"], *examples.DELETED["missing"]]}),
-            answer_example("One was gone already", examples.DELETED),
-        ],
+        "v1_memories_delete_several", OrganisationDeletedJson, body=OrganisationDeleteBody, fresh=True
     )
     def delete(self, request: Request) -> Response:
+        """Delete several memories.
+
+        At most 100 at once; all of them or, on any error, none.
+        """
         self.require_fresh_password()
         workspace = self.workspace(Role.EDITOR)
         ids = self.body(OrganisationDeleteBody)["ids"]
@@ -228,39 +192,20 @@ class MemoryList(OrganisationView):
 
 
 class MemoryDetail(OrganisationView):
-    @documented(
-        "Look at a memory",
-        tag=TAG,
-        operation="v1_memories_get",
-        answers={200: OrganisationMemoryJson},
-        headers=[ETAG],
-        query=PlaceQuery,
-        errors=[404, 429],
-        examples=[answer_example("A memory", examples.MEMORY)],
-    )
+    @documented("v1_memories_get", OrganisationMemoryJson, headers=[ETAG])
     def get(self, request: Request, memory_id: str) -> Response:
+        """Look at a memory."""
         return shown(self.memory(memory_id))
 
     @documented(
-        "Change a memory",
-        tag=TAG,
-        operation="v1_memories_update",
-        answers={200: OrganisationMemoryJson},
-        headers=[ETAG, IF_MATCH],
-        body=OrganisationMemoryChanges,
-        query=PlaceQuery,
-        errors=[404, 409, 429],
-        writes=True,
-        description="What is left out stays; a new value takes an old summary with it. 409 when the key is taken, "
-        "or with code `stale`.",
-        examples=[
-            request_example("A new value", {"value": "The project deadline is April 1, 2026"}),
-            answer_example("Changed", examples.MEMORY),
-            SECRET,
-            SENSITIVE,
-        ],
+        "v1_memories_update", OrganisationMemoryJson, body=OrganisationMemoryChanges, headers=[ETAG, IF_MATCH]
     )
     def patch(self, request: Request, memory_id: str) -> Response:
+        """Change a memory.
+
+        What is left out stays; a new value takes an old summary with it. 409 when the key is taken, or with code
+        `stale`.
+        """
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
         sources = changes.pop("sources", None)
@@ -272,19 +217,9 @@ class MemoryDetail(OrganisationView):
             memory = set_sources(memory, sources, now=timezone.now())
         return shown(memory)
 
-    @documented(
-        "Delete a memory",
-        tag=TAG,
-        operation="v1_memories_delete",
-        answers={204: None},
-        headers=[IF_MATCH],
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=DELETING,
-    )
+    @documented("v1_memories_delete", headers=[IF_MATCH], fresh=True)
     def delete(self, request: Request, memory_id: str) -> Response:
+        """Delete a memory."""
         self.require_fresh_password()
         memory = self.memory(memory_id, Role.EDITOR)
         gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
@@ -294,23 +229,14 @@ class MemoryDetail(OrganisationView):
 class Recall(OrganisationView):
     only_reads = True
 
-    @documented(
-        "Recall what matters to a query",
-        tag=TAG,
-        operation="v1_memories_recall",
-        answers={200: OrganisationRecallJson},
-        body=OrganisationRecallBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        description="By full text over key, summary, value, category and tags, and where that finds nothing by parts "
-        "of words (`%`, `_` and `\\` are letters like others). Best first; of equals the pinned, then the important, "
-        "then the newly changed ones. Your global memories included; those of an assistant only with its `agentId`.",
-        examples=[
-            request_example("A question", {"query": "When is the deadline?", "limit": 5}),
-            answer_example("Found", examples.RECALL),
-        ],
-    )
+    @documented("v1_memories_recall", OrganisationRecallJson, body=OrganisationRecallBody)
     def post(self, request: Request) -> Response:
+        r"""Recall what matters to a query.
+
+        By full text over key, summary, value, category and tags, and where that finds nothing by parts of words (`%`,
+        `_` and `\` are letters like others). Best first; of equals the pinned, then the important, then the newly
+        changed ones. Your global memories included; those of an assistant only with its `agentId`.
+        """
         workspace = self.workspace()
         values = field_values(self.body(OrganisationRecallBody))
         with told_in_our_names():
