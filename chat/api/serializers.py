@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.chats.personal import personal_in
-from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
@@ -20,20 +20,13 @@ from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from workspaces.api.serializers import PersonJson, person_json, shown_id
 from workspaces.models import User
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    iso,
-)
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, iso
 
 MODES = [mode.value for mode in Mode]
 NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."
 
 
-class ChatJson(serializers.ModelSerializer[Chat]):
+class ChatJson(serializers.Serializer[Any]):
     example = {"id": f"chat_{ID}", "title": "Deadlines", "memory_enabled": True}
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
@@ -51,25 +44,11 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         help_text="The Memory chip: true, false, or null for each person's own default. Always false where the "
         "operator has switched automatic memory off."
     )
+    is_private = serializers.BooleanField()
+    is_temporary = serializers.BooleanField()
     created_by = PersonJson()
     created_at = Moment()
     updated_at = Moment(source="active_at", help_text="When it was last written in.")
-
-    class Meta:
-        model = Chat
-        fields = [
-            "id",
-            "workspace_id",
-            "title",
-            "agent_id",
-            "connection_id",
-            "memory_enabled",
-            "is_private",
-            "is_temporary",
-            "created_by",
-            "created_at",
-            "updated_at",
-        ]
 
     def get_connection_id(self, chat: Chat) -> str | None:
         return shown_id(chat.connection)
@@ -89,9 +68,6 @@ class OneChatJson(ChatJson):
         help_text="Whether your personal memories are used in your turns here: always where nobody else reads, else "
         "once you said so.",
     )
-
-    class Meta(ChatJson.Meta):
-        fields = [*ChatJson.Meta.fields, "read_by_others", "use_personal_memories"]
 
 
 def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
@@ -137,9 +113,6 @@ class FoundChatJson(ChatJson):
         help_text="Of a search: where it was said. null where only the title has it.",
     )
 
-    class Meta(ChatJson.Meta):
-        fields = [*ChatJson.Meta.fields, "match"]
-
 
 class MessageErrorJson(serializers.Serializer[Any]):
     example = {"code": "unreachable"}
@@ -147,7 +120,7 @@ class MessageErrorJson(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-class ToolCallJson(serializers.ModelSerializer[ToolCall]):
+class ToolCallJson(serializers.Serializer[Any]):
     """Wants ``memories``, the ids that the reader may see by call, in its context."""
 
     example = {
@@ -157,6 +130,7 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
         "outcome": "found",
     }
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField()
     arguments = serializers.JSONField(
         help_text="Those kept with the chat; the text of a memory is never among them."
     )
@@ -171,20 +145,6 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
     )
     started_at = Moment()
     finished_at = Moment(allow_null=True)
-
-    class Meta:
-        model = ToolCall
-        fields = [
-            "id",
-            "name",
-            "arguments",
-            "status",
-            "outcome",
-            "count",
-            "memory_ids",
-            "started_at",
-            "finished_at",
-        ]
 
     def get_outcome(self, call: ToolCall) -> str | None:
         return call.outcome or None
@@ -206,7 +166,7 @@ class FindingJson(serializers.Serializer[Any]):
     agrees = serializers.BooleanField()
 
 
-class StepJson(serializers.ModelSerializer[Step]):
+class StepJson(serializers.Serializer[Any]):
     """Wants ``memories``, the ids that the reader may see by step, in its context."""
 
     example = {
@@ -231,21 +191,6 @@ class StepJson(serializers.ModelSerializer[Step]):
     started_at = Moment()
     finished_at = Moment(allow_null=True)
 
-    class Meta:
-        model = Step
-        fields = [
-            "id",
-            "kind",
-            "status",
-            "outcome",
-            "line",
-            "text",
-            "findings",
-            "memory_ids",
-            "started_at",
-            "finished_at",
-        ]
-
     def get_outcome(self, step: Step) -> str | None:
         return outcome_of(step) or None
 
@@ -262,7 +207,7 @@ class StepJson(serializers.ModelSerializer[Step]):
         return [found for found in step.findings if found["memory_id"] in seen]
 
 
-class MessageJson(serializers.ModelSerializer[Message]):
+class MessageJson(serializers.Serializer[Any]):
     """Wants ``receipts``, by message id, and ``calls`` and ``steps``, by message key, in its context."""
 
     example: dict[str, Any] = {
@@ -277,6 +222,7 @@ class MessageJson(serializers.ModelSerializer[Message]):
     # A pattern, since the schema names enums after their field, and "role" is a member's already.
     role = serializers.RegexField(r"^(user|assistant)$", help_text="user or assistant.")
     content = serializers.CharField()
+    status = serializers.ChoiceField(choices=MessageStatus.choices)
     author = PersonJson(allow_null=True, help_text="null for answers.")
     reply_to = serializers.SerializerMethodField(help_text="For answers: the id of the message answered.")
     model = serializers.CharField(help_text="For answers: the model that wrote it.")
@@ -296,28 +242,6 @@ class MessageJson(serializers.ModelSerializer[Message]):
     steps = serializers.SerializerMethodField(
         help_text="For answers that were thought through: the plan, and the check against memory."
     )
-
-    class Meta:
-        model = Message
-        fields = [
-            "id",
-            "role",
-            "content",
-            "status",
-            "author",
-            "reply_to",
-            "model",
-            "memory_enabled",
-            "error",
-            "created_at",
-            "finished_at",
-            "superseded_by",
-            "superseded_at",
-            "receipt",
-            "tool_calls",
-            "mode",
-            "steps",
-        ]
 
     def get_reply_to(self, message: Message) -> str | None:
         return message.reply_to.public_id if message.reply_to else None
@@ -373,9 +297,6 @@ class RememberedJson(SavedMemoryJson):
     """For the schema: what was remembered, and how its text came about."""
 
     synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
-
-    class Meta(SavedMemoryJson.Meta):
-        fields = [*SavedMemoryJson.Meta.fields, "synthesized"]
 
 
 class ChatChanges(Body):

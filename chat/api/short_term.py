@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,16 +21,12 @@ from workspaces.rest.views import ApiView
 documented = documented_under("chats")
 
 
-class ShortTermJson(serializers.ModelSerializer[ShortTermMemory]):
+class ShortTermJson(serializers.Serializer[Any]):
     example = {"summary": "Plans a walk in the hills on May 1 with Anna; the train is still open."}
     summary = serializers.CharField(help_text="Empty: there is none, or it has expired.")
     summarised_by = PersonJson(allow_null=True, help_text="Who wrote it; null: the model, or nobody.")
     summarised_at = Moment(allow_null=True)
     expires_at = Moment(allow_null=True, help_text="When it is over; every turn with memory on puts it off.")
-
-    class Meta:
-        model = ShortTermMemory
-        fields = ["summary", "summarised_by", "summarised_at", "expires_at"]
 
 
 class ShortTermChanges(Body):

@@ -18,22 +18,12 @@ from chat.exchange import run
 from chat.exchange.export import MEDIA_TYPE, export_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
-from chat.models.imports import (
-    Import,
-    ImportKind,
-    ImportStatus,
-    Outcome,
-)
+from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import (
-    Body,
-    Flag,
-    Moment,
-    Text,
-)
+from workspaces.rest.fields import Body, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery, paged
 from workspaces.rest.views import ApiView
@@ -63,7 +53,7 @@ class OutcomesJson(serializers.Serializer[Any]):
     refused = serializers.IntegerField()
 
 
-class ImportJson(serializers.ModelSerializer[Import]):
+class ImportJson(serializers.Serializer[Any]):
     example = {
         "id": f"imp_{ID}",
         "filename": "conversations.json",
@@ -79,7 +69,9 @@ class ImportJson(serializers.ModelSerializer[Import]):
         default=None,
         help_text="Where it goes; null: as in the file.",
     )
+    filename = serializers.CharField()
     kind = serializers.ChoiceField(choices=ImportKind.values)
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
     status = serializers.ChoiceField(choices=ImportStatus.values)
     checked = serializers.SerializerMethodField(
         help_text="Whether the preview is complete; then it can be started."
@@ -95,25 +87,6 @@ class ImportJson(serializers.ModelSerializer[Import]):
     created_at = Moment()
     finished_at = Moment(allow_null=True)
     expires_at = Moment(help_text="When the file is deleted unless something is done with it.")
-
-    class Meta:
-        model = Import
-        fields = [
-            "id",
-            "workspace_id",
-            "filename",
-            "kind",
-            "size",
-            "status",
-            "checked",
-            "progress",
-            "preview",
-            "stored",
-            "error",
-            "created_at",
-            "finished_at",
-            "expires_at",
-        ]
 
     def get_checked(self, imported: Import) -> bool:
         return imported.checked_at is not None

@@ -11,7 +11,6 @@ from rest_framework.response import Response
 from workspaces.accounts.leaving import delete_account, foresee_leaving
 from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.api.serializers import RemovedJson, removed_json
-from workspaces.models import Workspace
 from workspaces.rest.docs import documented_under
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Moment
@@ -20,13 +19,10 @@ from workspaces.rest.keys import KeyedView
 documented = documented_under("account")
 
 
-class PlaceJson(serializers.ModelSerializer[Workspace]):
+class PlaceJson(serializers.Serializer[Any]):
     example = {"id": f"ws_{ID}", "name": "Launch"}
     id = serializers.CharField(source="public_id")
-
-    class Meta:
-        model = Workspace
-        fields = ["id", "name"]
+    name = serializers.CharField()
 
 
 class LeavingJson(serializers.Serializer[Any]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils import timezone
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -10,15 +12,10 @@ from rest_framework.response import Response
 from workspaces.access import get_workspace
 from workspaces.agents import agents
 from workspaces.api.serializers import PersonJson
-from workspaces.models import Agent, Role
+from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Moment,
-    Text,
-)
+from workspaces.rest.fields import Body, Choice, Moment, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
@@ -26,29 +23,17 @@ from workspaces.rest.views import ApiView
 documented = documented_under("assistants")
 
 
-class AgentJson(serializers.ModelSerializer[Agent]):
+class AgentJson(serializers.Serializer[Any]):
     example = {"id": f"agent_{ID}", "name": "Proofreader", "instructions": "Correct spelling and grammar."}
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
+    name = serializers.CharField(max_length=agents.NAME_LENGTH)
+    description = serializers.CharField(max_length=agents.DESCRIPTION_LENGTH)
     instructions = serializers.CharField(help_text="What goes before the model in every chat with it.")
     created_by = PersonJson(allow_null=True)
     created_at = Moment()
     updated_at = Moment()
     archived_at = Moment(allow_null=True)
-
-    class Meta:
-        model = Agent
-        fields = [
-            "id",
-            "workspace_id",
-            "name",
-            "description",
-            "instructions",
-            "created_by",
-            "created_at",
-            "updated_at",
-            "archived_at",
-        ]
 
 
 class AgentChanges(Body):

@@ -23,14 +23,7 @@ from workspaces.models.connection import (
 )
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    WholeNumber,
-)
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
@@ -38,7 +31,7 @@ from workspaces.rest.views import ApiView
 documented = documented_under("models")
 
 
-class ConnectionJson(serializers.ModelSerializer[Connection]):
+class ConnectionJson(serializers.Serializer[Any]):
     """Never the key. Wants ``person`` in its context: the address of a shared one is for those who manage it."""
 
     example = {
@@ -48,35 +41,25 @@ class ConnectionJson(serializers.ModelSerializer[Connection]):
         "model": "large-2",
     }
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField(max_length=NAME_LENGTH)
     base_url = serializers.SerializerMethodField(
         help_text="null for shared ones, unless you may change them."
     )
+    model = serializers.CharField(max_length=MODEL_LENGTH)
     is_shared = serializers.BooleanField(
         help_text="true: made by administrators for everybody. false: yours."
     )
     has_key = serializers.BooleanField(help_text="Whether a key is stored. It is never shown again.")
+    has_tools = serializers.BooleanField()
+    can_extract = serializers.BooleanField(help_text="Off: rules notice what is said, and no model.")
+    context_tokens = serializers.IntegerField(
+        min_value=0, help_text="What prompt and answer may hold together."
+    )
     is_local = serializers.BooleanField(
         help_text="Whether workspaces whose memories never leave this machine may use it."
     )
     created_at = Moment()
     updated_at = Moment()
-
-    class Meta:
-        model = Connection
-        fields = [
-            "id",
-            "name",
-            "base_url",
-            "model",
-            "is_shared",
-            "has_key",
-            "has_tools",
-            "can_extract",
-            "context_tokens",
-            "is_local",
-            "created_at",
-            "updated_at",
-        ]
 
     def get_base_url(self, connection: Connection) -> str | None:
         seen = not connection.is_shared or actions.may_manage(self.context["person"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.api.v1.views import OrganisationView
-from workspaces.agents.agents import get_agent
-from workspaces.models import Agent
+from workspaces.agents import agents
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Moment
@@ -16,26 +17,16 @@ from workspaces.rest.fields import Moment
 documented = documented_under("organisation memory")
 
 
-class OrganisationAgentJson(serializers.ModelSerializer[Agent]):
+class OrganisationAgentJson(serializers.Serializer[Any]):
     example = {"id": f"agent_{ID}", "name": "Proofreader", "instructions": "Correct spelling and grammar."}
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField(max_length=agents.NAME_LENGTH)
+    description = serializers.CharField(max_length=agents.DESCRIPTION_LENGTH)
+    instructions = serializers.CharField(max_length=agents.INSTRUCTIONS_LENGTH)
     workspaceId = serializers.CharField(source="workspace.public_id")
     archivedAt = Moment(source="archived_at", allow_null=True)
     createdAt = Moment(source="created_at")
     updatedAt = Moment(source="updated_at")
-
-    class Meta:
-        model = Agent
-        fields = [
-            "id",
-            "name",
-            "description",
-            "instructions",
-            "workspaceId",
-            "archivedAt",
-            "createdAt",
-            "updatedAt",
-        ]
 
 
 class AgentList(OrganisationView):
@@ -60,5 +51,5 @@ class AgentDetail(OrganisationView):
 
         An archived one, too.
         """
-        agent = get_agent(self.person, agent_id, workspace=self.workspace())
+        agent = agents.get_agent(self.person, agent_id, workspace=self.workspace())
         return Response(OrganisationAgentJson(agent).data)

@@ -30,18 +30,22 @@ documented = documented_under("memory assets")
 ENVELOPE = 64 * 1024  # bytes that a multipart body may have beside the file
 
 
-class AssetJson(serializers.ModelSerializer[Asset]):
-    example = {"id": f"asset_{ID}", "name": "plan.pdf", "contentType": "application/pdf", "size": 48213}
+class AssetJson(serializers.Serializer[Any]):
+    example = {
+        "id": f"asset_{ID}",
+        "name": "plan.pdf",
+        "contentType": "application/pdf",
+        "sha256": "9f86" * 16,
+    }
     id = serializers.CharField(source="public_id")
     memoryId = serializers.CharField(source="memory.public_id")
+    name = serializers.CharField()
     contentType = serializers.CharField(
         source="content_type", help_text="From its first bytes: an image, a PDF, a ZIP, text, or octets."
     )
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
+    sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
     createdAt = Moment(source="created_at")
-
-    class Meta:
-        model = Asset
-        fields = ["id", "memoryId", "name", "contentType", "size", "sha256", "createdAt"]
 
 
 class AssetBody(Body):

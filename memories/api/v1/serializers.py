@@ -11,22 +11,9 @@ from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH, Confirmable
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
-from memories.writing.sources import (
-    FORM,
-    MOST_SOURCES,
-    TYPES,
-    sources_of,
-)
+from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    WholeNumber,
-    Words,
-)
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
 from workspaces.rest.paging import PageQuery
 
 LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
@@ -71,7 +58,7 @@ class SourceJson(serializers.Serializer[Any]):
     id = serializers.CharField()
 
 
-class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
+class OrganisationMemoryJson(serializers.Serializer[Any]):
     example = {
         "id": f"mem_{ID}",
         "key": "deadline",
@@ -83,9 +70,13 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
         "scope": "project",
     }
     id = serializers.CharField(source="public_id")
+    key = serializers.CharField(max_length=KEY_LENGTH, allow_null=True)
     value = serializers.CharField(source="content")
+    summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
+    category = serializers.CharField(max_length=CATEGORY_LENGTH, allow_null=True)
     tags = serializers.ListField(child=serializers.CharField())
     importance = serializers.SerializerMethodField(help_text="1 to 10.")
+    pinned = serializers.BooleanField()
     expiresAt = Moment(source="expires_at", allow_null=True)
     source = serializers.SerializerMethodField(  # type: ignore[assignment]  # the name is the API's
         help_text="manual, auto, or another label."
@@ -102,27 +93,6 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
     )
     createdAt = Moment(source="created_at")
     updatedAt = Moment(source="updated_at")
-
-    class Meta:
-        model = Memory
-        fields = [
-            "id",
-            "key",
-            "value",
-            "summary",
-            "category",
-            "tags",
-            "importance",
-            "pinned",
-            "expiresAt",
-            "source",
-            "sources",
-            "scope",
-            "agentId",
-            "workspaceId",
-            "createdAt",
-            "updatedAt",
-        ]
 
     def get_importance(self, memory: Memory) -> int:
         return importance_outside(memory.importance)
@@ -147,17 +117,11 @@ class OrganisationSavedJson(OrganisationMemoryJson):
         help_text="True: nothing was stored, this is the one that said it already."
     )
 
-    class Meta(OrganisationMemoryJson.Meta):
-        fields = [*OrganisationMemoryJson.Meta.fields, "duplicate"]
-
 
 class OrganisationRecalledJson(OrganisationMemoryJson):
     """For the schema: a memory with its score."""
 
     score = serializers.FloatField(help_text="`ts_rank_cd`; 0 where only a part of a word matched.")
-
-    class Meta(OrganisationMemoryJson.Meta):
-        fields = [*OrganisationMemoryJson.Meta.fields, "score"]
 
 
 class OrganisationRecallJson(serializers.Serializer[Any]):
