@@ -10,7 +10,6 @@ from chat.access import get_chat
 from chat.chats.actions import require_own
 from chat.chats.forgetting import forget_chat
 from memories.api.forgetting import ReportJson, report_json
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
 from workspaces.rest.fields import Body, Flag
@@ -35,6 +34,6 @@ class ChatForget(ApiView):
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         body = self.body(ForgetChatBody)
         require_own(chat, self.person)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         report = forget_chat(chat, by=self.person, now=timezone.now(), memories=body["memories"])
         return Response(report_json(report))

@@ -169,12 +169,7 @@ class FindingJson(serializers.Serializer[Any]):
 class StepJson(serializers.Serializer[Any]):
     """Wants ``memories``, the ids that the reader may see by step, in its context."""
 
-    example = {
-        "id": f"step_{ID}",
-        "kind": "check",
-        "outcome": "agrees",
-        "line": "Checked against 1 memory",
-    }
+    example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
     id = serializers.CharField(source="public_id")
     kind = serializers.RegexField(r"^(plan|check)$", help_text="plan or check.")
     status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")

@@ -16,7 +16,6 @@ from chat.turns.versions import bring_back
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import paged
 
 documented = documented_under("messages")
 
@@ -49,15 +48,12 @@ class MessageVersions(MessageView):
         Messages of one version have the same `superseded_at`.
         """
         message = self.message(chat_id, message_id, Role.VIEWER)
-        page = paged(
-            request,
+        return self.page(
             message.supersedes.select_related("author", "reply_to", "superseded_by"),
             keys=["id"],
-            descending=False,
             list_name=f"versions of {message.public_id}",
             shape=lambda rows: messages_json(rows, self.person),
         )
-        return Response(page)
 
 
 class MessageRestore(MessageView):

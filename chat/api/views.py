@@ -38,15 +38,14 @@ from chat.turns.retry import retry_answer
 from memories.api.serializers import ReceiptJson
 from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
-from memoryhub.ids import PATTERN
-from workspaces.access import default_workspace, get_workspace
+from workspaces.access import default_workspace, named_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.connections.choice import choose_connection
 from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery, ReadyList, paged
+from workspaces.rest.paging import PageQuery, ReadyList
 from workspaces.rest.views import ApiView
 
 of_chats = documented_under("chats")
@@ -94,13 +93,6 @@ LISTED = ReadyList(_listed, user=int)
 LISTED_HERE = ReadyList(_listed, user=int, workspace=int)
 
 
-def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """For ids from a query or body, which no path converter has looked at."""
-    if not PATTERN.fullmatch(workspace_id):
-        raise NotFound("There is no such workspace, or it is not yours to see.")
-    return get_workspace(user, workspace_id, need=need)
-
-
 class ChatList(ApiView):
     @of_chats("chats_list", page_of(FoundChatJson), query=ChatQuery)
     def get(self, request: Request) -> Response:
@@ -113,7 +105,7 @@ class ChatList(ApiView):
         query, asked = self.query(ChatQuery), {"user": self.person.pk}
         places = Workspace.objects.visible_to(self.person)
         if "workspace_id" in query:
-            workspace = workspace_or_404(self.person, query["workspace_id"])
+            workspace = named_workspace(self.person, query["workspace_id"])
             places, asked = places.filter(pk=workspace.pk), {**asked, "workspace": workspace.pk}
         q = query.get("q", "")
         found = matching(_listed(**asked), q, within=places.values_list("pk", flat=True)) if q else None
@@ -124,15 +116,13 @@ class ChatList(ApiView):
             said = {pk: MatchJson(match).data for pk, match in matches.items()}
             return [{**chat_json(chat), "match": said.get(chat.pk)} for chat in rows]
 
-        page = paged(
-            request,
+        return self.page(
             ready.of(**asked) if found is None else found,
             keys=["active_at", "id"],
             descending=True,
             list_name=f"chats {query.get('workspace_id', '')} {q} of {self.person.public_id}",
             shape=shape,
         )
-        return Response(page)
 
     @of_chats("chats_create", {201: OneChatJson}, body=ChatBody, headers=ONCE)
     def post(self, request: Request) -> Response:
@@ -142,7 +132,7 @@ class ChatList(ApiView):
         """
         body = self.body(ChatBody)
         if "workspace_id" in body:
-            workspace = workspace_or_404(self.person, body.pop("workspace_id"), need=Role.EDITOR)
+            workspace = named_workspace(self.person, body.pop("workspace_id"), need=Role.EDITOR)
         else:
             workspace = default_workspace(self.person)
         agent_id = body.pop("agent_id", None)
@@ -151,11 +141,7 @@ class ChatList(ApiView):
         chosen = choose_connection(workspace, connection_id, by=self.person) if connection_id else None
         now = timezone.now()
         made = {"workspace": workspace, "agent": agent, "connection": chosen, **body}
-        chat = self.once(
-            lambda: actions.create_chat(by=self.person, now=now, **made),
-            keep=lambda made: {"chat": made.public_id},
-            again=lambda note: get_chat(self.person, note["chat"]),
-        )
+        chat = self.make_once(lambda: actions.create_chat(by=self.person, now=now, **made), get_chat)
         return Response(one_chat_json(chat, self.person), status=status.HTTP_201_CREATED)
 
 
@@ -224,15 +210,12 @@ class MessageList(ApiView):
         so far.
         """
         chat = get_chat(self.person, chat_id)
-        page = paged(
-            request,
+        return self.page(
             chat.messages.current().select_related("author", "reply_to"),
             keys=["id"],
-            descending=False,
             list_name=f"messages of {chat.public_id}",
             shape=lambda rows: messages_json(rows, self.person),
         )
-        return Response(page)
 
     @of_messages("messages_create", TURN_ANSWERS, body=MessageBody, headers=ONCE)
     def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:

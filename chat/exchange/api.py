@@ -13,19 +13,18 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.api.views import workspace_or_404
 from chat.exchange import run
 from chat.exchange.export import MEDIA_TYPE, export_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
-from workspaces.access import get_workspace
+from workspaces.access import get_workspace, named_workspace
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery, paged
+from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 
 documented = documented_under("exchange")
@@ -179,13 +178,7 @@ class ImportList(ApiView):
             list_name=f"imports of {self.person.public_id}",
         )
 
-    @documented(
-        "imports_create",
-        {201: ImportJson},
-        body=UploadBody,
-        headers=ONCE,
-        errors=[429],
-    )
+    @documented("imports_create", {201: ImportJson}, body=UploadBody, headers=ONCE, errors=[429])
     def post(self, request: Request) -> Response:
         """Upload a file to import.
 
@@ -194,14 +187,13 @@ class ImportList(ApiView):
         body = self.body(UploadBody)
         workspace = None
         if "workspace_id" in body:
-            workspace = workspace_or_404(self.person, body["workspace_id"], need=Role.EDITOR)
+            workspace = named_workspace(self.person, body["workspace_id"], need=Role.EDITOR)
         file, now = body["file"], timezone.now()
-        imported = self.once(
+        imported = self.make_once(
             lambda: run.begin(
                 self.person, workspace=workspace, filename=file.name, pieces=file.chunks(), now=now
             ),
-            keep=lambda made: {"import": made.public_id},
-            again=lambda note: run.get_import(self.person, note["import"]),
+            run.get_import,
         )
         return Response(ImportJson(imported).data, status=status.HTTP_201_CREATED)
 
@@ -235,15 +227,12 @@ class ImportRows(ApiView):
         imported = run.get_import(self.person, import_id)
         query = self.query(RowQuery)
         chosen = {name: query[name] for name in ("outcome", "kind") if name in query}
-        page = paged(
-            request,
+        return self.page(
             imported.rows.filter(**chosen),
             keys=["number"],
-            descending=False,
             list_name=f"rows of {imported.public_id} {chosen}",
             shape=lambda rows: ImportRowJson(with_texts(imported, rows), many=True).data,
         )
-        return Response(page)
 
 
 class ImportStart(ApiView):

@@ -13,7 +13,6 @@ from memories.api.forgetting import ReportJson, report_json
 from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted, noted
 from memories.models import CopyKind, Memory
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.keys import KeyedView
@@ -63,7 +62,7 @@ class CopyForget(CopyView):
         The memory stays, unless it is a deleted one that says so itself.
         """
         memory = self.memory(workspace_id, memory_id)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         return Response(report_json(forget_noted(memory, by=self.person, now=timezone.now())))
 
 

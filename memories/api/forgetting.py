@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from memories.api.views import WorkspaceMemoryView
 from memories.forgetting.forget import Report, forget_memories, require_right
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
 
@@ -52,5 +51,5 @@ class MemoryForget(WorkspaceMemoryView):
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         require_right(memory, self.person)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         return Response(report_json(forget_memories([memory], by=self.person, now=timezone.now())))

@@ -188,10 +188,6 @@ class Search(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(
-            workspace=workspace,
-            user=self.person,
-            personal=True,
-            now=timezone.now(),
-            **self.body(SearchBody),
+            workspace=workspace, user=self.person, personal=True, now=timezone.now(), **self.body(SearchBody)
         )
         return Response({"results": FoundJson(found, many=True).data})

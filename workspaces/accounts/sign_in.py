@@ -90,8 +90,7 @@ def require_fresh_password(request: HttpRequest) -> None:
     """The same at a REST door, where nobody can be sent elsewhere: Forbidden with the code ``reauthenticate``."""
     if not typed_password_lately(request):
         raise Forbidden(
-            "This cannot be undone and needs your password once more: type it at /accounts/reauthenticate/ "
-            "and send this again.",
+            "This needs your password once more: type it at /accounts/reauthenticate/ and send this again.",
             code="reauthenticate",
         )
 

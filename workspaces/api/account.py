@@ -9,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.accounts.leaving import delete_account, foresee_leaving
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.api.serializers import RemovedJson, removed_json
 from workspaces.rest.docs import documented_under
 from workspaces.rest.examples import ID
@@ -61,7 +60,7 @@ class Account(KeyedView):
         shared in the workspaces of others stays there without your name. You are signed out everywhere. 409 with code
         `last_owner` while others depend on a workspace that only you own. Cannot be undone.
         """
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         removed = delete_account(self.person)
         request._request.session.flush()
         return Response(removed_json(removed))

@@ -77,10 +77,8 @@ class AgentList(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body, now = self.body(AgentBody), timezone.now()
-        made = self.once(
-            lambda: agents.create_agent(workspace, **body, by=self.person, now=now),
-            keep=lambda agent: {"agent": agent.public_id},
-            again=lambda note: agents.get_agent(self.person, note["agent"]),
+        made = self.make_once(
+            lambda: agents.create_agent(workspace, **body, by=self.person, now=now), agents.get_agent
         )
         return Response(AgentJson(made).data, status=status.HTTP_201_CREATED)
 

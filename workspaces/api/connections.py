@@ -143,10 +143,8 @@ class ConnectionList(_ConnectionView):
         one for everybody, by administrators. The address is not asked anything yet: `test` does that.
         """
         body, now = self.body(ConnectionBody), timezone.now()
-        made = self.once(
-            lambda: actions.create_connection(by=self.person, now=now, **body),
-            keep=lambda connection: {"connection": connection.public_id},
-            again=lambda note: actions.get_connection(self.person, note["connection"]),
+        made = self.make_once(
+            lambda: actions.create_connection(by=self.person, now=now, **body), actions.get_connection
         )
         return self.shown(made, code=status.HTTP_201_CREATED)
 

@@ -15,7 +15,6 @@ from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
 from workspaces import access
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.actions import workspaces as actions
 from workspaces.api.serializers import (
     MemberBody,
@@ -91,10 +90,8 @@ class WorkspaceList(ApiView):
         You become its owner.
         """
         body = self.body(WorkspaceBody)
-        workspace = self.once(
-            lambda: actions.create_workspace(**body, by=self.person),
-            keep=lambda made: {"workspace": made.public_id},
-            again=lambda note: access.get_workspace(self.person, note["workspace"]),
+        workspace = self.make_once(
+            lambda: actions.create_workspace(**body, by=self.person), access.get_workspace
         )
         return Response(counted_json(workspace, self.person), status=status.HTTP_201_CREATED)
 
@@ -127,7 +124,7 @@ class WorkspaceDetail(ApiView):
         (`/accounts/reauthenticate/`): else 403 with code `reauthenticate`.
         """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         return Response(removed_json(actions.delete_workspace(workspace, by=self.person)))
 
 

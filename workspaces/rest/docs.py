@@ -79,10 +79,7 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
     ),
     429: (
         "This API key has asked too often; `Retry-After` says in how many seconds it may again.",
-        {
-            "code": "too_many_requests",
-            "message": "Request was throttled. Expected available in 12 seconds.",
-        },
+        {"code": "too_many_requests", "message": "Request was throttled. Expected available in 12 seconds."},
     ),
     503: (
         "A part of the system is not answering; `Retry-After` says when to come again.",

@@ -93,12 +93,11 @@ class AssetList(OrganisationView):
         if len(request.FILES.getlist("file")) > 1:
             raise serializers.ValidationError({"file": "Must be one file at a time."})
         now = timezone.now()
-        made = self.once(
+        made = self.make_once(
             lambda: assets.attach(
                 memory, name=file.name or "", content=file.chunks(), by=self.person, now=now
             ),
-            keep=lambda asset: {"asset": asset.public_id},
-            again=lambda note: assets.get_asset(self.person, note["asset"]),
+            assets.get_asset,
         )
         return Response(AssetJson(made).data, status=status.HTTP_201_CREATED)
 

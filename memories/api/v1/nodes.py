@@ -78,10 +78,9 @@ class NodeList(NodeView):
         """
         workspace = self.workspace(Role.EDITOR)
         body, now = self.body(NodeBody), timezone.now()
-        node = self.once(
+        node = self.make_once(
             lambda: nodes.create_node(workspace, **body, by=self.person, now=now),
-            keep=lambda node: {"node": node.public_id},
-            again=lambda note: self.node(note["node"]),
+            lambda person, node_id: self.node(node_id),
         )
         return self.answer(node, status.HTTP_201_CREATED)
 

@@ -166,9 +166,7 @@ class MemoryQuery(PageQuery, PlaceQuery):
 class Source(serializers.Field[str, Any, Any, Any]):
     """``{"id": "msg_…"}``, or with its type beside it as answers have it."""
 
-    default_error_messages = {
-        "invalid": 'Must be such as {{"id": "msg_…"}}: the id of a chat or a message.',
-    }
+    default_error_messages = {"invalid": 'Must be such as {{"id": "msg_…"}}: the id of a chat or a message.'}
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, dict) or not data.keys() <= {"id", "type"}:

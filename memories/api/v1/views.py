@@ -37,10 +37,8 @@ from memories.recalling.recall import recall
 from memories.writing import gate
 from memories.writing.sources import from_source, set_sources
 from memories.writing.versions import etag
-from memoryhub.errors import DomainError, Forbidden, NotFound
-from memoryhub.ids import PATTERN
-from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts.sign_in import typed_password_lately
+from memoryhub.errors import DomainError, NotFound
+from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.models import Agent, Role, Workspace
@@ -66,9 +64,7 @@ class OrganisationView(KeyedView):
             return get_workspace(self.person, self.key.workspace.public_id, need=need)
         if asked is None:
             return default_workspace(self.person)
-        if not PATTERN.fullmatch(asked):
-            raise NotFound("There is no such workspace, or it is not yours to see.")
-        return get_workspace(self.person, asked, need=need)
+        return named_workspace(self.person, asked, need=need)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
         found = Memory.objects.visible_to(self.person).live().listed()
@@ -86,13 +82,6 @@ class OrganisationView(KeyedView):
         if memory.scope != Scope.USER and memory.workspace_id != workspace.pk:
             raise NotFound("There is no such memory, or it is not yours to see.")
         return memory
-
-    def require_fresh_password(self) -> None:
-        if not typed_password_lately(self.request._request):
-            raise Forbidden(
-                "Deleting needs your password once more: type it at /accounts/reauthenticate/ and send this again.",
-                code="reauthenticate",
-            )
 
 
 def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Response:
