@@ -28,8 +28,9 @@ class ChatForget(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Forget a chat for good.
 
-        Its creator or an owner of the workspace; of a deleted chat, too. Removes its messages and what was noted of
-        them. Memories that stay lose their excerpt and no longer say where they come from.
+        Its creator or an owner of the workspace may do this, even once the chat is deleted. Removes its messages and
+        the notes about them. Memories that stay lose their excerpt and no longer say where they came from. This cannot
+        be undone.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         body = self.body(ForgetChatBody)

@@ -38,11 +38,10 @@ class ChatMemoryCreate(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Remember a message or a text.
 
-        At least one of `messageId` and `content`. The memory belongs to the chat's workspace. 200 with `duplicate:
-        true` when it is known already; 422 with code `secret` for a credential, with code `sensitive` for a personal
-        number that does not come with `confirm: true`. With `synthesize` the model rewrites the text into one statement
-        before it is stored, and you wait for it; where the model is too small for that, or fails, the text is stored as
-        it is and `synthesized` is false.
+        Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
+        it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
+        sent without `confirm: true`. With `synthesize` the model first rewrites the text as one statement, and you wait
+        for it; if the model is too small for that, or fails, the text is stored unchanged and `synthesized` is false.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ChatMemoryBody)
@@ -60,7 +59,7 @@ class ChatMemoryList(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """List the memories of a chat.
 
-        Those that came from this chat, newest first, all at once.
+        Memories that came from this chat, newest first, all at once.
         """
         chat = get_chat(self.person, chat_id)
         memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
@@ -83,7 +82,8 @@ class ChatMemoryDetail(ChatMemoryView):
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Change a memory of a chat.
 
-        What is left out stays. New content is embedded anew. 409 when the key is taken, or code `stale`.
+        Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
+        `stale`.
         """
         return change_memory(self, self.memory(chat_id, memory_id))
 
@@ -91,7 +91,7 @@ class ChatMemoryDetail(ChatMemoryView):
     def delete(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Delete a memory of a chat.
 
-        Gone from every list, count and recall at once; the workspace's `restore` undoes it.
+        It disappears from every list, count and recall at once; `restore` in the workspace brings it back.
         """
         return delete_memory(self, self.memory(chat_id, memory_id))
 
@@ -101,8 +101,8 @@ class RerunExtraction(ChatMemoryView):
     def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Run the extraction of a memory again.
 
-        Makes the summary, and content that was synthesised, anew from the source message. Runs in the background: the
-        answer is the memory as it is now. 409 when it has no source message.
+        Writes the summary, and content that was synthesised, again from the source message. Runs in the background: the
+        answer is the memory as it is now. 409 if it has no source message.
         """
         memory = self.memory(chat_id, memory_id)
         rerun(memory, by=self.person, now=timezone.now())

@@ -39,7 +39,8 @@ class ShortTermView(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """Read the running summary of a chat.
 
-        What the chat is about just now. The model keeps it, where it can call tools; other recent chats are told of it.
+        What the chat is about right now. The model keeps it up to date if it can call tools, and other recent chats are
+        told about it.
         """
         found = live_memory(get_chat(self.person, chat_id), now=timezone.now())
         return Response(ShortTermJson(found or ShortTermMemory()).data)
@@ -48,7 +49,7 @@ class ShortTermView(ApiView):
     def patch(self, request: Request, chat_id: str) -> Response:
         """Write the running summary of a chat.
 
-        It replaces the one there is. 409 in a temporary chat, of which nothing is kept.
+        Replaces the current summary. 409 in a temporary chat, which keeps nothing.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ShortTermChanges)

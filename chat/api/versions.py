@@ -25,8 +25,8 @@ class MessageEdit(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         """Edit a message and send it again.
 
-        One turn in the place of the message, which is one you wrote. As it was, with all that followed it, it becomes
-        an earlier version of the new message. Memories that came of it stay.
+        Replaces a message that you wrote and begins a new turn. The old message and everything after it become an
+        earlier version of the new one. Memories that came from them stay.
         """
         chat, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
         body = self.body(EditBody)
@@ -44,8 +44,8 @@ class MessageVersions(MessageView):
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
         """List the earlier versions of a message.
 
-        Oldest first: of a question each version with all that followed it then, of an answer each answer alone.
-        Messages of one version have the same `superseded_at`.
+        Oldest first. For a question, each version includes everything that followed it at the time; for an answer, each
+        version is that answer alone. Messages of the same version have the same `superseded_at`.
         """
         message = self.message(chat_id, message_id, Role.VIEWER)
         return self.page(
@@ -61,9 +61,9 @@ class MessageRestore(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Bring an earlier version back.
 
-        Any message of the version; you get its first one. What stands in its place becomes an earlier version in turn.
-        409 while an answer is being written, for an answer from whose successor the conversation went on, and for a
-        version of a version: bring that one back first.
+        Name any message of the version; you get its first one. What stands in its place now becomes an earlier version.
+        409 while an answer is being written, if the conversation went on from a later answer, and for a version inside
+        another version: bring that one back first.
         """
         message = self.message(chat_id, message_id)
         first = bring_back(message, by=self.person, now=timezone.now())

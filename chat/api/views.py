@@ -98,9 +98,9 @@ class ChatList(ApiView):
     def get(self, request: Request) -> Response:
         """List chats.
 
-        Those you may see, the one written in last first. Temporary chats are not listed. A chat that is written in
-        while you page moves to the front. With `q` you get those found, and in `match` where it was said: the newest
-        such message of each, without what was set aside by an edit.
+        Chats you may see, most recently active first, without temporary ones. A chat that becomes active while you page
+        moves to the front. With `q` you get the chats that match, and `match` says where: the newest matching message
+        in each, ignoring messages that an edit replaced.
         """
         query, asked = self.query(ChatQuery), {"user": self.person.pk}
         places = Workspace.objects.visible_to(self.person)
@@ -128,7 +128,7 @@ class ChatList(ApiView):
     def post(self, request: Request) -> Response:
         """Begin a chat.
 
-        Without `workspace_id` it belongs to your own workspace.
+        Without `workspace_id` the chat belongs to your own workspace.
         """
         body = self.body(ChatBody)
         if "workspace_id" in body:
@@ -155,8 +155,8 @@ class ChatDetail(ApiView):
     def patch(self, request: Request, chat_id: str) -> Response:
         """Change a chat.
 
-        What is left out stays. `is_private` is its creator's to change. `use_personal_memories` is each person's own:
-        it says nothing of anybody else's, who do not learn of it, and can be taken back.
+        Fields you leave out stay as they are. Only its creator can change `is_private`. `use_personal_memories` is your
+        own setting: it affects nobody else, nobody else sees it, and you can change it back.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         changes = self.body(ChatChanges)
@@ -181,7 +181,7 @@ class ChatDetail(ApiView):
     def delete(self, request: Request, chat_id: str) -> Response:
         """Delete a chat.
 
-        Its creator or an owner of the workspace. `restore` brings it back; its memories stay.
+        Its creator or an owner of the workspace may do this. `restore` brings it back; its memories stay.
         """
         actions.delete_chat(
             get_chat(self.person, chat_id, need=Role.EDITOR), by=self.person, now=timezone.now()
@@ -194,7 +194,7 @@ class ChatRestore(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Restore a deleted chat.
 
-        Its creator or an owner of the workspace.
+        Its creator or an owner of the workspace may do this.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         actions.restore_chat(chat, by=self.person, now=timezone.now())
@@ -206,7 +206,7 @@ class MessageList(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """List the messages of a chat.
 
-        The conversation as it goes now, oldest first. An answer being written has the status `streaming` and its text
+        The current conversation, oldest first. An answer that is being written has the status `streaming` and the text
         so far.
         """
         chat = get_chat(self.person, chat_id)
@@ -221,7 +221,7 @@ class MessageList(ApiView):
     def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:
         """Say something.
 
-        One turn. If you go away the answer is written all the same. An answer that failed has the status `failed` and
+        Begins a turn. The answer is written even if you disconnect. An answer that failed has the status `failed` and
         says why. 409 while another answer is being written in this chat.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
@@ -247,8 +247,7 @@ class MessageStop(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Stop an answer.
 
-        The text so far is kept. The answer may still say `streaming` for a moment. An answer that is finished stays as
-        it is.
+        The text so far is kept. The status may stay `streaming` for a moment. A finished answer does not change.
         """
         answer = self.message(chat_id, message_id)
         stop_answer(answer, by=self.person, now=timezone.now())
@@ -260,8 +259,8 @@ class MessageRetry(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         """Answer again.
 
-        An answer that failed is written anew, in its own place. Any other becomes an earlier version of the new one,
-        which has an id of its own: `versions` has it, `restore` brings it back.
+        A failed answer is rewritten in place. Any other answer becomes an earlier version of the new one, which gets
+        its own id: `versions` lists it, `restore` brings it back.
         """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
@@ -276,8 +275,8 @@ class MessageReceipt(MessageView):
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
         """What an answer recalled.
 
-        The memories it used and those it left out, with scores and reasons. Memories that were deleted since are not in
-        it. 404 when nothing was recalled.
+        The memories it used and those it left out, with scores and reasons. Memories deleted since then are not listed.
+        404 if nothing was recalled.
         """
         receipt = receipt_for(self.message(chat_id, message_id, Role.VIEWER).public_id, self.person)
         if receipt is None:

@@ -136,8 +136,8 @@ class WorkspaceExport(ApiView):
     def get(self, request: Request, workspace_id: str) -> StreamingHttpResponse:
         """Export a workspace.
 
-        What you may see of it: settings, assistants, chats (of the private ones your own), memories with their history,
-        receipts.
+        Everything in it that you may see: settings, assistants, chats (only your own private ones), memories with their
+        history, and receipts.
         """
         workspace = get_workspace(self.person, workspace_id)
         return export_response(self.person, workspace=workspace, now=timezone.now())
@@ -148,7 +148,7 @@ class Export(ApiView):
     def get(self, request: Request) -> StreamingHttpResponse:
         """Export all that is yours.
 
-        What you may see of every workspace you are a member of, your personal memories included.
+        Everything you may see in every workspace you belong to, including your personal memories.
         """
         return export_response(self.person, now=timezone.now())
 
@@ -182,7 +182,7 @@ class ImportList(ApiView):
     def post(self, request: Request) -> Response:
         """Upload a file to import.
 
-        Nothing is stored yet: the file is looked at in the background, line by line. Editors and owners.
+        Nothing is stored yet: the file is checked in the background, line by line. Editors and owners only.
         """
         body = self.body(UploadBody)
         workspace = None
@@ -203,7 +203,7 @@ class ImportDetail(ApiView):
     def get(self, request: Request, import_id: str) -> Response:
         """Look at an import.
 
-        Yours alone, whoever else is in the workspace.
+        Only you can see your imports, whoever else is in the workspace.
         """
         return Response(ImportJson(run.get_import(self.person, import_id)).data)
 
@@ -211,7 +211,7 @@ class ImportDetail(ApiView):
     def delete(self, request: Request, import_id: str) -> Response:
         """Delete an import.
 
-        The file and its preview go. What it stored stays.
+        Deletes the file and its preview. What was already stored stays.
         """
         run.delete(run.get_import(self.person, import_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -222,7 +222,7 @@ class ImportRows(ApiView):
     def get(self, request: Request, import_id: str) -> Response:
         """Preview an import.
 
-        What would become of each line, in their order; of messages and receipts only those refused.
+        What would happen to each line, in order; for messages and receipts only the ones that are refused.
         """
         imported = run.get_import(self.person, import_id)
         query = self.query(RowQuery)
@@ -240,7 +240,8 @@ class ImportStart(ApiView):
     def post(self, request: Request, import_id: str) -> Response:
         """Start an import.
 
-        Stores what the preview showed, in the background. 409 until `checked`, and once it was started.
+        Stores what the preview showed, in the background. 409 before it is `checked`, or if it has already been
+        started.
         """
         imported = run.get_import(self.person, import_id)
         body = self.body(StartBody)
@@ -253,7 +254,7 @@ class ImportStop(ApiView):
     def post(self, request: Request, import_id: str) -> Response:
         """Stop an import.
 
-        It can be resumed where it stopped; what was stored stays. 409 unless it is running.
+        You can resume it where it stopped; what was stored stays. 409 if it is not running.
         """
         run.stop(run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
@@ -264,7 +265,7 @@ class ImportResume(ApiView):
     def post(self, request: Request, import_id: str) -> Response:
         """Resume an import.
 
-        409 unless it is stopped.
+        409 if it is not stopped.
         """
         run.resume(run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)

@@ -38,8 +38,8 @@ class CopyList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List copies of what was forgotten.
 
-        Somebody forgot a text for good that memories of yours to forget quote still: in their `excerpt`, in a
-        `revision` of their history, in an `item` of a receipt; `memory`: a deleted one says so itself.
+        Memories you may forget that still quote a text somebody else forgot for good: in their `excerpt`, in a
+        `revision` of their history, or in an `item` of a receipt. `memory` means a deleted memory that says it itself.
         """
         workspace = get_workspace(self.person, workspace_id)
         name = f"copies of {workspace.public_id}"
@@ -59,7 +59,7 @@ class CopyForget(CopyView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Forget those copies for good.
 
-        The memory stays, unless it is a deleted one that says so itself.
+        The memory itself stays, unless it is a deleted one that says it itself. This cannot be undone.
         """
         memory = self.memory(workspace_id, memory_id)
         self.require_fresh_password()
@@ -71,7 +71,7 @@ class CopyKeep(CopyView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Keep those copies.
 
-        They stay, and are listed here no more.
+        They stay and are no longer listed here.
         """
         keep_noted(self.memory(workspace_id, memory_id))
         return Response(status=status.HTTP_204_NO_CONTENT)

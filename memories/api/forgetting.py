@@ -45,9 +45,10 @@ class MemoryForget(WorkspaceMemoryView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Forget a memory for good.
 
-        Its author or an owner of the workspace; of a deleted memory, too. Removes the text, vectors, words, history,
-        files and what receipts and other memories quote of it, as far as that is yours to forget, and leaves a keyed
-        hash: nothing notices it again by itself. Nothing else is counted.
+        Its author or an owner of the workspace may do this, even once the memory is deleted. Removes its text, vectors,
+        words, history, files, and quotes of it in receipts and other memories, as far as they are yours to forget. A
+        keyed hash stays so that nothing saves it again by itself. Only what was removed is counted. This cannot be
+        undone.
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         require_right(memory, self.person)

@@ -39,7 +39,7 @@ class ProposalList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List what waits for review.
 
-        Oldest first. Nothing recalls, counts or lists a proposal elsewhere.
+        Oldest first. Proposals are not recalled, counted or listed anywhere else.
         """
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
@@ -52,8 +52,8 @@ class ProposalList(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Propose a memory.
 
-        202: it waits. 200 with `duplicate: true` when it is known. Viewers may where the workspace reviews proposals,
-        editors always.
+        202: it waits for review. 200 with `duplicate: true` if it is already known. Viewers can propose if the
+        workspace reviews proposals, editors always can.
         """
         workspace = get_workspace(self.person, workspace_id)
         review.require_to_save(workspace)
@@ -79,8 +79,8 @@ class ProposalApprove(ProposalView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Approve a proposal.
 
-        It is in use from now on, a rejected one too. `duplicate: true`: another says it by now, and this one is
-        dropped. A person at a browser decides.
+        It is used from now on; this also works for a rejected one. `duplicate: true`: another memory already says it,
+        so this one is dropped.
         """
         memory = self.proposal(workspace_id, memory_id)
         saved = review.approve(memory, by=self.person, now=timezone.now())
@@ -92,7 +92,7 @@ class ProposalReject(ProposalView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Reject a proposal.
 
-        It is not stored, and the same is not proposed again. Can be approved later all the same.
+        It is not stored, and the same text is not proposed again. You can still approve it later.
         """
         review.reject(self.proposal(workspace_id, memory_id), by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -43,7 +43,7 @@ class MemoryList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the memories of a workspace.
 
-        Newest first. Inserts and deletes while you page repeat and skip nothing.
+        Newest first. Paging repeats and skips nothing, even if memories are added or deleted meanwhile.
         """
         workspace = get_workspace(self.person, workspace_id)
         answer = self.page(
@@ -64,9 +64,9 @@ class MemoryList(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Save a memory.
 
-        201 with the new memory. 200 with the existing one when it says nearly the same (`duplicate: true`) or has the
-        same key (updated in place). 422 with code `secret`: a credential; with code `sensitive`: a personal number,
-        stored when the same comes with `confirm: true`.
+        201 with the new memory. 200 with the existing one if it says nearly the same (`duplicate: true`) or has the
+        same key (updated in place). 422 with code `secret` for a credential, or with code `sensitive` for a personal
+        number, which is stored if you send it again with `confirm: true`.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(MemoryBody)
@@ -103,7 +103,8 @@ class MemoryDetail(WorkspaceMemoryView):
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Change a memory.
 
-        What is left out stays. New content is embedded anew. 409 when the key is taken, or code `stale`.
+        Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
+        `stale`.
         """
         return change_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
@@ -111,7 +112,7 @@ class MemoryDetail(WorkspaceMemoryView):
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Delete a memory.
 
-        Gone from every list, count and recall at once; `restore` brings it back.
+        It disappears from every list, count and recall at once; `restore` brings it back.
         """
         return delete_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
@@ -121,8 +122,8 @@ class MemoryRestore(WorkspaceMemoryView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Restore a deleted memory.
 
-        Undo of a delete. Restoring a memory that is not deleted changes nothing. Where another has its key by now, it
-        comes back without (`lost_key`).
+        Undoes a delete. Restoring a memory that is not deleted changes nothing. If another memory has taken its key, it
+        comes back without one (`lost_key`).
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         restored = gate.restore_memory(memory, by=self.person, now=timezone.now())
@@ -153,8 +154,8 @@ class Recall(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Recall what matters to a query.
 
-        The ranked memories with their scores, your personal ones included. Those of an assistant only with its
-        `agent_id`.
+        Ranked memories with their scores, including your personal ones. An assistant's memories are included only with
+        its `agent_id`.
         """
         workspace = get_workspace(self.person, workspace_id)
         body = self.body(RecallBody)
@@ -182,9 +183,9 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Search a workspace.
 
-        What matters to the query, best first, each with its type: memories today, your personal ones included. What is
-        said in chats is not searched. The model's tool `x_workspace_search` finds the same, in a chat that others read
-        without your personal ones unless you let them in there.
+        What matters to the query, best first, each with its type: today only memories, including your personal ones.
+        Chats are not searched. The model's tool `x_workspace_search` finds the same, but leaves out your personal
+        memories in a chat that others read, unless you allowed them there.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(

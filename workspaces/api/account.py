@@ -56,9 +56,9 @@ class Account(KeyedView):
     def delete(self, request: Request) -> Response:
         """Delete your account for good.
 
-        Your personal memories, your own workspaces, your private chats, keys and sessions go from every table; what you
-        shared in the workspaces of others stays there without your name. You are signed out everywhere. 409 with code
-        `last_owner` while others depend on a workspace that only you own. Cannot be undone.
+        Removes your personal memories, your own workspaces, your private chats, keys and sessions from every table;
+        what you shared in other people's workspaces stays there without your name. You are signed out everywhere. 409
+        with code `last_owner` while other people are in a workspace that only you own. This cannot be undone.
         """
         self.require_fresh_password()
         removed = delete_account(self.person)

@@ -57,7 +57,7 @@ class AgentList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the assistants of a workspace.
 
-        In the order they were made; the archived ones are a list of their own.
+        Oldest first; `state` chooses those in use or the archived ones.
         """
         workspace = get_workspace(self.person, workspace_id)
         state = self.query(AgentQuery)["state"]
@@ -72,8 +72,8 @@ class AgentList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Make an assistant.
 
-        Editors only. 409 when another assistant of the workspace has the name, whatever its case, or when there are
-        fifty.
+        Editors and owners only. 409 if another assistant in the workspace has this name, ignoring case, or if there are
+        already fifty.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body, now = self.body(AgentBody), timezone.now()
@@ -93,7 +93,7 @@ class AgentDetail(ApiView):
     def patch(self, request: Request, agent_id: str) -> Response:
         """Change an assistant.
 
-        What is left out stays. Its chats follow new instructions from their next answer on.
+        Fields you leave out stay as they are. Its chats follow new instructions from their next answer on.
         """
         agent = agents.get_agent(self.person, agent_id, need=Role.EDITOR)
         changed = agents.update_agent(agent, **self.body(AgentChanges), by=self.person, now=timezone.now())
@@ -103,8 +103,8 @@ class AgentDetail(ApiView):
     def delete(self, request: Request, agent_id: str) -> Response:
         """Archive an assistant.
 
-        No new chat begins with it. Its chats go on, its memories stay and are recalled in those alone; `restore` brings
-        it back.
+        It can no longer be chosen for new chats. Existing chats go on; its memories stay and are recalled only in
+        those. `restore` brings it back.
         """
         agent = agents.get_agent(self.person, agent_id, need=Role.EDITOR)
         agents.archive_agent(agent, by=self.person, now=timezone.now())
@@ -116,7 +116,7 @@ class AgentRestore(ApiView):
     def post(self, request: Request, agent_id: str) -> Response:
         """Restore an archived assistant.
 
-        409 when another has taken its name. Restoring one that is in use changes nothing.
+        409 if another assistant has taken its name. Restoring one that is in use changes nothing.
         """
         agent = agents.get_agent(self.person, agent_id, need=Role.EDITOR)
         return Response(AgentJson(agents.restore_agent(agent, by=self.person, now=timezone.now())).data)

@@ -122,7 +122,7 @@ class ConnectionList(_ConnectionView):
     def get(self, request: Request) -> Response:
         """List the connections you can use.
 
-        Those for everybody and your own, in the order they were made. Keys are never shown.
+        Shared connections and your own, oldest first. Keys are never shown.
         """
         whose = self.query(ConnectionQuery)["whose"]
         found = Connection.objects.usable_by(self.person)
@@ -139,8 +139,8 @@ class ConnectionList(_ConnectionView):
     def post(self, request: Request) -> Response:
         """Make a connection.
 
-        Your own, used in your turns alone, where the operator allows people to have some (403 otherwise); with `shared`
-        one for everybody, by administrators. The address is not asked anything yet: `test` does that.
+        It is yours and used only in your turns, if the operator lets people have their own (otherwise 403).
+        Administrators can send `shared` to make one for everybody. The address is not contacted yet: `test` does that.
         """
         body, now = self.body(ConnectionBody), timezone.now()
         made = self.make_once(
@@ -159,7 +159,7 @@ class ConnectionDetail(_ConnectionView):
     def patch(self, request: Request, connection_id: str) -> Response:
         """Change a connection.
 
-        What is left out stays, the key too. Turns that begin after this use the new values.
+        Fields you leave out stay as they are, including the key. Turns that begin afterwards use the new values.
         """
         found = actions.get_connection(self.person, connection_id, to="change")
         body = self.body(ConnectionChanges)
@@ -169,8 +169,8 @@ class ConnectionDetail(_ConnectionView):
     def delete(self, request: Request, connection_id: str) -> Response:
         """Delete a connection.
 
-        With its key, for good. Workspaces and chats that had chosen it go on with the next model that is set, and say
-        so.
+        Deletes it and its key for good. Workspaces and chats that used it fall back to the next model that is set, and
+        say so.
         """
         found = actions.get_connection(self.person, connection_id, to="delete")
         actions.delete_connection(found, by=self.person, now=timezone.now())
@@ -182,8 +182,8 @@ class ConnectionTest(_ConnectionView):
     def post(self, request: Request, connection_id: str) -> Response:
         """Test a connection.
 
-        Asks the model for a word, a tool call and a JSON object: half a minute at the most, ten times a minute. It is
-        200 whatever comes of it.
+        Asks the model for a word, a tool call and a JSON object. Takes up to half a minute, and you can do it ten times
+        a minute. Always 200, whatever the result.
         """
         found = actions.get_connection(self.person, connection_id, to="change")
         report = try_connection(found, by=self.person, now=timezone.now())

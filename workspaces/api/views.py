@@ -74,7 +74,7 @@ class WorkspaceList(ApiView):
     def get(self, request: Request) -> Response:
         """List your workspaces.
 
-        The workspaces you are a member of, in the order they were made. Your own one is made on first sight.
+        Workspaces you are a member of, oldest first. Your own workspace is made the first time you ask.
         """
         access.default_workspace(self.person)
         return self.page(
@@ -106,7 +106,7 @@ class WorkspaceDetail(ApiView):
     def patch(self, request: Request, workspace_id: str) -> Response:
         """Change a workspace.
 
-        Owners only. What is left out stays as it is.
+        Owners only. Fields you leave out stay as they are.
         """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         changes = self.body(WorkspaceChanges)
@@ -115,13 +115,12 @@ class WorkspaceDetail(ApiView):
         actions.update_workspace(workspace, **changes, by=self.person)
         return Response(counted_json(workspace, self.person))
 
-    @of_workspaces("workspaces_delete", RemovedJson, errors=[409])
+    @of_workspaces("workspaces_delete", RemovedJson, errors=[409], fresh=True)
     def delete(self, request: Request, workspace_id: str) -> Response:
         """Delete a workspace.
 
-        Owners only. Deletes its chats and memories for good, from every table, and answers with what went. 409 for a
-        person's own workspace. Needs a session whose person typed their password again in the last five minutes
-        (`/accounts/reauthenticate/`): else 403 with code `reauthenticate`.
+        Owners only. Removes its chats and memories for good, from every table, and says how much was removed. 409 for a
+        person's own workspace.
         """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         self.require_fresh_password()
@@ -133,7 +132,7 @@ class MemberList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the members.
 
-        In the order they came.
+        In the order they joined.
         """
         workspace = access.get_workspace(self.person, workspace_id)
         return self.page(
@@ -146,7 +145,7 @@ class MemberList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Add a member.
 
-        Owners only. 409 when the person is a member already.
+        Owners only. 409 if the person is already a member.
         """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         body = self.body(MemberBody)
@@ -178,7 +177,7 @@ class MemberDetail(ApiView):
     def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
         """Remove a member.
 
-        Owners remove anybody; anybody may leave. 409 for the last owner.
+        Owners can remove anybody, and anybody can leave. 409 for the last owner.
         """
         leaving = user_id == self.person.public_id
         workspace = access.get_workspace(

@@ -87,8 +87,8 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
     ),
 }
 FRESH = (
-    "Needs a browser session in which you typed your password again in the last five minutes "
-    "(`/accounts/reauthenticate/`): else 403 with code `reauthenticate`."
+    "Needs a browser session in which you entered your password in the last five minutes "
+    "(`/accounts/reauthenticate/`); otherwise 403 with code `reauthenticate`."
 )
 NO_KEYS = "No API key may do this: 403 with code `session_only`."
 WITH_BODY = {400, 413, 415, 422}

@@ -34,7 +34,7 @@ class AgentList(OrganisationView):
     def get(self, request: Request) -> Response:
         """List the assistants.
 
-        Those of the workspace that are in use, in the order they were made.
+        Assistants of the workspace that are in use, oldest first.
         """
         workspace = self.workspace()
         return self.page(
@@ -49,7 +49,7 @@ class AgentDetail(OrganisationView):
     def get(self, request: Request, agent_id: str) -> Response:
         """Look at an assistant.
 
-        An archived one, too.
+        Archived assistants are found too.
         """
         agent = agents.get_agent(self.person, agent_id, workspace=self.workspace())
         return Response(OrganisationAgentJson(agent).data)

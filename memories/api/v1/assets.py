@@ -85,8 +85,8 @@ class AssetList(OrganisationView):
     def post(self, request: Request, memory_id: str) -> Response:
         """Attach a file to a memory.
 
-        `multipart/form-data` with one part `file`. At most twenty files a memory (409), and as many bytes
-        as MEMORYHUB_ASSET_MAX_BYTES says (413).
+        Send `multipart/form-data` with one part, `file`. 409 if the memory already has twenty files, 413 if the file
+        has more bytes than MEMORYHUB_ASSET_MAX_BYTES allows.
         """
         memory = self.memory(memory_id, Role.EDITOR)
         file = self.body(AssetBody)["file"]
@@ -129,7 +129,7 @@ class AssetDetail(OrganisationView):
     def delete(self, request: Request, asset_id: str) -> Response:
         """Delete a file.
 
-        For good; the memory stays.
+        The file is gone for good; the memory stays.
         """
         self.require_fresh_password()
         assets.remove(self.asset(asset_id, Role.EDITOR), by=self.person)

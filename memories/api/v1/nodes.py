@@ -74,7 +74,7 @@ class NodeList(NodeView):
     def post(self, request: Request) -> Response:
         """Make a memory node.
 
-        409 when the workspace has one of this name; `?name=` of the list finds it.
+        409 if the workspace already has a node of this name; find it with `?name=` in the list.
         """
         workspace = self.workspace(Role.EDITOR)
         body, now = self.body(NodeBody), timezone.now()
@@ -90,7 +90,7 @@ class NodeDetail(NodeView):
     def get(self, request: Request, node_id: str) -> Response:
         """Look at a memory node.
 
-        With its newest memories, as far as you may see them, and its first relations.
+        With its newest memories that you may see and its first relations.
         """
         node = nodes.counted(self.node(node_id), self.person)
         memories = self.gathered(node)[:FIRST_MEMORIES]
@@ -105,7 +105,7 @@ class NodeDetail(NodeView):
     def patch(self, request: Request, node_id: str) -> Response:
         """Change a memory node.
 
-        What is left out stays. 409 when the name is taken.
+        Fields you leave out stay as they are. 409 if the name is taken.
         """
         node = self.node(node_id, Role.EDITOR)
         changes: dict[str, Any] = self.body(NodeChanges)
@@ -115,7 +115,7 @@ class NodeDetail(NodeView):
     def delete(self, request: Request, node_id: str) -> Response:
         """Delete a memory node.
 
-        For good, with its links and relations; what it gathered stays.
+        Its links and relations are gone for good; the memories it gathered stay.
         """
         self.require_fresh_password()
         nodes.delete_node(self.node(node_id, Role.EDITOR))
@@ -127,7 +127,7 @@ class NodeMemories(NodeView):
     def get(self, request: Request, node_id: str) -> Response:
         """List the memories of a node.
 
-        Those that you may see, newest first. Personal ones are their owner's alone, in a node too.
+        Memories you may see, newest first. Personal memories stay their owner's alone, even in a node.
         """
         node = self.node(node_id)
         return self.page(
@@ -141,7 +141,7 @@ class NodeMemories(NodeView):
     def post(self, request: Request, node_id: str) -> Response:
         """Link a memory to a node.
 
-        200 when it was linked already. You may link your own global memories too; nobody else sees them.
+        200 if it was already linked. You can link your own global memories too; nobody else sees them.
         """
         node = self.node(node_id, Role.EDITOR)
         memory = nodes.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
@@ -154,7 +154,7 @@ class NodeMemoryUnlink(NodeView):
     def post(self, request: Request, node_id: str) -> Response:
         """Unlink a memory from a node.
 
-        Nothing is deleted but the link, so a key may do it. Also 200 when there was no link.
+        Only the link is deleted, so an API key may do this. Also 200 if there was no link.
         """
         node = self.node(node_id, Role.EDITOR)
         memory = nodes.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
@@ -167,7 +167,7 @@ class NodeRelations(NodeView):
     def get(self, request: Request, node_id: str) -> Response:
         """List the relations of a node.
 
-        From it and to it, oldest first.
+        Relations from it and to it, oldest first.
         """
         node = self.node(node_id)
         return self.page(
@@ -178,8 +178,8 @@ class NodeRelations(NodeView):
     def post(self, request: Request, node_id: str) -> Response:
         """Relate a node to another.
 
-        From this node to the other: the direction counts, and two nodes may have several relations. 200 when they had
-        this one already.
+        From this node to the other one: direction matters, and two nodes can have several relations. 200 if they
+        already had this one.
         """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
@@ -194,7 +194,7 @@ class NodeRelationUnlink(NodeView):
     def post(self, request: Request, node_id: str) -> Response:
         """Take a relation away.
 
-        The one from this node to the other of exactly this type. Also 200 when there was none.
+        Removes the relation of exactly this type from this node to the other. Also 200 if there was none.
         """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
@@ -208,7 +208,7 @@ class NodeNeighbours(NodeView):
     def get(self, request: Request, node_id: str) -> Response:
         """Look around a node.
 
-        The nodes that relations lead to, whichever way they point, in up to `depth` steps, nearest first.
+        Nodes up to `depth` relations away, whichever way the relations point, nearest first.
         """
         node = self.node(node_id)
         query = self.query(NeighboursQuery)

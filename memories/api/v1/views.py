@@ -107,8 +107,8 @@ class MemoryList(OrganisationView):
     def get(self, request: Request) -> Response:
         """List memories.
 
-        The memories of the workspace, those of its assistants, and your global ones, newest first. Inserts and deletes
-        while you page repeat and skip nothing.
+        Memories of the workspace and its assistants, and your global ones, newest first. Paging repeats and skips
+        nothing, even if memories are added or deleted meanwhile.
         """
         workspace = self.workspace()
         query = self.query(MemoryQuery)
@@ -141,10 +141,10 @@ class MemoryList(OrganisationView):
     def post(self, request: Request) -> Response:
         """Save a memory.
 
-        201 with the new memory. 200 when there is none: one of the same key, scope and workspace was updated in place
-        (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 with code `secret`: a
-        credential; with code `sensitive`: a personal number, stored when the same comes with `confirm: true`, unless
-        `source` is auto.
+        201 with the new memory. 200 if none was added: one with the same key, scope and workspace was updated in place
+        (same id; fields you leave out stay), or one says nearly the same (`duplicate: true`). 422 with code `secret`
+        for a credential, or with code `sensitive` for a personal number, which is stored if you send it again with
+        `confirm: true`, unless `source` is auto.
         """
         workspace = self.workspace(Role.EDITOR)
         values = field_values(self.body(OrganisationMemoryBody))
@@ -164,7 +164,7 @@ class MemoryList(OrganisationView):
     def delete(self, request: Request) -> Response:
         """Delete several memories.
 
-        At most 100 at once; all of them or, on any error, none.
+        At most 100 at a time; all of them or, on any error, none.
         """
         self.require_fresh_password()
         workspace = self.workspace(Role.EDITOR)
@@ -192,8 +192,8 @@ class MemoryDetail(OrganisationView):
     def patch(self, request: Request, memory_id: str) -> Response:
         """Change a memory.
 
-        What is left out stays; a new value takes an old summary with it. 409 when the key is taken, or with code
-        `stale`.
+        Fields you leave out stay as they are, but a new value removes the old summary. 409 if the key is taken, or with
+        code `stale`.
         """
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
@@ -222,9 +222,9 @@ class Recall(OrganisationView):
     def post(self, request: Request) -> Response:
         r"""Recall what matters to a query.
 
-        By full text over key, summary, value, category and tags, and where that finds nothing by parts of words (`%`,
-        `_` and `\` are letters like others). Best first; of equals the pinned, then the important, then the newly
-        changed ones. Your global memories included; those of an assistant only with its `agentId`.
+        Searches key, summary, value, category and tags by full text and, if that finds nothing, by parts of words (`%`,
+        `_` and `\` are ordinary characters). Best first; ties go to pinned, then important, then recently changed
+        memories. Includes your global memories; an assistant's only with its `agentId`.
         """
         workspace = self.workspace()
         values = field_values(self.body(OrganisationRecallBody))
