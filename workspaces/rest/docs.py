@@ -251,6 +251,8 @@ class StrictBody(OpenApiSerializerExtension):
         schema["additionalProperties"] = False
         if required:
             schema["required"] = required
+        if auto_schema.method == "PATCH":
+            schema["minProperties"] = 1  # a change that names nothing is refused
         if self.target.at_least_one_of:
             schema["anyOf"] = [{"required": [name]} for name in self.target.at_least_one_of]
         return schema
