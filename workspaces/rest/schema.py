@@ -46,6 +46,8 @@ class Schema(AutoSchema):
         return [{SessionScheme.name: []}] if no_keys(self.method, self.view) else super().get_auth()
 
     def _get_request_body(self, direction: Any = "request") -> Any:
+        if self.method == "PATCH":
+            return {**super()._get_request_body(direction), "required": True}
         if self.method != "DELETE":
             return super()._get_request_body(direction)
         self.method = "PUT"
