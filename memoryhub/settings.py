@@ -379,6 +379,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "workspaces.rest.examples.add_examples",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "ScopeEnum": "memories.models.Scope.values",
         "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",

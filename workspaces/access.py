@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Forbidden, NotFound
+from memoryhub.ids import PATTERN
 from memoryhub.ready import Ready
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -26,6 +27,13 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     require(workspace.role, need)
     return workspace
+
+
+def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
+    """The same for an id from a query or a body, which no route has looked at."""
+    if not PATTERN.fullmatch(public_id):
+        raise NotFound("There is no such workspace, or it is not yours to see.")
+    return get_workspace(user, public_id, need=need)
 
 
 def workspaces_of(user: User) -> list[Workspace]:

@@ -9,38 +9,32 @@ from rest_framework.response import Response
 from chat.access import get_chat
 from chat.chats.actions import require_own
 from chat.chats.forgetting import forget_chat
-from memories.api.forgetting import FRESH, REPORT, ReportJson, report_json
-from workspaces.accounts.sign_in import require_fresh_password
+from memories.api.forgetting import ReportJson, report_json
 from workspaces.models import Role
-from workspaces.rest.docs import answer_example, documented, request_example
+from workspaces.rest.docs import documented_under
 from workspaces.rest.fields import Body, Flag
 from workspaces.rest.views import ApiView
 
+documented = documented_under("chats")
+
 
 class ForgetChatBody(Body):
+    example = {"memories": True}
     memories = Flag(default=False, help_text="true: also those that came from it and are yours to forget.")
 
 
 class ChatForget(ApiView):
-    @documented(
-        "Forget a chat for good",
-        tag="chats",
-        operation="chats_forget",
-        answers={200: ReportJson},
-        body=ForgetChatBody,
-        errors=[404],
-        writes=True,
-        description="Its creator or an owner of the workspace; of a deleted chat, too. Removes its messages and what "
-        f"was noted of them. Memories that stay lose their excerpt and no longer say where they come from. {FRESH}",
-        examples=[
-            request_example("With its memories", {"memories": True}),
-            answer_example("Gone", {**REPORT, "removed": {"messages": 12, "chats": 1, **REPORT["removed"]}}),  # type: ignore[dict-item]
-        ],
-    )
+    @documented("chats_forget", ReportJson, body=ForgetChatBody, fresh=True)
     def post(self, request: Request, chat_id: str) -> Response:
+        """Forget a chat for good.
+
+        Its creator or an owner of the workspace may do this, even once the chat is deleted. Removes its messages and
+        the notes about them. Memories that stay lose their excerpt and no longer say where they came from. This cannot
+        be undone.
+        """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         body = self.body(ForgetChatBody)
         require_own(chat, self.person)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         report = forget_chat(chat, by=self.person, now=timezone.now(), memories=body["memories"])
         return Response(report_json(report))

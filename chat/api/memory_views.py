@@ -14,7 +14,6 @@ from chat.access import get_chat, get_message
 from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJson
 from chat.chats.remembering import remember_message, remember_text
 from memories.access import get_memory
-from memories.api import examples
 from memories.api.queries import described, memory_json, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import MemoryChanges, MemoryJson
@@ -22,37 +21,29 @@ from memories.models import Memory
 from memories.writing.extracting import rerun
 from memoryhub.errors import NotFound
 from workspaces.models import Role
-from workspaces.rest.docs import answer_example, documented, request_example
+from workspaces.rest.docs import documented_under
 from workspaces.rest.etags import ETAG, IF_MATCH
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.views import ApiView
 
+documented = documented_under("chat memories")
+
 
 class ChatMemoryCreate(ApiView):
     @documented(
-        "Remember a message or a text",
-        tag="chat memories",
-        operation="chat_memories_create",
-        answers={201: RememberedJson, 200: RememberedJson},
-        headers=[*ONCE, ETAG],
+        "chat_memories_create",
+        {201: RememberedJson, 200: RememberedJson},
         body=ChatMemoryBody,
-        errors=[404],
-        writes=True,
-        description="At least one of `messageId` and `content`. The memory belongs to the chat's workspace. "
-        "200 with `duplicate: true` when it is known already; 422 with code `secret` for a credential, with "
-        "code `sensitive` for a personal number that does not come with `confirm: true`. With "
-        "`synthesize` the model rewrites the text into one statement before it is stored, and you wait for it; where "
-        "the model is too small for that, or fails, the text is stored as it is and `synthesized` is false.",
-        examples=[
-            request_example("A message", {"messageId": "msg_3tYv6TzB8mYw1RsX9vLcHn5F"}),
-            request_example("A text", {"content": "The project deadline is March 15, 2026"}),
-            answer_example("Saved", {**examples.MEMORY, "duplicate": False, "synthesized": False}, code=201),
-            answer_example("Known already", {**examples.MEMORY, "duplicate": True, "synthesized": False}),
-            examples.SECRET,
-            examples.SENSITIVE,
-        ],
+        headers=[*ONCE, ETAG],
     )
     def post(self, request: Request, chat_id: str) -> Response:
+        """Remember a message or a text.
+
+        Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
+        it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
+        sent without `confirm: true`. With `synthesize` the model first rewrites the text as one statement, and you wait
+        for it; if the model is too small for that, or fails, the text is stored unchanged and `synthesized` is false.
+        """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ChatMemoryBody)
         who: dict[str, Any] = {"by": self.person, "now": timezone.now()}
@@ -65,16 +56,12 @@ class ChatMemoryCreate(ApiView):
 
 
 class ChatMemoryList(ApiView):
-    @documented(
-        "List the memories of a chat",
-        tag="chat memories",
-        operation="chat_memories_list",
-        answers={200: ChatMemoriesJson},
-        errors=[404],
-        description="Those that came from this chat, newest first, all at once.",
-        examples=[answer_example("All of them", {"memories": [examples.MEMORY]})],
-    )
+    @documented("chat_memories_list", ChatMemoriesJson)
     def get(self, request: Request, chat_id: str) -> Response:
+        """List the memories of a chat.
+
+        Memories that came from this chat, newest first, all at once.
+        """
         chat = get_chat(self.person, chat_id)
         memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
         return Response({"memories": [memory_json(memory) for memory in described(memories)]})
@@ -92,54 +79,32 @@ class ChatMemoryView(ApiView):
 
 
 class ChatMemoryDetail(ChatMemoryView):
-    @documented(
-        "Change a memory of a chat",
-        tag="chat memories",
-        operation="chat_memories_update",
-        answers={200: MemoryJson},
-        headers=[ETAG, IF_MATCH],
-        body=MemoryChanges,
-        errors=[404, 409],
-        writes=True,
-        description="What is left out stays. New content is embedded anew. 409 when the key is taken, or code `stale`.",
-        examples=[
-            request_example("New content", {"content": "The project deadline is April 1, 2026"}),
-            answer_example("Changed", examples.MEMORY),
-            examples.SECRET,
-            examples.SENSITIVE,
-        ],
-    )
+    @documented("chat_memories_update", MemoryJson, body=MemoryChanges, headers=[ETAG, IF_MATCH])
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        """Change a memory of a chat.
+
+        Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
+        `stale`.
+        """
         return change_memory(self, self.memory(chat_id, memory_id))
 
-    @documented(
-        "Delete a memory of a chat",
-        tag="chat memories",
-        operation="chat_memories_delete",
-        answers={204: None},
-        headers=[IF_MATCH],
-        errors=[404],
-        writes=True,
-        description="Gone from every list, count and recall at once; the workspace's `restore` undoes it.",
-    )
+    @documented("chat_memories_delete", headers=[IF_MATCH])
     def delete(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        """Delete a memory of a chat.
+
+        It disappears from every list, count and recall at once; `restore` in the workspace brings it back.
+        """
         return delete_memory(self, self.memory(chat_id, memory_id))
 
 
 class RerunExtraction(ChatMemoryView):
-    @documented(
-        "Run the extraction of a memory again",
-        tag="chat memories",
-        operation="chat_memories_rerun_extraction",
-        answers={202: MemoryJson},
-        headers=[ETAG],
-        errors=[404, 409],
-        writes=True,
-        description="Makes the summary, and content that was synthesised, anew from the source message. "
-        "Runs in the background: the answer is the memory as it is now. 409 when it has no source message.",
-        examples=[answer_example("Under way", examples.MEMORY, code=202)],
-    )
+    @documented("chat_memories_rerun_extraction", {202: MemoryJson}, headers=[ETAG], errors=[409])
     def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
+        """Run the extraction of a memory again.
+
+        Writes the summary, and content that was synthesised, again from the source message. Runs in the background: the
+        answer is the memory as it is now. 409 if it has no source message.
+        """
         memory = self.memory(chat_id, memory_id)
         rerun(memory, by=self.person, now=timezone.now())
         return memory_response(memory, status=status.HTTP_202_ACCEPTED)

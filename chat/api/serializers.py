@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.chats.personal import personal_in
-from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
@@ -19,20 +19,15 @@ from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from workspaces.api.serializers import PersonJson, person_json, shown_id
 from workspaces.models import User
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    iso,
-)
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, iso
 
 MODES = [mode.value for mode in Mode]
 NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."
 
 
-class ChatJson(serializers.ModelSerializer[Chat]):
+class ChatJson(serializers.Serializer[Any]):
+    example = {"id": f"chat_{ID}", "title": "Deadlines", "memory_enabled": True}
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
     title = serializers.CharField(help_text="Empty until it is named, by you or by its first message.")
@@ -49,25 +44,11 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         help_text="The Memory chip: true, false, or null for each person's own default. Always false where the "
         "operator has switched automatic memory off."
     )
+    is_private = serializers.BooleanField()
+    is_temporary = serializers.BooleanField()
     created_by = PersonJson()
     created_at = Moment()
     updated_at = Moment(source="active_at", help_text="When it was last written in.")
-
-    class Meta:
-        model = Chat
-        fields = [
-            "id",
-            "workspace_id",
-            "title",
-            "agent_id",
-            "connection_id",
-            "memory_enabled",
-            "is_private",
-            "is_temporary",
-            "created_by",
-            "created_at",
-            "updated_at",
-        ]
 
     def get_connection_id(self, chat: Chat) -> str | None:
         return shown_id(chat.connection)
@@ -87,9 +68,6 @@ class OneChatJson(ChatJson):
         help_text="Whether your personal memories are used in your turns here: always where nobody else reads, else "
         "once you said so.",
     )
-
-    class Meta(ChatJson.Meta):
-        fields = [*ChatJson.Meta.fields, "read_by_others", "use_personal_memories"]
 
 
 def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
@@ -119,6 +97,7 @@ def chat_json(chat: Chat) -> dict[str, Any]:
 
 
 class MatchJson(serializers.Serializer[Any]):
+    example = {"text": "When is the deadline?", "highlights": [[12, 20]]}
     message_id = serializers.CharField()
     text = serializers.CharField(help_text="The part of the message around what was found.")
     highlights = serializers.ListField(
@@ -134,19 +113,24 @@ class FoundChatJson(ChatJson):
         help_text="Of a search: where it was said. null where only the title has it.",
     )
 
-    class Meta(ChatJson.Meta):
-        fields = [*ChatJson.Meta.fields, "match"]
-
 
 class MessageErrorJson(serializers.Serializer[Any]):
+    example = {"code": "unreachable"}
     code = serializers.CharField()
     message = serializers.CharField()
 
 
-class ToolCallJson(serializers.ModelSerializer[ToolCall]):
+class ToolCallJson(serializers.Serializer[Any]):
     """Wants ``memories``, the ids that the reader may see by call, in its context."""
 
+    example = {
+        "id": f"call_{ID}",
+        "name": "x_recall_memory",
+        "arguments": {"query": "deadline"},
+        "outcome": "found",
+    }
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField()
     arguments = serializers.JSONField(
         help_text="Those kept with the chat; the text of a memory is never among them."
     )
@@ -162,20 +146,6 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
     started_at = Moment()
     finished_at = Moment(allow_null=True)
 
-    class Meta:
-        model = ToolCall
-        fields = [
-            "id",
-            "name",
-            "arguments",
-            "status",
-            "outcome",
-            "count",
-            "memory_ids",
-            "started_at",
-            "finished_at",
-        ]
-
     def get_outcome(self, call: ToolCall) -> str | None:
         return call.outcome or None
 
@@ -188,6 +158,7 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
 
 
 class FindingJson(serializers.Serializer[Any]):
+    example = {"quote": "Your project deadline is March 15, 2026.", "agrees": True}
     quote = serializers.CharField(
         help_text="Words of the answer; empty where the model did not quote exactly."
     )
@@ -195,9 +166,10 @@ class FindingJson(serializers.Serializer[Any]):
     agrees = serializers.BooleanField()
 
 
-class StepJson(serializers.ModelSerializer[Step]):
+class StepJson(serializers.Serializer[Any]):
     """Wants ``memories``, the ids that the reader may see by step, in its context."""
 
+    example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
     id = serializers.CharField(source="public_id")
     kind = serializers.RegexField(r"^(plan|check)$", help_text="plan or check.")
     status = serializers.RegexField(r"^(running|done|failed)$", help_text="running, done or failed.")
@@ -213,21 +185,6 @@ class StepJson(serializers.ModelSerializer[Step]):
     memory_ids = serializers.SerializerMethodField(help_text="The memories compared with, as far as you may.")
     started_at = Moment()
     finished_at = Moment(allow_null=True)
-
-    class Meta:
-        model = Step
-        fields = [
-            "id",
-            "kind",
-            "status",
-            "outcome",
-            "line",
-            "text",
-            "findings",
-            "memory_ids",
-            "started_at",
-            "finished_at",
-        ]
 
     def get_outcome(self, step: Step) -> str | None:
         return outcome_of(step) or None
@@ -245,13 +202,22 @@ class StepJson(serializers.ModelSerializer[Step]):
         return [found for found in step.findings if found["memory_id"] in seen]
 
 
-class MessageJson(serializers.ModelSerializer[Message]):
+class MessageJson(serializers.Serializer[Any]):
     """Wants ``receipts``, by message id, and ``calls`` and ``steps``, by message key, in its context."""
 
+    example: dict[str, Any] = {
+        "id": f"msg_{ID}",
+        "role": "assistant",
+        "content": "Your project deadline is March 15, 2026.",
+        "status": "done",
+        "reply_to": "msg_9dLp2TzB8mYw1RsX9vLcHn1B",
+        "model": "large-2",
+    }
     id = serializers.CharField(source="public_id")
     # A pattern, since the schema names enums after their field, and "role" is a member's already.
     role = serializers.RegexField(r"^(user|assistant)$", help_text="user or assistant.")
     content = serializers.CharField()
+    status = serializers.ChoiceField(choices=MessageStatus.choices)
     author = PersonJson(allow_null=True, help_text="null for answers.")
     reply_to = serializers.SerializerMethodField(help_text="For answers: the id of the message answered.")
     model = serializers.CharField(help_text="For answers: the model that wrote it.")
@@ -271,28 +237,6 @@ class MessageJson(serializers.ModelSerializer[Message]):
     steps = serializers.SerializerMethodField(
         help_text="For answers that were thought through: the plan, and the check against memory."
     )
-
-    class Meta:
-        model = Message
-        fields = [
-            "id",
-            "role",
-            "content",
-            "status",
-            "author",
-            "reply_to",
-            "model",
-            "memory_enabled",
-            "error",
-            "created_at",
-            "finished_at",
-            "superseded_by",
-            "superseded_at",
-            "receipt",
-            "tool_calls",
-            "mode",
-            "steps",
-        ]
 
     def get_reply_to(self, message: Message) -> str | None:
         return message.reply_to.public_id if message.reply_to else None
@@ -326,6 +270,7 @@ class MessageJson(serializers.ModelSerializer[Message]):
 
 
 class TurnJson(serializers.Serializer[Any]):
+    example = {"message": {"role": "user", "content": "When is the deadline?", "tool_calls": [], "steps": []}}
     message = MessageJson()
     answer = MessageJson()
 
@@ -348,11 +293,9 @@ class RememberedJson(SavedMemoryJson):
 
     synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
 
-    class Meta(SavedMemoryJson.Meta):
-        fields = [*SavedMemoryJson.Meta.fields, "synthesized"]
-
 
 class ChatChanges(Body):
+    example: dict[str, Any] = {"title": "Plans"}
     title = Text(max_length=TITLE_LENGTH, required=False)
     agent_id = Text(
         max_length=32,
@@ -375,12 +318,14 @@ class ChatChanges(Body):
 
 
 class ChatBody(ChatChanges):
+    example: dict[str, Any] = {"title": "Deadlines", "memory_enabled": True}
     title = Text(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     workspace_id = Text(max_length=32, required=False, help_text="Left out: your own workspace.")
     is_temporary = Flag(required=False, help_text="true: nothing is recalled, extracted or kept.")
 
 
 class MessageBody(Body):
+    example: dict[str, Any] = {"content": "When is the deadline?", "stream": False}
     content = Text(max_length=MESSAGE_LENGTH)
     memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
@@ -402,12 +347,14 @@ class EditBody(MessageBody):
 
 
 class RetryBody(Body):
+    example = {"stream": False}
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
 
 
 class ChatMemoryBody(Confirmable):
     """``messageId`` is written as in the dashboard's API that this one follows."""
 
+    example = {"content": "The project deadline is March 15, 2026"}
     at_least_one_of = ("messageId", "content")
     messageId = Text(max_length=32, required=False, help_text="The message to remember.")
     content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")

@@ -12,66 +12,45 @@ from rest_framework.response import Response
 from chat.access import get_chat
 from chat.models import SUMMARY_LENGTH, ShortTermMemory
 from chat.prompting.short_term import live_memory, set_summary
-from memories.api.examples import PERSON
 from workspaces.api.serializers import PersonJson
 from workspaces.models import Role
-from workspaces.rest.docs import answer_example, documented, request_example
+from workspaces.rest.docs import documented_under
 from workspaces.rest.fields import Body, Moment, Text
 from workspaces.rest.views import ApiView
 
-SUMMARY: dict[str, Any] = {
-    "summary": "Plans a walk in the hills on May 1 with Anna; the train is still open.",
-    "summarised_by": PERSON,
-    "summarised_at": "2026-03-07T10:31:02.000000Z",
-    "expires_at": "2026-03-08T10:31:02.000000Z",
-}
+documented = documented_under("chats")
 
 
-class ShortTermJson(serializers.ModelSerializer[ShortTermMemory]):
+class ShortTermJson(serializers.Serializer[Any]):
+    example = {"summary": "Plans a walk in the hills on May 1 with Anna; the train is still open."}
     summary = serializers.CharField(help_text="Empty: there is none, or it has expired.")
     summarised_by = PersonJson(allow_null=True, help_text="Who wrote it; null: the model, or nobody.")
     summarised_at = Moment(allow_null=True)
     expires_at = Moment(allow_null=True, help_text="When it is over; every turn with memory on puts it off.")
 
-    class Meta:
-        model = ShortTermMemory
-        fields = ["summary", "summarised_by", "summarised_at", "expires_at"]
-
 
 class ShortTermChanges(Body):
+    example = {"summary": "Plans a walk in the hills on May 1 with Anna; the train is still open."}
     summary = Text(max_length=SUMMARY_LENGTH, allow_blank=True, help_text="Empty: takes it away.")
 
 
 class ShortTermView(ApiView):
-    @documented(
-        "Read the running summary of a chat",
-        tag="chats",
-        operation="short_term_get",
-        answers={200: ShortTermJson},
-        errors=[404],
-        description="What the chat is about just now. The model keeps it, where it can call tools; other recent chats "
-        "are told of it.",
-        examples=[answer_example("A summary", SUMMARY)],
-    )
+    @documented("short_term_get", ShortTermJson)
     def get(self, request: Request, chat_id: str) -> Response:
+        """Read the running summary of a chat.
+
+        What the chat is about right now. The model keeps it up to date if it can call tools, and other recent chats are
+        told about it.
+        """
         found = live_memory(get_chat(self.person, chat_id), now=timezone.now())
         return Response(ShortTermJson(found or ShortTermMemory()).data)
 
-    @documented(
-        "Write the running summary of a chat",
-        tag="chats",
-        operation="short_term_update",
-        answers={200: ShortTermJson},
-        body=ShortTermChanges,
-        errors=[404, 409],
-        writes=True,
-        description="It replaces the one there is. 409 in a temporary chat, of which nothing is kept.",
-        examples=[
-            request_example("A summary", {"summary": SUMMARY["summary"]}),
-            answer_example("Written", SUMMARY),
-        ],
-    )
+    @documented("short_term_update", ShortTermJson, body=ShortTermChanges, errors=[409])
     def patch(self, request: Request, chat_id: str) -> Response:
+        """Write the running summary of a chat.
+
+        Replaces the current summary. 409 in a temporary chat, which keeps nothing.
+        """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ShortTermChanges)
         row = set_summary(chat, body["summary"], by=self.person, now=timezone.now())

@@ -15,7 +15,6 @@ from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
 from chat.answers.state import stop_answer
-from chat.api import examples
 from chat.api.serializers import (
     ChatBody,
     ChatChanges,
@@ -37,35 +36,30 @@ from chat.chats.search import LONGEST, matches_in, matching
 from chat.models import Chat, ChatQuerySet, Message
 from chat.turns.begin import begin_turn
 from chat.turns.retry import retry_answer
-from memories.api.examples import RECEIPT
 from memories.api.serializers import ReceiptJson
 from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
-from memoryhub.ids import PATTERN
-from workspaces.access import default_workspace, get_workspace
+from workspaces.access import default_workspace, named_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.connections.choice import choose_connection
 from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery, ReadyList, paged
+from workspaces.rest.paging import PageQuery, ReadyList
 from workspaces.rest.views import ApiView
+
+of_chats = documented_under("chats")
+of_messages = documented_under("messages")
 
 EVENTS = OpenApiResponse(
     response=EventJson,
     description="`stream: true` (the default): server-sent events (`text/event-stream`). `message` has the "
     "stored message and the empty answer; `token` a piece of `text`; `tool` how a call of the model stands, again "
     "when it changes, with a `text` for people; `step` the same of a step of deep thinking; `restart`: text, calls "
-    "and steps begin anew; "
-    "`receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. Ignore others.",
-    examples=[OpenApiExample("Events", value=examples.EVENTS, media_type="text/event-stream")],
+    "and steps begin anew; `receipt` what was recalled; `done` the whole answer; `error` a `code` and `message`. "
+    "Ignore others.",
+    examples=[OpenApiExample("Events", value='event: token\ndata: {"text": "Your project "}\n\n')],
 )
 # fmt: off
 _SHOWN = (
@@ -100,31 +94,19 @@ LISTED = ReadyList(_listed, user=int)
 LISTED_HERE = ReadyList(_listed, user=int, workspace=int)
 
 
-def workspace_or_404(user: User, workspace_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """For ids from a query or body, which no path converter has looked at."""
-    if not PATTERN.fullmatch(workspace_id):
-        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-    return get_workspace(user, workspace_id, need=need)
-
-
 class ChatList(ApiView):
-    @documented(
-        "List chats",
-        tag="chats",
-        operation="chats_list",
-        answers={200: page_of(FoundChatJson, "Chat")},
-        query=ChatQuery,
-        errors=[404],
-        description="Those you may see, the one written in last first. Temporary chats are not listed. "
-        "A chat that is written in while you page moves to the front. With `q` you get those found, and in `match` "
-        "where it was said: the newest such message of each, without what was set aside by an edit.",
-        examples=[page_example({**examples.CHAT, "match": None}), page_example(examples.FOUND_CHAT)],
-    )
+    @of_chats("chats_list", page_of(FoundChatJson), query=ChatQuery)
     def get(self, request: Request) -> Response:
+        """List chats.
+
+        Chats you may see, most recently active first, without temporary ones. A chat that becomes active while you page
+        moves to the front. With `q` you get the chats that match, and `match` says where: the newest matching message
+        in each, ignoring messages that an edit replaced.
+        """
         query, asked = self.query(ChatQuery), {"user": self.person.pk}
         places = Workspace.objects.visible_to(self.person)
         if "workspace_id" in query:
-            workspace = workspace_or_404(self.person, query["workspace_id"])
+            workspace = named_workspace(self.person, query["workspace_id"])
             places, asked = places.filter(pk=workspace.pk), {**asked, "workspace": workspace.pk}
         q = query.get("q", "")
         found = matching(_listed(**asked), q, within=places.values_list("pk", flat=True)) if q else None
@@ -135,35 +117,23 @@ class ChatList(ApiView):
             said = {pk: MatchJson(match).data for pk, match in matches.items()}
             return [{**chat_json(chat), "match": said.get(chat.pk)} for chat in rows]
 
-        page = paged(
-            request,
+        return self.page(
             ready.of(**asked) if found is None else found,
             keys=["active_at", "id"],
             descending=True,
             list_name=f"chats {query.get('workspace_id', '')} {q} of {self.person.public_id}",
             shape=shape,
         )
-        return Response(page)
 
-    @documented(
-        "Begin a chat",
-        tag="chats",
-        operation="chats_create",
-        answers={201: OneChatJson},
-        headers=ONCE,
-        body=ChatBody,
-        errors=[404],
-        writes=True,
-        description="Without `workspace_id` it belongs to your own workspace.",
-        examples=[
-            request_example("A chat", {"title": "Deadlines", "memory_enabled": True}),
-            answer_example("Begun", examples.ONE_CHAT, code=201),
-        ],
-    )
+    @of_chats("chats_create", {201: OneChatJson}, body=ChatBody, headers=ONCE)
     def post(self, request: Request) -> Response:
+        """Begin a chat.
+
+        Without `workspace_id` the chat belongs to your own workspace.
+        """
         body = self.body(ChatBody)
         if "workspace_id" in body:
-            workspace = workspace_or_404(self.person, body.pop("workspace_id"), need=Role.EDITOR)
+            workspace = named_workspace(self.person, body.pop("workspace_id"), need=Role.EDITOR)
         else:
             workspace = default_workspace(self.person)
         agent_id = body.pop("agent_id", None)
@@ -172,42 +142,23 @@ class ChatList(ApiView):
         chosen = choose_connection(workspace, connection_id, by=self.person) if connection_id else None
         now = timezone.now()
         made = {"workspace": workspace, "agent": agent, "connection": chosen, **body}
-        chat = self.once(
-            lambda: actions.create_chat(by=self.person, now=now, **made),
-            keep=lambda made: {"chat": made.public_id},
-            again=lambda note: get_chat(self.person, note["chat"]),
-        )
+        chat = self.make_once(lambda: actions.create_chat(by=self.person, now=now, **made), get_chat)
         return Response(one_chat_json(chat, self.person), status=status.HTTP_201_CREATED)
 
 
 class ChatDetail(ApiView):
-    @documented(
-        "Look at a chat",
-        tag="chats",
-        operation="chats_get",
-        answers={200: OneChatJson},
-        errors=[404],
-        examples=[answer_example("A chat", examples.ONE_CHAT)],
-    )
+    @of_chats("chats_get", OneChatJson)
     def get(self, request: Request, chat_id: str) -> Response:
+        """Look at a chat."""
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
-    @documented(
-        "Change a chat",
-        tag="chats",
-        operation="chats_update",
-        answers={200: OneChatJson},
-        body=ChatChanges,
-        errors=[404, 409],
-        writes=True,
-        description="What is left out stays. `is_private` is its creator's to change. `use_personal_memories` is each "
-        "person's own: it says nothing of anybody else's, who do not learn of it, and can be taken back.",
-        examples=[
-            request_example("A new title", {"title": "Plans"}),
-            answer_example("Changed", examples.ONE_CHAT),
-        ],
-    )
+    @of_chats("chats_update", OneChatJson, body=ChatChanges, errors=[409])
     def patch(self, request: Request, chat_id: str) -> Response:
+        """Change a chat.
+
+        Fields you leave out stay as they are. Only its creator can change `is_private`. `use_personal_memories` is your
+        own setting: it affects nobody else, nobody else sees it, and you can change it back.
+        """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         changes = self.body(ChatChanges)
         with transaction.atomic():  # all of it or nothing
@@ -227,16 +178,12 @@ class ChatDetail(ApiView):
                 use_personal(chat, allowed=changes["use_personal_memories"], by=self.person)
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
-    @documented(
-        "Delete a chat",
-        tag="chats",
-        operation="chats_delete",
-        answers={204: None},
-        errors=[404],
-        writes=True,
-        description="Its creator or an owner of the workspace. `restore` brings it back; its memories stay.",
-    )
+    @of_chats("chats_delete")
     def delete(self, request: Request, chat_id: str) -> Response:
+        """Delete a chat.
+
+        Its creator or an owner of the workspace may do this. `restore` brings it back; its memories stay.
+        """
         actions.delete_chat(
             get_chat(self.person, chat_id, need=Role.EDITOR), by=self.person, now=timezone.now()
         )
@@ -244,63 +191,40 @@ class ChatDetail(ApiView):
 
 
 class ChatRestore(ApiView):
-    @documented(
-        "Restore a deleted chat",
-        tag="chats",
-        operation="chats_restore",
-        answers={200: OneChatJson},
-        errors=[404],
-        writes=True,
-        description="Its creator or an owner of the workspace.",
-        examples=[answer_example("Restored", examples.ONE_CHAT)],
-    )
+    @of_chats("chats_restore", OneChatJson)
     def post(self, request: Request, chat_id: str) -> Response:
+        """Restore a deleted chat.
+
+        Its creator or an owner of the workspace may do this.
+        """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         actions.restore_chat(chat, by=self.person, now=timezone.now())
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
 
 class MessageList(ApiView):
-    @documented(
-        "List the messages of a chat",
-        tag="messages",
-        operation="messages_list",
-        answers={200: MESSAGE_PAGE},
-        query=PageQuery,
-        errors=[404],
-        description="The conversation as it goes now, oldest first. An answer being written has the status `streaming` "
-        "and its text so far.",
-        examples=[page_example(examples.MESSAGE, examples.ANSWER)],
-    )
+    @of_messages("messages_list", MESSAGE_PAGE)
     def get(self, request: Request, chat_id: str) -> Response:
+        """List the messages of a chat.
+
+        The current conversation, oldest first. An answer that is being written has the status `streaming` and the text
+        so far.
+        """
         chat = get_chat(self.person, chat_id)
-        page = paged(
-            request,
+        return self.page(
             chat.messages.current().select_related("author", "reply_to"),
             keys=["id"],
-            descending=False,
             list_name=f"messages of {chat.public_id}",
             shape=lambda rows: messages_json(rows, self.person),
         )
-        return Response(page)
 
-    @documented(
-        "Say something",
-        tag="messages",
-        operation="messages_create",
-        answers=TURN_ANSWERS,
-        headers=ONCE,
-        body=MessageBody,
-        errors=[404, 409],
-        writes=True,
-        description="One turn. If you go away the answer is written all the same. An answer that failed has "
-        "the status `failed` and says why. 409 while another answer is being written in this chat.",
-        examples=[
-            request_example("A question", {"content": "When is the deadline?", "stream": False}),
-            answer_example("The turn", examples.TURN, code=201),
-        ],
-    )
+    @of_messages("messages_create", TURN_ANSWERS, body=MessageBody, headers=ONCE)
     def post(self, request: Request, chat_id: str) -> Response | StreamingHttpResponse:
+        """Say something.
+
+        Begins a turn. The answer is written even if you disconnect. An answer that failed has the status `failed` and
+        says why. 409 while another answer is being written in this chat.
+        """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
         said = {name: body[name] for name in ("content", "memory_enabled", "mode") if name in body}
@@ -320,40 +244,25 @@ class MessageView(ApiView):
 
 
 class MessageStop(MessageView):
-    @documented(
-        "Stop an answer",
-        tag="messages",
-        operation="messages_stop",
-        answers={200: MessageJson},
-        errors=[404],
-        writes=True,
-        description="The text so far is kept. The answer may still say `streaming` for a moment. "
-        "An answer that is finished stays as it is.",
-        examples=[answer_example("The answer", {**examples.ANSWER, "status": "stopped"})],
-    )
+    @of_messages("messages_stop", MessageJson)
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
+        """Stop an answer.
+
+        The text so far is kept. The status may stay `streaming` for a moment. A finished answer does not change.
+        """
         answer = self.message(chat_id, message_id)
         stop_answer(answer, by=self.person, now=timezone.now())
         return Response(messages_json([load(answer)], self.person)[0])
 
 
 class MessageRetry(MessageView):
-    @documented(
-        "Answer again",
-        tag="messages",
-        operation="messages_retry",
-        answers=TURN_ANSWERS,
-        body=RetryBody,
-        errors=[404, 409],
-        writes=True,
-        description="An answer that failed is written anew, in its own place. Any other becomes an earlier version of "
-        "the new one, which has an id of its own: `versions` has it, `restore` brings it back.",
-        examples=[
-            request_example("Wait for it", {"stream": False}),
-            answer_example("The turn", examples.TURN, code=201),
-        ],
-    )
+    @of_messages("messages_retry", TURN_ANSWERS, body=RetryBody, errors=[409])
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
+        """Answer again.
+
+        A failed answer is rewritten in place. Any other answer becomes an earlier version of the new one, which gets
+        its own id: `versions` lists it, `restore` brings it back.
+        """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
         place = Place(self.person) if body["stream"] else None
@@ -363,17 +272,13 @@ class MessageRetry(MessageView):
 
 
 class MessageReceipt(MessageView):
-    @documented(
-        "What an answer recalled",
-        tag="messages",
-        operation="messages_receipt",
-        answers={200: ReceiptJson},
-        errors=[404],
-        description="The memories it used and those it left out, with scores and reasons. Memories that were "
-        "deleted since are not in it. 404 when nothing was recalled.",
-        examples=[answer_example("A receipt", RECEIPT)],
-    )
+    @of_messages("messages_receipt", ReceiptJson)
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
+        """What an answer recalled.
+
+        The memories it used and those it left out, with scores and reasons. Memories deleted since then are not listed.
+        404 if nothing was recalled.
+        """
         receipt = receipt_for(self.message(chat_id, message_id, Role.VIEWER).public_id, self.person)
         if receipt is None:
             raise NotFound(_("Nothing was recalled for this message."))

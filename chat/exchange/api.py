@@ -13,62 +13,23 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.api.views import workspace_or_404
 from chat.exchange import run
 from chat.exchange.export import MEDIA_TYPE, export_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
-from chat.models.imports import (
-    Import,
-    ImportKind,
-    ImportStatus,
-    Outcome,
-)
-from workspaces.access import get_workspace
+from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
+from workspaces.access import get_workspace, named_workspace
 from workspaces.models import Role
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-    request_example,
-)
-from workspaces.rest.fields import (
-    Body,
-    Flag,
-    Moment,
-    Text,
-)
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery, paged
+from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 
+documented = documented_under("exchange")
+
 KINDS = ["workspace", "agent", "chat", "message", "memory", "receipt", "other"]
-IMPORT: dict[str, Any] = {
-    "id": "imp_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "workspace_id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "filename": "conversations.json",
-    "kind": "chatgpt",
-    "size": 5_242_880,
-    "status": "preview",
-    "checked": True,
-    "progress": 0.0,
-    "preview": {"memory": {"new": 40, "update": 0, "duplicate": 2, "refused": 1}},
-    "stored": {},
-    "error": "",
-    "created_at": "2026-03-07T10:30:00.000000Z",
-    "finished_at": None,
-    "expires_at": "2026-03-14T10:30:00.000000Z",
-}
-ROW: dict[str, Any] = {
-    "line": 12,
-    "kind": "memory",
-    "outcome": "duplicate",
-    "reason": "",
-    "text": "The deadline is March 15",
-    "duplicate_of": "mem_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "same_as_line": None,
-}
 FILE = OpenApiResponse(
     response=OpenApiTypes.STR,
     description="JSON lines, as docs/exchange.md describes them, sent while they are read.",
@@ -91,7 +52,15 @@ class OutcomesJson(serializers.Serializer[Any]):
     refused = serializers.IntegerField()
 
 
-class ImportJson(serializers.ModelSerializer[Import]):
+class ImportJson(serializers.Serializer[Any]):
+    example = {
+        "id": f"imp_{ID}",
+        "filename": "conversations.json",
+        "kind": "chatgpt",
+        "size": 5_242_880,
+        "checked": True,
+        "error": "",
+    }
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(
         source="workspace.public_id",
@@ -99,7 +68,9 @@ class ImportJson(serializers.ModelSerializer[Import]):
         default=None,
         help_text="Where it goes; null: as in the file.",
     )
+    filename = serializers.CharField()
     kind = serializers.ChoiceField(choices=ImportKind.values)
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
     status = serializers.ChoiceField(choices=ImportStatus.values)
     checked = serializers.SerializerMethodField(
         help_text="Whether the preview is complete; then it can be started."
@@ -116,15 +87,12 @@ class ImportJson(serializers.ModelSerializer[Import]):
     finished_at = Moment(allow_null=True)
     expires_at = Moment(help_text="When the file is deleted unless something is done with it.")
 
-    class Meta:
-        model = Import
-        fields = list(IMPORT)
-
     def get_checked(self, imported: Import) -> bool:
         return imported.checked_at is not None
 
 
 class ImportRowJson(serializers.Serializer[Any]):
+    example = {"line": 12, "kind": "memory", "outcome": "duplicate", "text": "The deadline is March 15"}
     line = serializers.IntegerField(source="row.number")
     kind = serializers.ChoiceField(choices=KINDS, source="row.kind")
     outcome = serializers.ChoiceField(choices=Outcome.values, source="row.outcome")
@@ -153,6 +121,7 @@ class UploadBody(Body):
 
 
 class StartBody(Body):
+    example = {"chats": False}
     chats = Flag(default=True, help_text="Take chats, messages and what they recalled.")
     memories = Flag(default=True, help_text="Take memories.")
 
@@ -163,29 +132,24 @@ class RowQuery(PageQuery):
 
 
 class WorkspaceExport(ApiView):
-    @documented(
-        "Export a workspace",
-        tag="exchange",
-        operation="workspaces_export",
-        answers={(200, MEDIA_TYPE): FILE},
-        errors=[404],
-        description="What you may see of it: settings, assistants, chats (of the private ones your own), memories "
-        "with their history, receipts.",
-    )
+    @documented("workspaces_export", {(200, MEDIA_TYPE): FILE})
     def get(self, request: Request, workspace_id: str) -> StreamingHttpResponse:
+        """Export a workspace.
+
+        Everything in it that you may see: settings, assistants, chats (only your own private ones), memories with their
+        history, and receipts.
+        """
         workspace = get_workspace(self.person, workspace_id)
         return export_response(self.person, workspace=workspace, now=timezone.now())
 
 
 class Export(ApiView):
-    @documented(
-        "Export all that is yours",
-        tag="exchange",
-        operation="export",
-        answers={(200, MEDIA_TYPE): FILE},
-        description="What you may see of every workspace you are a member of, your personal memories included.",
-    )
+    @documented("export", {(200, MEDIA_TYPE): FILE})
     def get(self, request: Request) -> StreamingHttpResponse:
+        """Export all that is yours.
+
+        Everything you may see in every workspace you belong to, including your personal memories.
+        """
         return export_response(self.person, now=timezone.now())
 
 
@@ -201,16 +165,12 @@ class OneUpload(MultiPartParser):
 class ImportList(ApiView):
     parser_classes = [OneUpload]
 
-    @documented(
-        "List your imports",
-        tag="exchange",
-        operation="imports_list",
-        answers={200: page_of(ImportJson, "Import")},
-        query=PageQuery,
-        description="Newest first.",
-        examples=[page_example(IMPORT)],
-    )
+    @documented("imports_list", page_of(ImportJson))
     def get(self, request: Request) -> Response:
+        """List your imports.
+
+        Newest first.
+        """
         return self.page(
             Import.objects.of(self.person).select_related("workspace"),
             ImportJson,
@@ -218,111 +178,71 @@ class ImportList(ApiView):
             list_name=f"imports of {self.person.public_id}",
         )
 
-    @documented(
-        "Upload a file to import",
-        tag="exchange",
-        operation="imports_create",
-        answers={201: ImportJson},
-        body={"multipart/form-data": UploadBody},
-        errors=[404, 409, 429],
-        writes=True,
-        headers=ONCE,
-        description="Nothing is stored yet: the file is looked at in the background, line by line. Editors and owners.",
-        examples=[
-            OpenApiExample(
-                "An export",
-                value={"file": "(its bytes)"},
-                request_only=True,
-                media_type="multipart/form-data",
-            ),
-            answer_example("To be looked at", {**IMPORT, "checked": False, "preview": {}}, code=201),
-        ],
-    )
+    @documented("imports_create", {201: ImportJson}, body=UploadBody, headers=ONCE, errors=[429])
     def post(self, request: Request) -> Response:
+        """Upload a file to import.
+
+        Nothing is stored yet: the file is checked in the background, line by line. Editors and owners only.
+        """
         body = self.body(UploadBody)
         workspace = None
         if "workspace_id" in body:
-            workspace = workspace_or_404(self.person, body["workspace_id"], need=Role.EDITOR)
+            workspace = named_workspace(self.person, body["workspace_id"], need=Role.EDITOR)
         file, now = body["file"], timezone.now()
-        imported = self.once(
+        imported = self.make_once(
             lambda: run.begin(
                 self.person, workspace=workspace, filename=file.name, pieces=file.chunks(), now=now
             ),
-            keep=lambda made: {"import": made.public_id},
-            again=lambda note: run.get_import(self.person, note["import"]),
+            run.get_import,
         )
         return Response(ImportJson(imported).data, status=status.HTTP_201_CREATED)
 
 
 class ImportDetail(ApiView):
-    @documented(
-        "Look at an import",
-        tag="exchange",
-        operation="imports_get",
-        answers={200: ImportJson},
-        errors=[404],
-        description="Yours alone, whoever else is in the workspace.",
-        examples=[answer_example("An import", IMPORT)],
-    )
+    @documented("imports_get", ImportJson)
     def get(self, request: Request, import_id: str) -> Response:
+        """Look at an import.
+
+        Only you can see your imports, whoever else is in the workspace.
+        """
         return Response(ImportJson(run.get_import(self.person, import_id)).data)
 
-    @documented(
-        "Delete an import",
-        tag="exchange",
-        operation="imports_delete",
-        answers={204: None},
-        errors=[404],
-        writes=True,
-        description="The file and its preview go. What it stored stays.",
-    )
+    @documented("imports_delete")
     def delete(self, request: Request, import_id: str) -> Response:
+        """Delete an import.
+
+        Deletes the file and its preview. What was already stored stays.
+        """
         run.delete(run.get_import(self.person, import_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class ImportRows(ApiView):
-    @documented(
-        "Preview an import",
-        tag="exchange",
-        operation="imports_rows",
-        answers={200: page_of(ImportRowJson, "ImportRow")},
-        query=RowQuery,
-        errors=[404],
-        description="What would become of each line, in their order; of messages and receipts only those refused.",
-        examples=[page_example(ROW)],
-    )
+    @documented("imports_rows", page_of(ImportRowJson), query=RowQuery)
     def get(self, request: Request, import_id: str) -> Response:
+        """Preview an import.
+
+        What would happen to each line, in order; for messages and receipts only the ones that are refused.
+        """
         imported = run.get_import(self.person, import_id)
         query = self.query(RowQuery)
         chosen = {name: query[name] for name in ("outcome", "kind") if name in query}
-        page = paged(
-            request,
+        return self.page(
             imported.rows.filter(**chosen),
             keys=["number"],
-            descending=False,
             list_name=f"rows of {imported.public_id} {chosen}",
             shape=lambda rows: ImportRowJson(with_texts(imported, rows), many=True).data,
         )
-        return Response(page)
 
 
 class ImportStart(ApiView):
-    @documented(
-        "Start an import",
-        tag="exchange",
-        operation="imports_start",
-        answers={202: ImportJson},
-        body=StartBody,
-        errors=[404, 409],
-        writes=True,
-        description="Stores what the preview showed, in the background. 409 until `checked`, and once it was started.",
-        examples=[
-            request_example("Only the memories", {"chats": False}),
-            answer_example("Running", {**IMPORT, "status": "running"}, code=202),
-        ],
-    )
+    @documented("imports_start", {202: ImportJson}, body=StartBody, errors=[409])
     def post(self, request: Request, import_id: str) -> Response:
+        """Start an import.
+
+        Stores what the preview showed, in the background. 409 before it is `checked`, or if it has already been
+        started.
+        """
         imported = run.get_import(self.person, import_id)
         body = self.body(StartBody)
         run.start(imported, now=timezone.now(), takes_chats=body["chats"], takes_memories=body["memories"])
@@ -330,33 +250,23 @@ class ImportStart(ApiView):
 
 
 class ImportStop(ApiView):
-    @documented(
-        "Stop an import",
-        tag="exchange",
-        operation="imports_stop",
-        answers={202: ImportJson},
-        errors=[404, 409],
-        writes=True,
-        description="It can be resumed where it stopped; what was stored stays. 409 unless it is running.",
-        examples=[answer_example("Stopped", {**IMPORT, "status": "stopped"}, code=202)],
-    )
+    @documented("imports_stop", {202: ImportJson}, errors=[409])
     def post(self, request: Request, import_id: str) -> Response:
+        """Stop an import.
+
+        You can resume it where it stopped; what was stored stays. 409 if it is not running.
+        """
         run.stop(run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
 
 
 class ImportResume(ApiView):
-    @documented(
-        "Resume an import",
-        tag="exchange",
-        operation="imports_resume",
-        answers={202: ImportJson},
-        errors=[404, 409],
-        writes=True,
-        description="409 unless it is stopped.",
-        examples=[answer_example("Running", {**IMPORT, "status": "running"}, code=202)],
-    )
+    @documented("imports_resume", {202: ImportJson}, errors=[409])
     def post(self, request: Request, import_id: str) -> Response:
+        """Resume an import.
+
+        409 if it is not stopped.
+        """
         run.resume(run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
 

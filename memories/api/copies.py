@@ -9,25 +9,21 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories.api.forgetting import FRESH, REPORT, ReportJson, report_json
-from memories.forgetting.copy_notes import (
-    forget_noted,
-    get_noted,
-    keep_noted,
-    noted,
-)
+from memories.api.forgetting import ReportJson, report_json
+from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted, noted
 from memories.models import CopyKind, Memory
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
-from workspaces.rest.docs import answer_example, documented, page_of
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.keys import KeyedView
-from workspaces.rest.paging import PageQuery
+
+documented = documented_under("memories")
 
 EXAMPLE = {"memory_id": "mem_0Zt3kQx8Lr5Wm2Vb7Yc4Nd9H", "copies": {"excerpt": 1, "revision": 2}}
 
 
 class CopiesJson(serializers.Serializer[Any]):
+    example = {"copies": {"excerpt": 1, "revision": 2}}
     memory_id = serializers.CharField()
     copies = serializers.DictField(child=serializers.IntegerField(), help_text=", ".join(CopyKind.values))
 
@@ -38,18 +34,13 @@ def _copies_json(memory: Memory) -> dict[str, Any]:
 
 
 class CopyList(KeyedView):
-    @documented(
-        "List copies of what was forgotten",
-        tag="memories",
-        operation="copies_list",
-        answers={200: page_of(CopiesJson, "Copies")},
-        query=PageQuery,
-        errors=[404, 429],
-        description="Somebody forgot a text for good that memories of yours to forget quote still: in their `excerpt`, "
-        "in a `revision` of their history, in an `item` of a receipt; `memory`: a deleted one says so itself.",
-        examples=[answer_example("A page", {"items": [EXAMPLE], "next_cursor": None, "has_more": False})],
-    )
+    @documented("copies_list", page_of(CopiesJson))
     def get(self, request: Request, workspace_id: str) -> Response:
+        """List copies of what was forgotten.
+
+        Memories you may forget that still quote a text somebody else forgot for good: in their `excerpt`, in a
+        `revision` of their history, or in an `item` of a receipt. `memory` means a deleted memory that says it itself.
+        """
         workspace = get_workspace(self.person, workspace_id)
         name = f"copies of {workspace.public_id}"
         return self.page(noted(workspace, self.person), _copies_json, list_name=name)
@@ -64,34 +55,23 @@ class CopyView(KeyedView):
 
 
 class CopyForget(CopyView):
-    @documented(
-        "Forget those copies for good",
-        tag="memories",
-        operation="copies_forget",
-        answers={200: ReportJson},
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=f"The memory stays, unless it is a deleted one that says so itself. {FRESH}",
-        examples=[answer_example("Gone", {**REPORT, "removed": {"source_excerpts": 1}})],
-    )
+    @documented("copies_forget", ReportJson, fresh=True)
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Forget those copies for good.
+
+        The memory itself stays, unless it is a deleted one that says it itself. This cannot be undone.
+        """
         memory = self.memory(workspace_id, memory_id)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         return Response(report_json(forget_noted(memory, by=self.person, now=timezone.now())))
 
 
 class CopyKeep(CopyView):
-    @documented(
-        "Keep those copies",
-        tag="memories",
-        operation="copies_keep",
-        answers={204: None},
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description="They stay, and are listed here no more.",
-    )
+    @documented("copies_keep")
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Keep those copies.
+
+        They stay and are no longer listed here.
+        """
         keep_noted(self.memory(workspace_id, memory_id))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -11,27 +11,20 @@ from rest_framework.response import Response
 
 from memories.api.views import WorkspaceMemoryView
 from memories.forgetting.forget import Report, forget_memories, require_right
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import Role
-from workspaces.rest.docs import answer_example, documented
+from workspaces.rest.docs import documented_under
 
-REPORT = {
-    "removed": {"memories": 1, "memory_embeddings": 1, "memory_words": 9, "revisions": 2, "receipt_items": 3},
-    "tombstones": 1,
-    "recall": {"found": 0, "others": 2},
-}
-FRESH = (
-    "Cannot be undone, so it needs a browser session whose person typed their password again in the last five minutes "
-    "(`/accounts/reauthenticate/`): else 403 with code `reauthenticate`."
-)
+documented = documented_under("memories")
 
 
 class RecallCheckJson(serializers.Serializer[Any]):
+    example = {"found": 0, "others": 2}
     found = serializers.IntegerField(help_text="Memories that still say the same: somebody else saved them.")
     others = serializers.IntegerField(help_text="Memories about something else that share words with it.")
 
 
 class ReportJson(serializers.Serializer[Any]):
+    example = {"removed": {"memories": 1, "memory_embeddings": 1, "memory_words": 9, "revisions": 2}}
     removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
     tombstones = serializers.IntegerField(help_text="Keyed hashes that keep it from being noticed again.")
     recall = RecallCheckJson(help_text="What a recall of the same words brings afterwards.")
@@ -48,21 +41,16 @@ def report_json(report: Report) -> dict[str, Any]:
 class MemoryForget(WorkspaceMemoryView):
     session_only = True
 
-    @documented(
-        "Forget a memory for good",
-        tag="memories",
-        operation="memories_forget",
-        answers={200: ReportJson},
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description="Its author or an owner of the workspace; of a deleted memory, too. Removes the text, vectors, "
-        "words, history, files and what receipts and other memories quote of it, as far as that is yours to forget, "
-        f"and leaves a keyed hash: nothing notices it again by itself. Nothing else is counted. {FRESH}",
-        examples=[answer_example("Gone", REPORT)],
-    )
+    @documented("memories_forget", ReportJson, fresh=True)
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Forget a memory for good.
+
+        Its author or an owner of the workspace may do this, even once the memory is deleted. Removes its text, vectors,
+        words, history, files, and quotes of it in receipts and other memories, as far as they are yours to forget. A
+        keyed hash stays so that nothing saves it again by itself. Only what was removed is counted. This cannot be
+        undone.
+        """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         require_right(memory, self.person)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         return Response(report_json(forget_memories([memory], by=self.person, now=timezone.now())))

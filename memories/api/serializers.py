@@ -6,32 +6,36 @@ from typing import Any
 
 from rest_framework import serializers
 
-from memories.models import Memory, Receipt, ReceiptItem, Revision, Scope
-from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
+from memories.models import Memory, Receipt, Scope
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.search import LIMIT as SEARCH_LIMIT
 from memories.recalling.search import TYPES
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from workspaces.api.serializers import PersonJson
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Number,
-    Text,
-    WholeNumber,
-    Words,
-)
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
 
 QUERY_LENGTH = 32_000
 MAX_OFFSET = 10_000
 
 
-class MemoryJson(serializers.ModelSerializer[Memory]):
+class MemoryJson(serializers.Serializer[Any]):
+    example = {
+        "id": f"mem_{ID}",
+        "content": "The project deadline is March 15, 2026",
+        "category": "fact",
+        "tags": ["project"],
+        "source_type": "user",
+    }
     id = serializers.CharField(source="public_id")
+    content = serializers.CharField(max_length=CONTENT_LENGTH)
+    summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
+    category = serializers.CharField(max_length=CATEGORY_LENGTH, allow_null=True)
+    key = serializers.CharField(max_length=KEY_LENGTH, allow_null=True)
     tags = serializers.ListField(child=serializers.CharField())
     importance = serializers.FloatField(help_text="0 to 1.")
+    pinned = serializers.BooleanField()
     expires_at = Moment(allow_null=True)
     scope = serializers.ChoiceField(choices=Scope.values)
     agent_id = serializers.CharField(
@@ -57,32 +61,6 @@ class MemoryJson(serializers.ModelSerializer[Memory]):
     updated_at = Moment()
     last_accessed_at = Moment(allow_null=True)
 
-    class Meta:
-        model = Memory
-        fields = [
-            "id",
-            "content",
-            "summary",
-            "category",
-            "key",
-            "tags",
-            "importance",
-            "pinned",
-            "expires_at",
-            "scope",
-            "agent_id",
-            "source_type",
-            "source_chat_id",
-            "source_message_id",
-            "workspace_id",
-            "author",
-            "may_replace",
-            "searchable",
-            "created_at",
-            "updated_at",
-            "last_accessed_at",
-        ]
-
     def get_source_chat_id(self, memory: Memory) -> str | None:
         return memory.source_chat_id or None
 
@@ -101,9 +79,6 @@ class SavedMemoryJson(MemoryJson):
         help_text="True: nothing was stored, this is the one that said it already."
     )
 
-    class Meta(MemoryJson.Meta):
-        fields = [*MemoryJson.Meta.fields, "duplicate"]
-
 
 class RestoredMemoryJson(MemoryJson):
     """For the schema: a memory, and the key that it came back without."""
@@ -111,9 +86,6 @@ class RestoredMemoryJson(MemoryJson):
     lost_key = serializers.CharField(
         allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."
     )
-
-    class Meta(MemoryJson.Meta):
-        fields = [*MemoryJson.Meta.fields, "lost_key"]
 
 
 class RecalledJson(MemoryJson):
@@ -123,9 +95,6 @@ class RecalledJson(MemoryJson):
     score_parts = serializers.DictField(
         child=serializers.FloatField(), help_text="What the score is the sum of."
     )
-
-    class Meta(MemoryJson.Meta):
-        fields = [*MemoryJson.Meta.fields, "score", "score_parts"]
 
 
 class RecallJson(serializers.Serializer[Any]):
@@ -138,6 +107,7 @@ class RecallJson(serializers.Serializer[Any]):
 
 
 class FoundJson(serializers.Serializer[Any]):
+    example = {"id": f"mem_{ID}", "text": "The project deadline is March 15, 2026"}
     type = serializers.ChoiceField(choices=TYPES)
     id = serializers.CharField()
     text = serializers.CharField()
@@ -149,7 +119,9 @@ class SearchJson(serializers.Serializer[Any]):
     results = FoundJson(many=True)
 
 
-class RevisionJson(serializers.ModelSerializer[Revision]):
+class RevisionJson(serializers.Serializer[Any]):
+    example = {"action": "edit", "before": {"content": "The project deadline is March 8, 2026"}}
+    action = serializers.ChoiceField(choices=RevisionAction.choices)
     by = PersonJson(allow_null=True, help_text="null: the system.")
     before = serializers.DictField(
         help_text="The old values of the fields that were changed. Beside a key that went to another memory "
@@ -157,43 +129,30 @@ class RevisionJson(serializers.ModelSerializer[Revision]):
     )
     at = Moment()
 
-    class Meta:
-        model = Revision
-        fields = ["action", "by", "before", "at"]
 
-
-class ReceiptItemJson(serializers.ModelSerializer[ReceiptItem]):
+class ReceiptItemJson(serializers.Serializer[Any]):
+    example = {"content": "The project deadline is March 15, 2026", "used": True, "reason": ""}
     memory_id = serializers.CharField(source="memory.public_id")
+    position = serializers.IntegerField(min_value=0)
     content = serializers.CharField(help_text="As it read at that moment.")
+    score = serializers.FloatField()
     score_parts = serializers.DictField(child=serializers.FloatField())
     used = serializers.BooleanField(help_text="Whether the model saw it.")
     reason = serializers.CharField(help_text="Why it was left out; empty when it was used.")
-
-    class Meta:
-        model = ReceiptItem
-        fields = [
-            "memory_id",
-            "position",
-            "content",
-            "score",
-            "score_parts",
-            "used",
-            "reason",
-            "not_relevant",
-        ]
+    not_relevant = serializers.BooleanField(help_text="A person said it had nothing to do with the question.")
 
 
-class ReceiptJson(serializers.ModelSerializer[Receipt]):
+class ReceiptJson(serializers.Serializer[Any]):
+    example = {"message_id": f"msg_{ID}", "ranking": "hybrid"}
+    message_id = serializers.CharField(max_length=32, help_text="The answer it belongs to.")
+    ranking = serializers.CharField()
+    threshold = serializers.FloatField()
     degraded = serializers.SerializerMethodField(
         help_text="True: found by words, since the search by meaning failed."
     )
     degraded_reason = serializers.SerializerMethodField()
     created_at = Moment()
     items = ReceiptItemJson(many=True)
-
-    class Meta:
-        model = Receipt
-        fields = ["message_id", "ranking", "threshold", "degraded", "degraded_reason", "created_at", "items"]
 
     def get_degraded(self, receipt: Receipt) -> bool:
         return bool(receipt.degraded)
@@ -215,6 +174,7 @@ class Confirmable(Body):
 class MemoryChanges(Confirmable):
     """What a client may change. Everything else about a memory is the system's to say."""
 
+    example = {"content": "The project deadline is April 1, 2026"}
     content = Text(max_length=CONTENT_LENGTH, required=False)
     category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
     key = Text(max_length=KEY_LENGTH, allow_null=True, allow_blank=True, required=False)
@@ -225,6 +185,7 @@ class MemoryChanges(Confirmable):
 
 
 class MemoryBody(MemoryChanges):
+    example = {"content": "Quarterly review meets every Thursday", "category": "fact"}
     content = Text(max_length=CONTENT_LENGTH)
     scope = Choice(
         Scope.values,
@@ -247,6 +208,7 @@ class MemoryBody(MemoryChanges):
 
 
 class RecallBody(Body):
+    example = {"query": "When is the deadline?", "limit": 5}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
@@ -261,5 +223,6 @@ class RecallBody(Body):
 
 
 class SearchBody(Body):
+    example = {"query": "project deadline", "limit": 10}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=SEARCH_LIMIT, help_text="At most 50 are given; below 1 gives nothing.")

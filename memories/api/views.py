@@ -7,7 +7,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api import examples
 from memories.api.queries import LIVE_IN, memory_json, memory_response
 from memories.api.saving import change_memory, delete_memory, save_once, saved_response
 from memories.api.serializers import (
@@ -32,30 +31,21 @@ from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.etags import ETAG, IF_MATCH
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
-from workspaces.rest.paging import PageQuery
+
+documented = documented_under("memories")
 
 
 class MemoryList(KeyedView):
-    @documented(
-        "List the memories of a workspace",
-        tag="memories",
-        operation="memories_list",
-        answers={200: page_of(MemoryJson, "Memory")},
-        query=PageQuery,
-        errors=[404, 429],
-        description="Newest first. Inserts and deletes while you page repeat and skip nothing.",
-        examples=[answer_example("A page", examples.PAGE)],
-    )
+    @documented("memories_list", page_of(MemoryJson))
     def get(self, request: Request, workspace_id: str) -> Response:
+        """List the memories of a workspace.
+
+        Newest first. Paging repeats and skips nothing, even if memories are added or deleted meanwhile.
+        """
         workspace = get_workspace(self.person, workspace_id)
         answer = self.page(
             LIVE_IN.of(workspace=workspace.pk, user=self.person.pk, now=timezone.now()),
@@ -67,28 +57,18 @@ class MemoryList(KeyedView):
         return answer
 
     @documented(
-        "Save a memory",
-        tag="memories",
-        operation="memories_create",
-        answers={201: SavedMemoryJson, 200: SavedMemoryJson},
-        headers=[*ONCE, ETAG],
+        "memories_create",
+        {201: SavedMemoryJson, 200: SavedMemoryJson},
         body=MemoryBody,
-        errors=[404, 429],
-        writes=True,
-        description="201 with the new memory. 200 with the existing one when it says nearly the same "
-        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential; with code "
-        "`sensitive`: a personal number, stored when the same comes with `confirm: true`.",
-        examples=[
-            request_example(
-                "A fact", {"content": "Quarterly review meets every Thursday", "category": "fact"}
-            ),
-            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
-            answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
-            examples.SECRET,
-            examples.SENSITIVE,
-        ],
+        headers=[*ONCE, ETAG],
     )
     def post(self, request: Request, workspace_id: str) -> Response:
+        """Save a memory.
+
+        201 with the new memory. 200 with the existing one if it says nearly the same (`duplicate: true`) or has the
+        same key (updated in place). 422 with code `secret` for a credential, or with code `sensitive` for a personal
+        number, which is stored if you send it again with `confirm: true`.
+        """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(MemoryBody)
         dedupe, agent_id = body.pop("dedupe"), body.pop("agent_id", None)
@@ -115,84 +95,49 @@ class WorkspaceMemoryView(KeyedView):
 
 
 class MemoryDetail(WorkspaceMemoryView):
-    @documented(
-        "Look at a memory",
-        tag="memories",
-        operation="memories_get",
-        answers={200: MemoryJson},
-        headers=[ETAG],
-        errors=[404, 429],
-        examples=[answer_example("A memory", examples.MEMORY)],
-    )
+    @documented("memories_get", MemoryJson, headers=[ETAG])
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Look at a memory."""
         return memory_response(self.memory(workspace_id, memory_id))
 
-    @documented(
-        "Change a memory",
-        tag="memories",
-        operation="memories_update",
-        answers={200: MemoryJson},
-        headers=[ETAG, IF_MATCH],
-        body=MemoryChanges,
-        errors=[404, 409, 429],
-        writes=True,
-        description="What is left out stays. New content is embedded anew. 409 when the key is taken, or code `stale`.",
-        examples=[
-            request_example("New content", {"content": "The project deadline is April 1, 2026"}),
-            answer_example("Changed", examples.MEMORY),
-            examples.SECRET,
-            examples.SENSITIVE,
-        ],
-    )
+    @documented("memories_update", MemoryJson, body=MemoryChanges, headers=[ETAG, IF_MATCH])
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Change a memory.
+
+        Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
+        `stale`.
+        """
         return change_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
-    @documented(
-        "Delete a memory",
-        tag="memories",
-        operation="memories_delete",
-        answers={204: None},
-        headers=[IF_MATCH],
-        errors=[404, 429],
-        writes=True,
-        description="Gone from every list, count and recall at once; `restore` brings it back.",
-        session_only=True,
-    )
+    @documented("memories_delete", headers=[IF_MATCH])
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Delete a memory.
+
+        It disappears from every list, count and recall at once; `restore` brings it back.
+        """
         return delete_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
 
 class MemoryRestore(WorkspaceMemoryView):
-    @documented(
-        "Restore a deleted memory",
-        tag="memories",
-        operation="memories_restore",
-        answers={200: RestoredMemoryJson},
-        headers=[ETAG],
-        errors=[404, 429],
-        writes=True,
-        description="Undo of a delete. Restoring a memory that is not deleted changes nothing. Where another has its "
-        "key by now, it comes back without (`lost_key`).",
-        examples=[answer_example("Restored", {**examples.MEMORY, "lost_key": None})],
-    )
+    @documented("memories_restore", RestoredMemoryJson, headers=[ETAG])
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """Restore a deleted memory.
+
+        Undoes a delete. Restoring a memory that is not deleted changes nothing. If another memory has taken its key, it
+        comes back without one (`lost_key`).
+        """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         restored = gate.restore_memory(memory, by=self.person, now=timezone.now())
         return memory_response(restored, lost_key=None if restored.key == memory.key else memory.key)
 
 
 class MemoryRevisions(WorkspaceMemoryView):
-    @documented(
-        "The history of a memory",
-        tag="memories",
-        operation="memories_revisions",
-        answers={200: page_of(RevisionJson, "Revision")},
-        query=PageQuery,
-        errors=[404, 429],
-        description="Who changed it, when, and what it said before. Newest first.",
-        examples=[answer_example("A page", examples.REVISIONS)],
-    )
+    @documented("memories_revisions", page_of(RevisionJson))
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
+        """The history of a memory.
+
+        Who changed it, when, and what it said before. Newest first.
+        """
         memory = self.memory(workspace_id, memory_id)
         return self.page(
             memory.revisions.select_related("by"),
@@ -206,21 +151,13 @@ class MemoryRevisions(WorkspaceMemoryView):
 class Recall(KeyedView):
     only_reads = True
 
-    @documented(
-        "Recall what matters to a query",
-        tag="memories",
-        operation="memories_recall",
-        answers={200: RecallJson},
-        body=RecallBody,
-        errors=[404, 429],
-        description="The ranked memories with their scores, your personal ones included. Those of an assistant only "
-        "with its `agent_id`.",
-        examples=[
-            request_example("A question", {"query": "When is the deadline?", "limit": 5}),
-            answer_example("Found", examples.RECALL),
-        ],
-    )
+    @documented("memories_recall", RecallJson, body=RecallBody)
     def post(self, request: Request, workspace_id: str) -> Response:
+        """Recall what matters to a query.
+
+        Ranked memories with their scores, including your personal ones. An assistant's memories are included only with
+        its `agent_id`.
+        """
         workspace = get_workspace(self.person, workspace_id)
         body = self.body(RecallBody)
         agent_id = body.pop("agent_id")
@@ -248,22 +185,14 @@ class Recall(KeyedView):
 class Search(KeyedView):
     only_reads = True
 
-    @documented(
-        "Search a workspace",
-        tag="memories",
-        operation="workspaces_search",
-        answers={200: SearchJson},
-        body=SearchBody,
-        errors=[404, 429],
-        description="What matters to the query, best first, each with its type: memories today, your personal ones "
-        "included. What is said in chats is not searched. The model's tool `x_workspace_search` finds the same, in a "
-        "chat that others read without your personal ones unless you let them in there.",
-        examples=[
-            request_example("A search", {"query": "project deadline", "limit": 10}),
-            answer_example("Found", examples.SEARCH),
-        ],
-    )
+    @documented("workspaces_search", SearchJson, body=SearchBody)
     def post(self, request: Request, workspace_id: str) -> Response:
+        """Search a workspace.
+
+        What matters to the query, best first, each with its type: today only memories, including your personal ones.
+        Chats are not searched. The model's tool `x_workspace_search` finds the same, but leaves out your personal
+        memories in a chat that others read, unless you allowed them there.
+        """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(
             workspace=workspace,

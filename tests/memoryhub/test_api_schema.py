@@ -9,6 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator
 
 from memoryhub.http.middleware import RELAXED
 from tests.factories import make_user
@@ -64,6 +65,36 @@ def test_every_body_and_every_answer_has_an_example(schema: dict[str, Any]) -> N
         for part in [*bodies, *operation["responses"].values()]:
             for content in part.get("content", {}).values():
                 assert content.get("examples"), place
+
+
+def test_every_example_is_as_its_schema_says(schema: dict[str, Any]) -> None:
+    for place, operation in operations(schema).items():
+        bodies = [operation["requestBody"]] if "requestBody" in operation else []
+        for part in [*bodies, *operation["responses"].values()]:
+            for kind, content in part.get("content", {}).items():
+                if kind != "application/json":
+                    continue
+                checker = Draft202012Validator({**content["schema"], "components": schema["components"]})
+                for example in content["examples"].values():
+                    errors = [error.message for error in checker.iter_errors(example["value"])]
+                    assert not errors, place
+
+
+def test_what_goes_wrong_follows_from_what_a_route_is(schema: dict[str, Any]) -> None:
+    found = operations(schema)
+    chats = found["POST", "/chat/api/chats"]  # makes something once, in a workspace that may not be theirs
+    assert {*chats["responses"]} == {"201", "400", "401", "403", "404", "409", "413", "415", "422"}
+    forget = found["POST", "/chat/api/workspaces/{workspace_id}/memories/{memory_id}/forget"]
+    assert {*forget["responses"]} == {"200", "401", "403", "404", "429"}
+    assert forget["security"] == [{"session": []}]
+    assert "`reauthenticate`" in forget["description"]
+    assert "`session_only`" in forget["description"]
+
+
+def test_docstrings_are_summary_and_description(schema: dict[str, Any]) -> None:
+    found = operations(schema)["GET", "/chat/api/workspaces/{workspace_id}/agents"]
+    assert found["summary"] == "List the assistants of a workspace"
+    assert found["description"] == "In the order they were made; the archived ones are a list of their own."
 
 
 def test_bodies_allow_no_unknown_fields(schema: dict[str, Any]) -> None:

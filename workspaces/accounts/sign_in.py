@@ -92,7 +92,7 @@ def require_fresh_password(request: HttpRequest) -> None:
     if not typed_password_lately(request):
         raise Forbidden(
             _(
-                "This cannot be undone. Confirm your password at /accounts/reauthenticate/, then send this again."
+                "This needs your password once more. Enter it at /accounts/reauthenticate/, then send this again."
             ),
             code="reauthenticate",
         )

@@ -9,25 +9,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.accounts.leaving import delete_account, foresee_leaving
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.api.serializers import RemovedJson, removed_json
-from workspaces.models import Workspace
-from workspaces.rest.docs import answer_example, documented
+from workspaces.rest.docs import documented_under
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import Moment
 from workspaces.rest.keys import KeyedView
 
-REMOVED = {"memories": 4, "memory_embeddings": 4, "memory_words": 31, "chats": 2, "workspaces": 1, "users": 1}
+documented = documented_under("account")
 
 
-class PlaceJson(serializers.ModelSerializer[Workspace]):
+class PlaceJson(serializers.Serializer[Any]):
+    example = {"id": f"ws_{ID}", "name": "Launch"}
     id = serializers.CharField(source="public_id")
-
-    class Meta:
-        model = Workspace
-        fields = ["id", "name"]
+    name = serializers.CharField()
 
 
 class LeavingJson(serializers.Serializer[Any]):
+    example: dict[str, Any] = {"orphaned": []}
     removed = PlaceJson(many=True, help_text="Workspaces that go with everything in them.")
     left = PlaceJson(many=True, help_text="Of others: what you shared there stays, without your name.")
     orphaned = PlaceJson(
@@ -37,6 +35,7 @@ class LeavingJson(serializers.Serializer[Any]):
 
 
 class AccountJson(serializers.Serializer[Any]):
+    example = {"id": f"usr_{ID}", "username": "maria"}
     id = serializers.CharField(source="person.public_id")
     username = serializers.CharField(source="person.username")
     created_at = Moment(source="person.date_joined")
@@ -48,50 +47,20 @@ class AccountJson(serializers.Serializer[Any]):
 class Account(KeyedView):
     session_only = True
 
-    @documented(
-        "Look at your account",
-        tag="account",
-        operation="account_get",
-        answers={200: AccountJson},
-        errors=[403],
-        session_only=True,
-        description="And at what deleting it would do.",
-        examples=[
-            answer_example(
-                "An account",
-                {
-                    "id": "usr_8pRw5TzB2mYw1KsX9vLcHn3Q",
-                    "username": "maria",
-                    "created_at": "2026-03-07T10:30:00.000000Z",
-                    "if_deleted": {
-                        "removed": [{"id": "ws_2fGq2TzB8mYw1RsX9vLcHn3D", "name": "Personal"}],
-                        "left": [{"id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D", "name": "Launch"}],
-                        "orphaned": [],
-                    },
-                },
-            )
-        ],
-    )
+    @documented("account_get", AccountJson)
     def get(self, request: Request) -> Response:
+        """Look at your account, and at what deleting it would do."""
         return Response(AccountJson({"person": self.person, "plan": foresee_leaving(self.person)}).data)
 
-    @documented(
-        "Delete your account for good",
-        tag="account",
-        operation="account_delete",
-        answers={200: RemovedJson},
-        errors=[409],
-        writes=True,
-        session_only=True,
-        description="Your personal memories, your own workspaces, your private chats, keys and sessions go from every "
-        "table; what you shared in the workspaces of others stays there without your name. You are signed out "
-        "everywhere. 409 with code `last_owner` while others depend on a workspace that only you own. Cannot be "
-        "undone, so it needs a browser session whose person typed their password again in the last five minutes "
-        "(`/accounts/reauthenticate/`): else 403 with code `reauthenticate`. No API key may.",
-        examples=[answer_example("Gone", {"removed": REMOVED})],
-    )
+    @documented("account_delete", RemovedJson, errors=[409], fresh=True)
     def delete(self, request: Request) -> Response:
-        require_fresh_password(request._request)
+        """Delete your account for good.
+
+        Removes your personal memories, your own workspaces, your private chats, keys and sessions from every table;
+        what you shared in other people's workspaces stays there without your name. You are signed out everywhere. 409
+        with code `last_owner` while other people are in a workspace that only you own. This cannot be undone.
+        """
+        self.require_fresh_password()
         removed = delete_account(self.person)
         request._request.session.flush()
         return Response(removed_json(removed))

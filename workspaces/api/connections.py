@@ -21,76 +21,45 @@ from workspaces.models.connection import (
     URL_LENGTH,
     Connection,
 )
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-    request_example,
-)
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    WholeNumber,
-)
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 
-TAG = "models"
-CONNECTION: dict[str, Any] = {
-    "id": "conn_7tHq2TzB8mYw1RsX9vLcHn4K",
-    "name": "House model",
-    "base_url": "https://api.example.org/v1",
-    "model": "large-2",
-    "is_shared": False,
-    "has_key": True,
-    "has_tools": True,
-    "can_extract": True,
-    "context_tokens": 32_000,
-    "is_local": False,
-    "created_at": "2026-03-07T10:30:00.000000Z",
-    "updated_at": "2026-03-07T10:30:00.000000Z",
-}
-REPORT: dict[str, Any] = {
-    "answers": True,
-    "seconds": 2.4,
-    "first_piece_seconds": 0.6,
-    "steps": [
-        {"step": "reachable", "outcome": "works", "text": "The address answers."},
-        {"step": "key", "outcome": "works", "text": "The key is accepted."},
-        {"step": "model", "outcome": "works", "text": "The model is known."},
-        {"step": "streams", "outcome": "works", "text": "Answers stream."},
-        {"step": "tools", "outcome": "fails", "text": "It did not call the tool."},
-        {"step": "json", "outcome": "works", "text": "It writes JSON, so it can extract memories."},
-    ],
-    "hints": ["“Can call tools” is switched on and did not work: switch it off."],
-}
+documented = documented_under("models")
 
 
-class ConnectionJson(serializers.ModelSerializer[Connection]):
+class ConnectionJson(serializers.Serializer[Any]):
     """Never the key. Wants ``person`` in its context: the address of a shared one is for those who manage it."""
 
+    example = {
+        "id": f"conn_{ID}",
+        "name": "House model",
+        "base_url": "https://api.example.org/v1",
+        "model": "large-2",
+    }
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField(max_length=NAME_LENGTH)
     base_url = serializers.SerializerMethodField(
         help_text="null for shared ones, unless you may change them."
     )
+    model = serializers.CharField(max_length=MODEL_LENGTH)
     is_shared = serializers.BooleanField(
         help_text="true: made by administrators for everybody. false: yours."
     )
     has_key = serializers.BooleanField(help_text="Whether a key is stored. It is never shown again.")
+    has_tools = serializers.BooleanField()
+    can_extract = serializers.BooleanField(help_text="Off: rules notice what is said, and no model.")
+    context_tokens = serializers.IntegerField(
+        min_value=0, help_text="What prompt and answer may hold together."
+    )
     is_local = serializers.BooleanField(
         help_text="Whether workspaces whose memories never leave this machine may use it."
     )
     created_at = Moment()
     updated_at = Moment()
-
-    class Meta:
-        model = Connection
-        fields = [*CONNECTION]
 
     def get_base_url(self, connection: Connection) -> str | None:
         seen = not connection.is_shared or actions.may_manage(self.context["person"])
@@ -98,6 +67,7 @@ class ConnectionJson(serializers.ModelSerializer[Connection]):
 
 
 class ConnectionChanges(Body):
+    example = {"model": "large-3"}
     name = Text(max_length=NAME_LENGTH, required=False)
     base_url = Text(max_length=URL_LENGTH, required=False, help_text="Such as https://api.example.org/v1.")
     model = Text(max_length=MODEL_LENGTH, required=False)
@@ -115,6 +85,7 @@ class ConnectionChanges(Body):
 
 
 class ConnectionBody(ConnectionChanges):
+    example = {"name": "House model", "base_url": "https://api.example.org/v1", "model": "large-2"}
     name = Text(max_length=NAME_LENGTH)
     base_url = Text(max_length=URL_LENGTH, help_text="Such as https://api.example.org/v1.")
     model = Text(max_length=MODEL_LENGTH)
@@ -122,12 +93,14 @@ class ConnectionBody(ConnectionChanges):
 
 
 class ConnectionStepJson(serializers.Serializer[Any]):
+    example = {"step": "tools", "outcome": "fails", "text": "It did not call the tool."}
     step = serializers.RegexField(f"^({'|'.join(STEPS)})$", help_text=", ".join(STEPS))
     outcome = serializers.RegexField("^(works|fails|untried)$", help_text="works, fails or untried.")
     text = serializers.CharField(help_text="The same in a sentence.")
 
 
 class ConnectionReportJson(serializers.Serializer[Any]):
+    example = {"hints": ["“Can call tools” is switched on and did not work: switch it off."]}
     answers = serializers.BooleanField(help_text="Whether a chat can be held with it.")
     seconds = serializers.FloatField()
     first_piece_seconds = serializers.FloatField(allow_null=True, help_text="Until the first piece of text.")
@@ -145,16 +118,12 @@ class _ConnectionView(ApiView):
 
 
 class ConnectionList(_ConnectionView):
-    @documented(
-        "List the connections you can use",
-        tag=TAG,
-        operation="connections_list",
-        answers={200: page_of(ConnectionJson, "Connection")},
-        query=ConnectionQuery,
-        description="Those for everybody and your own, in the order they were made. Keys are never shown.",
-        examples=[page_example(CONNECTION)],
-    )
+    @documented("connections_list", page_of(ConnectionJson), query=ConnectionQuery)
     def get(self, request: Request) -> Response:
+        """List the connections you can use.
+
+        Shared connections and your own, oldest first. Keys are never shown.
+        """
         whose = self.query(ConnectionQuery)["whose"]
         found = Connection.objects.usable_by(self.person)
         if whose != "all":
@@ -166,96 +135,56 @@ class ConnectionList(_ConnectionView):
             context={"person": self.person},
         )
 
-    @documented(
-        "Make a connection",
-        tag=TAG,
-        operation="connections_create",
-        answers={201: ConnectionJson},
-        headers=ONCE,
-        body=ConnectionBody,
-        errors=[409],
-        writes=True,
-        description="Your own, used in your turns alone, where the operator allows people to have some (403 "
-        "otherwise); with `shared` one for everybody, by administrators. The address is not asked "
-        "anything yet: `test` does that.",
-        examples=[
-            request_example(
-                "A connection",
-                {name: CONNECTION[name] for name in ("name", "base_url", "model")} | {"api_key": "sk-…"},
-            ),
-            answer_example("Made", CONNECTION, code=201),
-        ],
-    )
+    @documented("connections_create", {201: ConnectionJson}, body=ConnectionBody, headers=ONCE)
     def post(self, request: Request) -> Response:
+        """Make a connection.
+
+        It is yours and used only in your turns, if the operator lets people have their own (otherwise 403).
+        Administrators can send `shared` to make one for everybody. The address is not contacted yet: `test` does that.
+        """
         body, now = self.body(ConnectionBody), timezone.now()
-        made = self.once(
-            lambda: actions.create_connection(by=self.person, now=now, **body),
-            keep=lambda connection: {"connection": connection.public_id},
-            again=lambda note: actions.get_connection(self.person, note["connection"]),
+        made = self.make_once(
+            lambda: actions.create_connection(by=self.person, now=now, **body), actions.get_connection
         )
         return self.shown(made, code=status.HTTP_201_CREATED)
 
 
 class ConnectionDetail(_ConnectionView):
-    @documented(
-        "Look at a connection",
-        tag=TAG,
-        operation="connections_get",
-        answers={200: ConnectionJson},
-        errors=[404],
-        examples=[answer_example("A connection", CONNECTION)],
-    )
+    @documented("connections_get", ConnectionJson)
     def get(self, request: Request, connection_id: str) -> Response:
+        """Look at a connection."""
         return self.shown(actions.get_connection(self.person, connection_id))
 
-    @documented(
-        "Change a connection",
-        tag=TAG,
-        operation="connections_update",
-        answers={200: ConnectionJson},
-        body=ConnectionChanges,
-        errors=[404],
-        writes=True,
-        description="What is left out stays, the key too. Turns that begin after this use the new values.",
-        examples=[
-            request_example("Another model", {"model": "large-3"}),
-            answer_example("Changed", CONNECTION),
-        ],
-    )
+    @documented("connections_update", ConnectionJson, body=ConnectionChanges)
     def patch(self, request: Request, connection_id: str) -> Response:
+        """Change a connection.
+
+        Fields you leave out stay as they are, including the key. Turns that begin afterwards use the new values.
+        """
         found = actions.get_connection(self.person, connection_id, to="change")
         body = self.body(ConnectionChanges)
         return self.shown(actions.update_connection(found, by=self.person, now=timezone.now(), **body))
 
-    @documented(
-        "Delete a connection",
-        tag=TAG,
-        operation="connections_delete",
-        answers={204: None},
-        errors=[404],
-        writes=True,
-        description="With its key, for good. Workspaces and chats that had chosen it go on with the next model that is "
-        "set, and say so.",
-    )
+    @documented("connections_delete")
     def delete(self, request: Request, connection_id: str) -> Response:
+        """Delete a connection.
+
+        Deletes it and its key for good. Workspaces and chats that used it fall back to the next model that is set, and
+        say so.
+        """
         found = actions.get_connection(self.person, connection_id, to="delete")
         actions.delete_connection(found, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class ConnectionTest(_ConnectionView):
-    @documented(
-        "Test a connection",
-        tag=TAG,
-        operation="connections_test",
-        answers={200: ConnectionReportJson},
-        errors=[404, 429],
-        writes=True,
-        description="Asks the model for a word, a tool call and a JSON object: half a minute at the most, ten times a "
-        "minute. It is 200 whatever comes of it.",
-        examples=[answer_example("What works", REPORT)],
-    )
+    @documented("connections_test", ConnectionReportJson, errors=[429])
     def post(self, request: Request, connection_id: str) -> Response:
+        """Test a connection.
+
+        Asks the model for a word, a tool call and a JSON object. Takes up to half a minute, and you can do it ten times
+        a minute. Always 200, whatever the result.
+        """
         found = actions.get_connection(self.person, connection_id, to="change")
         report = try_connection(found, by=self.person, now=timezone.now())
         body = {

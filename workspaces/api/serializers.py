@@ -8,20 +8,17 @@ from rest_framework import serializers
 
 from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.models import Role, User, Workspace
 from workspaces.models.connection import Connection
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    iso,
-)
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, iso
 
 
-class WorkspaceJson(serializers.ModelSerializer[Workspace]):
+class WorkspaceJson(serializers.Serializer[Any]):
+    example = {"id": f"ws_{ID}", "name": "Launch", "role": "owner", "member_count": 3, "memory_count": 12}
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField(max_length=NAME_LENGTH)
+    description = serializers.CharField(max_length=DESCRIPTION_LENGTH)
     role = serializers.ChoiceField(choices=Role.values, help_text="Yours.")
     is_default = serializers.BooleanField(help_text="True for a person's own workspace.")
     private_short_term = serializers.BooleanField(
@@ -39,24 +36,6 @@ class WorkspaceJson(serializers.ModelSerializer[Workspace]):
     memory_count = serializers.IntegerField(help_text="Live memories that you may see.")
     created_at = Moment()
     updated_at = Moment()
-
-    class Meta:
-        model = Workspace
-        fields = [
-            "id",
-            "name",
-            "description",
-            "role",
-            "is_default",
-            "private_short_term",
-            "reviews_proposals",
-            "local_only",
-            "connection_id",
-            "member_count",
-            "memory_count",
-            "created_at",
-            "updated_at",
-        ]
 
     def get_connection_id(self, workspace: Workspace) -> str | None:
         return shown_id(workspace.connection)
@@ -88,11 +67,13 @@ def shown_id(connection: Connection | None) -> str | None:
 
 
 class WorkspaceBody(Body):
+    example = {"name": "Launch", "description": "Everything about the spring launch."}
     name = Text(max_length=NAME_LENGTH)
     description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
 
 
 class WorkspaceChanges(Body):
+    example = {"name": "Spring launch"}
     name = Text(max_length=NAME_LENGTH, required=False)
     description = Text(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
     private_short_term = Flag(
@@ -115,12 +96,10 @@ class WorkspaceChanges(Body):
     )
 
 
-class PersonJson(serializers.ModelSerializer[User]):
+class PersonJson(serializers.Serializer[Any]):
+    example = {"id": f"usr_{ID}", "username": "maria"}
     id = serializers.CharField(source="public_id")
-
-    class Meta:
-        model = User
-        fields = ["id", "username"]
+    username = serializers.CharField()
 
 
 def person_json(person: User) -> dict[str, str]:
@@ -128,18 +107,16 @@ def person_json(person: User) -> dict[str, str]:
     return {"id": person.public_id, "username": person.username}
 
 
-class MemberJson(serializers.ModelSerializer[Membership]):
+class MemberJson(serializers.Serializer[Any]):
+    example = {"id": f"usr_{ID}", "username": "maria", "role": "editor"}
     id = serializers.CharField(source="user.public_id", help_text="The person's id, `usr_…`.")
     username = serializers.CharField(source="user.username")
     role = serializers.ChoiceField(choices=Role.values)
     joined_at = Moment(source="created_at")
 
-    class Meta:
-        model = Membership
-        fields = ["id", "username", "role", "joined_at"]
-
 
 class MemberBody(Body):
+    example = {"username": "maria", "role": "editor"}
     username = Text(max_length=150)
     role = Choice(Role.values, default=Role.VIEWER.value)
 
@@ -152,10 +129,12 @@ class MemberBody(Body):
 
 
 class RoleBody(Body):
+    example = {"role": "viewer"}
     role = Choice(Role.values)
 
 
 class RemovedJson(serializers.Serializer[Any]):
+    example = {"removed": {"memories": 12, "messages": 40, "chats": 3, "workspaces": 1}}
     removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
 
 

@@ -16,7 +16,6 @@ from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
 from workspaces import access
-from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.actions import workspaces as actions
 from workspaces.api.serializers import (
     MemberBody,
@@ -30,39 +29,13 @@ from workspaces.api.serializers import (
     workspace_json,
 )
 from workspaces.models import Membership, Role, User, Workspace, WorkspaceQuerySet
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery, ReadyList
+from workspaces.rest.paging import ReadyList
 from workspaces.rest.views import ApiView
 
-WORKSPACE = {
-    "id": "ws_4fKq2TzB8mYw1RsX9vLcHn3D",
-    "name": "Launch",
-    "description": "Everything about the spring launch.",
-    "role": "owner",
-    "is_default": False,
-    "private_short_term": False,
-    "reviews_proposals": False,
-    "local_only": False,
-    "connection_id": None,
-    "member_count": 3,
-    "memory_count": 12,
-    "created_at": "2026-03-07T10:30:00.000000Z",
-    "updated_at": "2026-03-07T10:30:00.000000Z",
-}
-REMOVED = {"memory_words": 214, "memories": 12, "messages": 40, "chats": 3, "memberships": 3, "workspaces": 1}
-MEMBER = {
-    "id": "usr_8pRw5TzB2mYw1KsX9vLcHn3Q",
-    "username": "maria",
-    "role": "editor",
-    "joined_at": "2026-03-07T10:30:00.000000Z",
-}
+of_members = documented_under("members")
+of_workspaces = documented_under("workspaces")
 
 
 def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> WorkspaceQuerySet:
@@ -98,17 +71,12 @@ def counted_json(workspace: Workspace, user: User) -> dict[str, Any]:
 
 
 class WorkspaceList(ApiView):
-    @documented(
-        "List your workspaces",
-        tag="workspaces",
-        operation="workspaces_list",
-        answers={200: page_of(WorkspaceJson, "Workspace")},
-        query=PageQuery,
-        description="The workspaces you are a member of, in the order they were made. "
-        "Your own one is made on first sight.",
-        examples=[page_example(WORKSPACE)],
-    )
+    @of_workspaces("workspaces_list", page_of(WorkspaceJson))
     def get(self, request: Request) -> Response:
+        """List your workspaces.
+
+        Workspaces you are a member of, oldest first. Your own workspace is made the first time you ask.
+        """
         access.default_workspace(self.person)
         return self.page(
             _LIST.of(user=self.person.pk, now=timezone.now()),
@@ -116,57 +84,31 @@ class WorkspaceList(ApiView):
             list_name=f"workspaces of {self.person.public_id}",
         )
 
-    @documented(
-        "Make a workspace",
-        tag="workspaces",
-        operation="workspaces_create",
-        answers={201: WorkspaceJson},
-        headers=ONCE,
-        body=WorkspaceBody,
-        writes=True,
-        description="You become its owner.",
-        examples=[
-            request_example("A workspace", {"name": "Launch", "description": "Everything about the launch."}),
-            answer_example("Made", WORKSPACE, code=201),
-        ],
-    )
+    @of_workspaces("workspaces_create", {201: WorkspaceJson}, body=WorkspaceBody, headers=ONCE)
     def post(self, request: Request) -> Response:
+        """Make a workspace.
+
+        You become its owner.
+        """
         body = self.body(WorkspaceBody)
-        workspace = self.once(
-            lambda: actions.create_workspace(**body, by=self.person),
-            keep=lambda made: {"workspace": made.public_id},
-            again=lambda note: access.get_workspace(self.person, note["workspace"]),
+        workspace = self.make_once(
+            lambda: actions.create_workspace(**body, by=self.person), access.get_workspace
         )
         return Response(counted_json(workspace, self.person), status=status.HTTP_201_CREATED)
 
 
 class WorkspaceDetail(ApiView):
-    @documented(
-        "Look at a workspace",
-        tag="workspaces",
-        operation="workspaces_get",
-        answers={200: WorkspaceJson},
-        errors=[404],
-        examples=[answer_example("A workspace", WORKSPACE)],
-    )
+    @of_workspaces("workspaces_get", WorkspaceJson)
     def get(self, request: Request, workspace_id: str) -> Response:
+        """Look at a workspace."""
         return Response(counted_json(access.get_workspace(self.person, workspace_id), self.person))
 
-    @documented(
-        "Change a workspace",
-        tag="workspaces",
-        operation="workspaces_update",
-        answers={200: WorkspaceJson},
-        body=WorkspaceChanges,
-        errors=[404],
-        writes=True,
-        description="Owners only. What is left out stays as it is.",
-        examples=[
-            request_example("A new name", {"name": "Spring launch"}),
-            answer_example("Changed", WORKSPACE),
-        ],
-    )
+    @of_workspaces("workspaces_update", WorkspaceJson, body=WorkspaceChanges)
     def patch(self, request: Request, workspace_id: str) -> Response:
+        """Change a workspace.
+
+        Owners only. Fields you leave out stay as they are.
+        """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         changes = self.body(WorkspaceChanges)
         if "connection_id" in changes:
@@ -174,36 +116,25 @@ class WorkspaceDetail(ApiView):
         actions.update_workspace(workspace, **changes, by=self.person)
         return Response(counted_json(workspace, self.person))
 
-    @documented(
-        "Delete a workspace",
-        tag="workspaces",
-        operation="workspaces_delete",
-        answers={200: RemovedJson},
-        errors=[404, 409],
-        writes=True,
-        description="Owners only. Deletes its chats and memories for good, from every table, and answers with what "
-        "went. 409 for a person's own workspace. Needs a session whose person typed their password again in the last "
-        "five minutes (`/accounts/reauthenticate/`): else 403 with code `reauthenticate`.",
-        examples=[answer_example("Gone", {"removed": REMOVED})],
-    )
+    @of_workspaces("workspaces_delete", RemovedJson, errors=[409], fresh=True)
     def delete(self, request: Request, workspace_id: str) -> Response:
+        """Delete a workspace.
+
+        Owners only. Removes its chats and memories for good, from every table, and says how much was removed. 409 for a
+        person's own workspace.
+        """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
-        require_fresh_password(request._request)
+        self.require_fresh_password()
         return Response(removed_json(actions.delete_workspace(workspace, by=self.person)))
 
 
 class MemberList(ApiView):
-    @documented(
-        "List the members",
-        tag="members",
-        operation="members_list",
-        answers={200: page_of(MemberJson, "Member")},
-        query=PageQuery,
-        errors=[404],
-        description="In the order they came.",
-        examples=[page_example(MEMBER)],
-    )
+    @of_members("members_list", page_of(MemberJson))
     def get(self, request: Request, workspace_id: str) -> Response:
+        """List the members.
+
+        In the order they joined.
+        """
         workspace = access.get_workspace(self.person, workspace_id)
         return self.page(
             Membership.objects.filter(workspace=workspace).select_related("user"),
@@ -211,22 +142,12 @@ class MemberList(ApiView):
             list_name=f"members of {workspace.public_id}",
         )
 
-    @documented(
-        "Add a member",
-        tag="members",
-        operation="members_add",
-        answers={201: MemberJson},
-        headers=ONCE,
-        body=MemberBody,
-        errors=[404, 409],
-        writes=True,
-        description="Owners only. 409 when the person is a member already.",
-        examples=[
-            request_example("An editor", {"username": "maria", "role": "editor"}),
-            answer_example("Added", MEMBER, code=201),
-        ],
-    )
+    @of_members("members_add", {201: MemberJson}, body=MemberBody, headers=ONCE)
     def post(self, request: Request, workspace_id: str) -> Response:
+        """Add a member.
+
+        Owners only. 409 if the person is already a member.
+        """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         body = self.body(MemberBody)
         member = self.once(
@@ -238,18 +159,12 @@ class MemberList(ApiView):
 
 
 class MemberDetail(ApiView):
-    @documented(
-        "Change a member's role",
-        tag="members",
-        operation="members_update",
-        answers={200: MemberJson},
-        body=RoleBody,
-        errors=[404, 409],
-        writes=True,
-        description="Owners only. 409 for the last owner, and for a person in their own workspace.",
-        examples=[request_example("A viewer", {"role": "viewer"}), answer_example("Changed", MEMBER)],
-    )
+    @of_members("members_update", MemberJson, body=RoleBody, errors=[409])
     def patch(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        """Change a member's role.
+
+        Owners only. 409 for the last owner, and for a person in their own workspace.
+        """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         member = actions.change_role(
             workspace,
@@ -259,16 +174,12 @@ class MemberDetail(ApiView):
         )
         return Response(MemberJson(member).data)
 
-    @documented(
-        "Remove a member",
-        tag="members",
-        operation="members_remove",
-        answers={204: None},
-        errors=[404, 409],
-        writes=True,
-        description="Owners remove anybody; anybody may leave. 409 for the last owner.",
-    )
+    @of_members("members_remove", errors=[409])
     def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        """Remove a member.
+
+        Owners can remove anybody, and anybody can leave. 409 for the last owner.
+        """
         leaving = user_id == self.person.public_id
         workspace = access.get_workspace(
             self.person, workspace_id, need=Role.VIEWER if leaving else Role.OWNER

@@ -1,8 +1,15 @@
-"""How routes describe themselves in the OpenAPI schema: success, errors, examples."""
+"""How routes describe themselves in the OpenAPI schema.
+
+The docstring of a view's method is its summary (first line) and description. What can go wrong follows from what kind
+of route it is (``error_codes``); examples are made from the fields (``workspaces.rest.examples``).
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from drf_spectacular.extensions import (
@@ -11,17 +18,13 @@ from drf_spectacular.extensions import (
     OpenApiSerializerFieldExtension,
 )
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import (
-    OpenApiExample,
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-)
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
 from workspaces.rest.paging import PageQuery
 
 F = TypeVar("F", bound=Callable[..., Any])
+Kind = type[serializers.BaseSerializer[Any]]
 
 
 class ErrorDetail(serializers.Serializer[Any]):
@@ -76,70 +79,105 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
     ),
     429: (
         "This API key has asked too often; `Retry-After` says in how many seconds it may again.",
-        {
-            "code": "too_many_requests",
-            "message": "Request was throttled. Expected available in 12 seconds.",
-        },
+        {"code": "too_many_requests", "message": "Request was throttled. Expected available in 12 seconds."},
     ),
     503: (
         "A part of the system is not answering; `Retry-After` says when to come again.",
         {"code": "unavailable", "message": "Part of the system is not answering. Try again in a moment."},
     ),
 }
-READ_ERRORS = (401,)
-WRITE_ERRORS = (401, 403)
-BODY_ERRORS = (400, 413, 415, 422)
-HEADER_ERRORS = {"If-Match": {400, 409}, "Idempotency-Key": {400, 409, 422}}
+FRESH = (
+    "Needs a browser session in which you entered your password in the last five minutes "
+    "(`/accounts/reauthenticate/`); otherwise 403 with code `reauthenticate`."
+)
+NO_KEYS = "No API key may do this: 403 with code `session_only`."
+WITH_BODY = {400, 413, 415, 422}
+WITH_HEADER = {"If-Match": {400, 409}, "Idempotency-Key": {400, 409, 422}}
+WITH_PAGES = {400, 422}
 
 
-def documented(
-    summary: str,
-    *,
-    tag: str,
-    operation: str,
-    answers: Mapping[Any, Any],
-    body: Any = None,
-    query: type[serializers.Serializer[Any]] | None = None,
-    headers: Sequence[OpenApiParameter] = (),
-    errors: Sequence[int] = (),
-    description: str = "",
-    examples: Sequence[OpenApiExample] = (),
-    writes: bool = False,
-    session_only: bool = False,
-) -> Callable[[F], F]:
-    """Describe one method of a view. ``session_only``: of one that takes keys elsewhere, but not here.
+@dataclass(frozen=True)
+class Route:
+    """What is said of one method of a view where it is decorated; see ``documented_under``."""
 
-    ``answers`` maps success codes to a serializer, None or an OpenApiResponse. ``errors`` adds to those that
-    follow by themselves: 401 always; 403 for writes; 400, 413, 415, 422 with a body; 400 and 422 for pages; what the
-    request headers bring.
+    tag: str
+    operation: str
+    answers: Mapping[Any, Any]
+    body: Any
+    query: Kind | None
+    headers: Sequence[OpenApiParameter]
+    errors: Sequence[int]
+    fresh: bool
+
+    def queries(self, view: Any) -> list[Kind]:
+        """What may stand behind the ``?``: what the view always takes and what this method does."""
+        paged = any(getattr(answer, "is_page", False) for answer in self.answers.values())
+        asked = [getattr(view, "always_takes", None), PageQuery if paged else None, self.query]
+        return [each for each in asked if each is not None]
+
+    def error_codes(self, method: str, path: str, view: Any) -> set[int]:
+        """401 always; the others by what the route takes, does and is open to."""
+        queries, codes = self.queries(view), {401, *self.errors}
+        if no_keys(method, view) or (method != "GET" and not getattr(view, "only_reads", False)):
+            codes.add(403)
+        kinds = [*queries, *([] if self.body is None or isinstance(self.body, dict) else [self.body])]
+        if "{" in path or any("workspace_id" in kind().fields for kind in kinds):
+            codes.add(404)
+        if view.throttle_classes:
+            codes.add(429)
+        if self.body is not None:
+            codes |= WITH_BODY
+        if queries:
+            codes |= WITH_PAGES if any(issubclass(each, PageQuery) for each in queries) else {422}
+        return codes.union(*(WITH_HEADER.get(header.name, set()) for header in self.headers))
+
+    def description(self, said: str, method: str, view: Any) -> str:
+        more = [FRESH] * self.fresh + [NO_KEYS] * no_keys(method, view)
+        return " ".join(filter(None, [said, *more]))
+
+
+def no_keys(method: str, view: Any) -> bool:
+    """True of what only a session may do, on a view that takes keys elsewhere: ``KeyedView`` holds them to it."""
+    return hasattr(view, "session_only") and (view.session_only or method == "DELETE")
+
+
+def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
+    """A decorator for the methods of views: ``@documented("chats_list", page_of(ChatJson))``.
+
+    The answer is a serializer for 200, nothing for 204, or all of them by code. ``query`` adds to what lists take
+    anyway; ``errors`` to those that follow by themselves. ``fresh``: it wants the password once more.
     """
-    codes = {*READ_ERRORS, *errors}
-    if writes:
-        codes |= set(WRITE_ERRORS)
-    if body is not None:
-        codes |= set(BODY_ERRORS)
-    if query is not None:
-        codes.add(422)
-    if query is not None and issubclass(query, PageQuery):
-        codes.add(400)
-    for header in headers:
-        codes |= HEADER_ERRORS.get(header.name, set())
-    responses: dict[Any, Any] = {
-        code: OpenApiResponse(description="Done, nothing to return.") if kind is None else kind
-        for code, kind in answers.items()
-    }
-    responses |= {code: error_response(code) for code in sorted(codes)}
-    return extend_schema(
-        summary=summary,
-        description=description or summary + ".",
-        operation_id=operation,
-        tags=[tag],
-        request=body,
-        parameters=[*([query] if query is not None else []), *headers],
-        responses=responses,
-        examples=list(examples),
-        auth=[{SessionScheme.name: []}] if session_only else None,  # type: ignore[list-item]  # its hint is wrong
-    )
+
+    def documented(
+        operation: str,
+        answers: Mapping[Any, Any] | Kind | None = None,
+        *,
+        body: Any = None,
+        query: Kind | None = None,
+        headers: Sequence[OpenApiParameter] = (),
+        errors: Sequence[int] = (),
+        fresh: bool = False,
+    ) -> Callable[[F], F]:
+        if not isinstance(answers, Mapping):
+            answers = (
+                {200: answers} if answers else {204: OpenApiResponse(description="Done, nothing to return.")}
+            )
+        route = Route(tag, operation, answers, body, query, headers, errors, fresh)
+
+        def decorate(method: F) -> F:
+            method.route = route  # type: ignore[attr-defined]  # for ``schema.Schema``
+            return method
+
+        return decorate
+
+    return documented
+
+
+def said_of(method: Callable[..., Any]) -> tuple[str, str]:
+    """The summary and the description that a docstring gives, without line ends."""
+    summary, _, more = (inspect.getdoc(method) or "").partition("\n\n")
+    summary = " ".join(summary.split()).removesuffix(".")
+    return summary, " ".join(more.split())
 
 
 def error_response(code: int) -> OpenApiResponse:
@@ -151,25 +189,15 @@ def error_response(code: int) -> OpenApiResponse:
     )
 
 
-def request_example(name: str, value: Mapping[str, Any]) -> OpenApiExample:
-    return OpenApiExample(name, value=dict(value), request_only=True)
-
-
-def answer_example(name: str, value: Any, *, code: int = 200) -> OpenApiExample:
-    return OpenApiExample(name, value=value, response_only=True, status_codes=[str(code)])
-
-
-def page_example(*items: Mapping[str, Any]) -> OpenApiExample:
-    """The last page of a list."""
-    return answer_example("A page", {"items": list(items), "next_cursor": None, "has_more": False})
-
-
-def page_of(item: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:
+@cache
+def page_of(item: type[serializers.Serializer[Any]], name: str = "") -> type[serializers.Serializer[Any]]:
     """The envelope of one page, as a serializer for the schema."""
     return type(
-        f"{name}Page",
+        f"{name or item.__name__.removesuffix('Json')}Page",
         (serializers.Serializer,),
         {
+            "is_page": True,
+            "example": {"next_cursor": None},
             "items": item(many=True),
             "next_cursor": serializers.CharField(
                 allow_null=True, help_text="Pass it as `cursor`; null on the last page."
@@ -223,6 +251,8 @@ class StrictBody(OpenApiSerializerExtension):
         schema["additionalProperties"] = False
         if required:
             schema["required"] = required
+        if auto_schema.method == "PATCH":
+            schema["minProperties"] = 1  # a change that names nothing is refused
         if self.target.at_least_one_of:
             schema["anyOf"] = [{"required": [name]} for name in self.target.at_least_one_of]
         return schema

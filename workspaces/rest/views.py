@@ -17,6 +17,7 @@ from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
 from memoryhub.errors import NotFound
+from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import User
 from workspaces.rest.idempotency import asked_under_key
 from workspaces.rest.once import Note, do_once
@@ -70,22 +71,27 @@ class ApiView(APIView):
     def page(
         self,
         rows: QuerySet[Any] | ReadyRows,
-        serializer: type[BaseSerializer[Any]] | Callable[[Any], dict[str, Any]],
+        serializer: type[BaseSerializer[Any]] | Callable[[Any], dict[str, Any]] | None = None,
         *,
+        shape: Callable[[list[Any]], Any] | None = None,
         list_name: str,
         keys: Sequence[str] = ("created_at", "id"),
         descending: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """The page of ``rows`` that is asked for, as JSON; a serializer gets ``context``; else as in ``paged``."""
+        """The page of ``rows`` that is asked for, as JSON: each row by ``serializer``, or all at once by ``shape``.
 
-        def shape(found: list[Any]) -> Any:
-            if not isinstance(serializer, type):
-                return [serializer(row) for row in found]
-            return serializer(found, many=True, context=dict(context or {})).data
+        A serializer gets ``context``; else as in ``paged``.
+        """
+
+        def one_by_one(found: list[Any]) -> Any:
+            if isinstance(serializer, type):
+                return serializer(found, many=True, context=dict(context or {})).data
+            assert serializer is not None, "a page needs a serializer or a shape"
+            return [serializer(row) for row in found]
 
         order: dict[str, Any] = {"keys": keys, "descending": descending}
-        return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape))
+        return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape or one_by_one))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], again: Callable[[Note], T]) -> T:
         """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``again`` loads instead.
@@ -100,6 +106,19 @@ class ApiView(APIView):
             return done.result
         self.headers["Idempotent-Replayed"] = "true"
         return again(done.note)
+
+    def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
+        """``once`` for what has a ``public_id``, by which ``get`` finds it again."""
+
+        def again(note: Note) -> T:
+            [public_id] = note.values()
+            return get(self.person, public_id)
+
+        return self.once(make, keep=lambda made: {"made": cast(Any, made).public_id}, again=again)
+
+    def require_fresh_password(self) -> None:
+        """Forbidden with the code ``reauthenticate``, unless they typed it in this session a moment ago."""
+        require_fresh_password(self.request._request)
 
     def _checked(self, kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
         serializer = kind(data=data)

@@ -15,51 +15,42 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories.api.v1 import examples
-from memories.api.v1.serializers import PlaceQuery
-from memories.api.v1.views import DELETING, OrganisationView
+from memories.api.v1.views import OrganisationView
 from memories.assets import assets
 from memories.assets.downloads import download
 from memories.models import Asset
 from memoryhub.errors import NotFound, TooLarge
 from workspaces.models import Role
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-)
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Moment
 from workspaces.rest.idempotency import ONCE
-from workspaces.rest.paging import PageQuery
 
-TAG = "memory assets"
+documented = documented_under("memory assets")
+
 ENVELOPE = 64 * 1024  # bytes that a multipart body may have beside the file
-ASSET: dict[str, Any] = {
-    "id": "asset_6tGs3TzB9mYw4RsX1vLcHn2P",
-    "memoryId": examples.MEMORY["id"],
-    "name": "plan.pdf",
-    "contentType": "application/pdf",
-    "size": 48213,
-    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "createdAt": "2026-03-07T10:30:00.000000Z",
-}
 
 
-class AssetJson(serializers.ModelSerializer[Asset]):
+class AssetJson(serializers.Serializer[Any]):
+    example = {
+        "id": f"asset_{ID}",
+        "name": "plan.pdf",
+        "contentType": "application/pdf",
+        "sha256": "9f86" * 16,
+    }
     id = serializers.CharField(source="public_id")
     memoryId = serializers.CharField(source="memory.public_id")
+    name = serializers.CharField()
     contentType = serializers.CharField(
         source="content_type", help_text="From its first bytes: an image, a PDF, a ZIP, text, or octets."
     )
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
+    sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
     createdAt = Moment(source="created_at")
-
-    class Meta:
-        model = Asset
-        fields = ["id", "memoryId", "name", "contentType", "size", "sha256", "createdAt"]
 
 
 class AssetBody(Body):
+    example = {"file": "(its bytes)"}
     file = serializers.FileField(
         help_text="The part must have a file name.",
         error_messages={
@@ -68,10 +59,6 @@ class AssetBody(Body):
             "empty": "Must not be empty.",
         },
     )
-
-
-class AssetQuery(PageQuery, PlaceQuery):
-    """The page of a memory's files."""
 
 
 class AssetList(OrganisationView):
@@ -84,56 +71,34 @@ class AssetList(OrganisationView):
             raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.ASSET_MAX_BYTES:,}")
         super().initial(request, *args, **kwargs)
 
-    @documented(
-        "List the files of a memory",
-        tag=TAG,
-        operation="v1_assets_list",
-        answers={200: page_of(AssetJson, "Asset")},
-        query=AssetQuery,
-        errors=[404, 429],
-        description="Oldest first.",
-        examples=[page_example(ASSET)],
-    )
+    @documented("v1_assets_list", page_of(AssetJson))
     def get(self, request: Request, memory_id: str) -> Response:
+        """List the files of a memory.
+
+        Oldest first.
+        """
         memory = self.memory(memory_id)
         return self.page(
             memory.assets.select_related("memory"), AssetJson, list_name=f"assets of {memory.public_id}"
         )
 
-    @documented(
-        "Attach a file to a memory",
-        tag=TAG,
-        operation="v1_assets_create",
-        answers={201: AssetJson},
-        body=AssetBody,
-        query=PlaceQuery,
-        errors=[404, 409, 429, 503],
-        writes=True,
-        headers=ONCE,
-        description=f"`multipart/form-data` with one part `file`. At most {assets.MOST_ASSETS} files a memory (409), "
-        "and as many bytes as MEMORYHUB_ASSET_MAX_BYTES says (413).",
-        examples=[
-            OpenApiExample(
-                "A file",
-                value={"file": "(its bytes)"},
-                request_only=True,
-                media_type="multipart/form-data",
-            ),
-            answer_example("Attached", ASSET, code=201),
-        ],
-    )
+    @documented("v1_assets_create", {201: AssetJson}, body=AssetBody, headers=ONCE, errors=[503])
     def post(self, request: Request, memory_id: str) -> Response:
+        """Attach a file to a memory.
+
+        Send `multipart/form-data` with one part, `file`. 409 if the memory already has twenty files, 413 if the file
+        has more bytes than MEMORYHUB_ASSET_MAX_BYTES allows.
+        """
         memory = self.memory(memory_id, Role.EDITOR)
         file = self.body(AssetBody)["file"]
         if len(request.FILES.getlist("file")) > 1:
             raise serializers.ValidationError({"file": "Must be one file at a time."})
         now = timezone.now()
-        made = self.once(
+        made = self.make_once(
             lambda: assets.attach(
                 memory, name=file.name or "", content=file.chunks(), by=self.person, now=now
             ),
-            keep=lambda asset: {"asset": asset.public_id},
-            again=lambda note: assets.get_asset(self.person, note["asset"]),
+            assets.get_asset,
         )
         return Response(AssetJson(made).data, status=status.HTTP_201_CREATED)
 
@@ -148,34 +113,25 @@ class AssetDetail(OrganisationView):
         return asset
 
     @documented(
-        "Download a file",
-        tag=TAG,
-        operation="v1_assets_get",
-        answers={
+        "v1_assets_get",
+        {
             (200, "*/*"): OpenApiResponse(
                 OpenApiTypes.BINARY,
                 description="The bytes, as a download under its name; the type is that of the file.",
                 examples=[OpenApiExample("A file", value="(its bytes)")],
             )
         },
-        query=PlaceQuery,
-        errors=[404, 429],
     )
     def get(self, request: Request, asset_id: str) -> HttpResponseBase:
+        """Download a file."""
         return download(self.asset(asset_id))
 
-    @documented(
-        "Delete a file",
-        tag=TAG,
-        operation="v1_assets_delete",
-        answers={204: None},
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=f"For good; the memory stays. {DELETING}",
-    )
+    @documented("v1_assets_delete", fresh=True)
     def delete(self, request: Request, asset_id: str) -> Response:
+        """Delete a file.
+
+        The file is gone for good; the memory stays.
+        """
         self.require_fresh_password()
         assets.remove(self.asset(asset_id, Role.EDITOR), by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)

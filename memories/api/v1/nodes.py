@@ -10,8 +10,6 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memories.api.examples import SECRET
-from memories.api.v1 import examples, nodes_examples
 from memories.api.v1.nodes_serializers import (
     FIRST_MEMORIES,
     FIRST_RELATIONS,
@@ -23,26 +21,19 @@ from memories.api.v1.nodes_serializers import (
     NodeChanges,
     NodeDetailJson,
     NodeJson,
-    NodePartsQuery,
     NodeQuery,
     RelationBody,
     RelationJson,
 )
-from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
-from memories.api.v1.views import DELETING, OrganisationView
+from memories.api.v1.serializers import OrganisationMemoryJson
+from memories.api.v1.views import OrganisationView
 from memories.models import Memory, MemoryNode
 from memories.nodes import nodes
 from workspaces.models import Role
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_example,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.idempotency import ONCE
 
-TAG = "memory nodes"
+documented = documented_under("memory nodes")
 
 
 class NodeView(OrganisationView):
@@ -59,17 +50,12 @@ class NodeView(OrganisationView):
 
 
 class NodeList(NodeView):
-    @documented(
-        "List memory nodes",
-        tag=TAG,
-        operation="v1_nodes_list",
-        answers={200: page_of(NodeJson, "MemoryNode")},
-        query=NodeQuery,
-        errors=[404, 429],
-        description="The nodes of the workspace, by name.",
-        examples=[page_example(nodes_examples.OTHER, nodes_examples.NODE)],
-    )
+    @documented("v1_nodes_list", page_of(NodeJson), query=NodeQuery)
     def get(self, request: Request) -> Response:
+        """List memory nodes.
+
+        The nodes of the workspace, by name.
+        """
         workspace = self.workspace()
         query = self.query(NodeQuery)
         rows = MemoryNode.objects.filter(workspace=workspace).select_related("workspace")
@@ -84,46 +70,28 @@ class NodeList(NodeView):
             list_name=f"nodes of {workspace.public_id}",
         )
 
-    @documented(
-        "Make a memory node",
-        tag=TAG,
-        operation="v1_nodes_create",
-        answers={201: NodeJson},
-        body=NodeBody,
-        query=PlaceQuery,
-        errors=[404, 409, 429],
-        writes=True,
-        headers=ONCE,
-        description="409 when the workspace has one of this name; `?name=` of the list finds it.",
-        examples=[
-            request_example("A project", {"name": "Apollo", "kind": "project"}),
-            answer_example("Made", nodes_examples.NODE, code=201),
-            SECRET,
-        ],
-    )
+    @documented("v1_nodes_create", {201: NodeJson}, body=NodeBody, headers=ONCE)
     def post(self, request: Request) -> Response:
+        """Make a memory node.
+
+        409 if the workspace already has a node of this name; find it with `?name=` in the list.
+        """
         workspace = self.workspace(Role.EDITOR)
         body, now = self.body(NodeBody), timezone.now()
-        node = self.once(
+        node = self.make_once(
             lambda: nodes.create_node(workspace, **body, by=self.person, now=now),
-            keep=lambda node: {"node": node.public_id},
-            again=lambda note: self.node(note["node"]),
+            lambda person, node_id: self.node(node_id),
         )
         return self.answer(node, status.HTTP_201_CREATED)
 
 
 class NodeDetail(NodeView):
-    @documented(
-        "Look at a memory node",
-        tag=TAG,
-        operation="v1_nodes_get",
-        answers={200: NodeDetailJson},
-        query=PlaceQuery,
-        errors=[404, 429],
-        description="With its newest memories, as far as you may see them, and its first relations.",
-        examples=[answer_example("A node", nodes_examples.DETAIL)],
-    )
+    @documented("v1_nodes_get", NodeDetailJson)
     def get(self, request: Request, node_id: str) -> Response:
+        """Look at a memory node.
+
+        With its newest memories that you may see and its first relations.
+        """
         node = nodes.counted(self.node(node_id), self.person)
         memories = self.gathered(node)[:FIRST_MEMORIES]
         relations = nodes.relations_of(node)[:FIRST_RELATIONS]
@@ -133,56 +101,34 @@ class NodeDetail(NodeView):
         }
         return Response({**NodeJson(node).data, **parts})
 
-    @documented(
-        "Change a memory node",
-        tag=TAG,
-        operation="v1_nodes_update",
-        answers={200: NodeJson},
-        body=NodeChanges,
-        query=PlaceQuery,
-        errors=[404, 409, 429],
-        writes=True,
-        description="What is left out stays. 409 when the name is taken.",
-        examples=[
-            request_example("A description", {"description": "The launch in spring"}),
-            answer_example("Changed", nodes_examples.NODE),
-            SECRET,
-        ],
-    )
+    @documented("v1_nodes_update", NodeJson, body=NodeChanges, errors=[409])
     def patch(self, request: Request, node_id: str) -> Response:
+        """Change a memory node.
+
+        Fields you leave out stay as they are. 409 if the name is taken.
+        """
         node = self.node(node_id, Role.EDITOR)
         changes: dict[str, Any] = self.body(NodeChanges)
         return self.answer(nodes.update_node(node, now=timezone.now(), **changes))
 
-    @documented(
-        "Delete a memory node",
-        tag=TAG,
-        operation="v1_nodes_delete",
-        answers={204: None},
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=f"For good, with its links and relations; what it gathered stays. {DELETING}",
-    )
+    @documented("v1_nodes_delete", fresh=True)
     def delete(self, request: Request, node_id: str) -> Response:
+        """Delete a memory node.
+
+        Its links and relations are gone for good; the memories it gathered stay.
+        """
         self.require_fresh_password()
         nodes.delete_node(self.node(node_id, Role.EDITOR))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class NodeMemories(NodeView):
-    @documented(
-        "List the memories of a node",
-        tag=TAG,
-        operation="v1_nodes_memories",
-        answers={200: page_of(OrganisationMemoryJson, "NodeMemory")},
-        query=NodePartsQuery,
-        errors=[404, 429],
-        description="Those that you may see, newest first. Personal ones are their owner's alone, in a node too.",
-        examples=[answer_example("A page", examples.PAGE)],
-    )
+    @documented("v1_nodes_memories", page_of(OrganisationMemoryJson))
     def get(self, request: Request, node_id: str) -> Response:
+        """List the memories of a node.
+
+        Memories you may see, newest first. Personal memories stay their owner's alone, even in a node.
+        """
         node = self.node(node_id)
         return self.page(
             self.gathered(node),
@@ -191,23 +137,12 @@ class NodeMemories(NodeView):
             list_name=f"memories of {node.public_id}",
         )
 
-    @documented(
-        "Link a memory to a node",
-        tag=TAG,
-        operation="v1_nodes_link_memory",
-        answers={201: NodeJson, 200: NodeJson},
-        body=MemoryLinkBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        description="200 when it was linked already. You may link your own global memories too; nobody else sees them.",
-        examples=[
-            request_example("A memory", {"memoryId": examples.MEMORY["id"]}),
-            answer_example("Linked", nodes_examples.NODE, code=201),
-            answer_example("It was already", nodes_examples.NODE),
-        ],
-    )
+    @documented("v1_nodes_link_memory", {201: NodeJson, 200: NodeJson}, body=MemoryLinkBody)
     def post(self, request: Request, node_id: str) -> Response:
+        """Link a memory to a node.
+
+        200 if it was already linked. You can link your own global memories too; nobody else sees them.
+        """
         node = self.node(node_id, Role.EDITOR)
         memory = nodes.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
         is_new = nodes.link_memory(node, memory, now=timezone.now())
@@ -215,22 +150,12 @@ class NodeMemories(NodeView):
 
 
 class NodeMemoryUnlink(NodeView):
-    @documented(
-        "Unlink a memory from a node",
-        tag=TAG,
-        operation="v1_nodes_unlink_memory",
-        answers={200: NodeJson},
-        body=MemoryLinkBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        description="Nothing is deleted but the link, so a key may do it. Also 200 when there was no link.",
-        examples=[
-            request_example("A memory", {"memoryId": examples.MEMORY["id"]}),
-            answer_example("Unlinked", nodes_examples.NODE),
-        ],
-    )
+    @documented("v1_nodes_unlink_memory", NodeJson, body=MemoryLinkBody)
     def post(self, request: Request, node_id: str) -> Response:
+        """Unlink a memory from a node.
+
+        Only the link is deleted, so an API key may do this. Also 200 if there was no link.
+        """
         node = self.node(node_id, Role.EDITOR)
         memory = nodes.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
         nodes.unlink_memory(node, memory)
@@ -238,41 +163,24 @@ class NodeMemoryUnlink(NodeView):
 
 
 class NodeRelations(NodeView):
-    @documented(
-        "List the relations of a node",
-        tag=TAG,
-        operation="v1_nodes_relations",
-        answers={200: page_of(RelationJson, "NodeRelation")},
-        query=NodePartsQuery,
-        errors=[404, 429],
-        description="From it and to it, oldest first.",
-        examples=[page_example(nodes_examples.RELATION)],
-    )
+    @documented("v1_nodes_relations", page_of(RelationJson))
     def get(self, request: Request, node_id: str) -> Response:
+        """List the relations of a node.
+
+        Relations from it and to it, oldest first.
+        """
         node = self.node(node_id)
         return self.page(
             nodes.relations_of(node), RelationJson, keys=["id"], list_name=f"relations of {node.public_id}"
         )
 
-    @documented(
-        "Relate a node to another",
-        tag=TAG,
-        operation="v1_nodes_relate",
-        answers={201: RelationJson, 200: RelationJson},
-        body=RelationBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        description="From this node to the other: the direction counts, and two nodes may have several relations. "
-        "200 when they had this one already.",
-        examples=[
-            request_example("Works on", {"nodeId": nodes_examples.OTHER["id"], "relation": "works on"}),
-            answer_example("Related", nodes_examples.RELATION, code=201),
-            answer_example("They were already", nodes_examples.RELATION),
-            SECRET,
-        ],
-    )
+    @documented("v1_nodes_relate", {201: RelationJson, 200: RelationJson}, body=RelationBody)
     def post(self, request: Request, node_id: str) -> Response:
+        """Relate a node to another.
+
+        From this node to the other one: direction matters, and two nodes can have several relations. 200 if they
+        already had this one.
+        """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
         other = nodes.get_node(self.person, body["nodeId"], workspace=node.workspace)
@@ -282,22 +190,12 @@ class NodeRelations(NodeView):
 
 
 class NodeRelationUnlink(NodeView):
-    @documented(
-        "Take a relation away",
-        tag=TAG,
-        operation="v1_nodes_unrelate",
-        answers={200: NodeJson},
-        body=RelationBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        description="The one from this node to the other of exactly this type. Also 200 when there was none.",
-        examples=[
-            request_example("Works on", {"nodeId": nodes_examples.OTHER["id"], "relation": "works on"}),
-            answer_example("Taken away", nodes_examples.NODE),
-        ],
-    )
+    @documented("v1_nodes_unrelate", NodeJson, body=RelationBody)
     def post(self, request: Request, node_id: str) -> Response:
+        """Take a relation away.
+
+        Removes the relation of exactly this type from this node to the other. Also 200 if there was none.
+        """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
         other = nodes.get_node(self.person, body["nodeId"], workspace=node.workspace)
@@ -306,18 +204,12 @@ class NodeRelationUnlink(NodeView):
 
 
 class NodeNeighbours(NodeView):
-    @documented(
-        "Look around a node",
-        tag=TAG,
-        operation="v1_nodes_neighbours",
-        answers={200: NeighboursJson},
-        query=NeighboursQuery,
-        errors=[404, 429],
-        description=f"The nodes that relations lead to, whichever way they point, in up to {nodes.DEEPEST} steps, "
-        "nearest first.",
-        examples=[answer_example("One step", nodes_examples.NEIGHBOURS)],
-    )
+    @documented("v1_nodes_neighbours", NeighboursJson, query=NeighboursQuery)
     def get(self, request: Request, node_id: str) -> Response:
+        """Look around a node.
+
+        Nodes up to `depth` relations away, whichever way the relations point, nearest first.
+        """
         node = self.node(node_id)
         query = self.query(NeighboursQuery)
         found = nodes.neighbours(node, self.person, depth=query["depth"], limit=query["limit"])

@@ -7,14 +7,9 @@ from typing import Any
 from rest_framework import serializers
 
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
-from memories.models import MemoryNode, NodeRelation
-from memories.models.node import (
-    KIND_LENGTH,
-    NODE_DESCRIPTION_LENGTH,
-    NODE_NAME_LENGTH,
-    RELATION_LENGTH,
-)
+from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Moment, Text
 from workspaces.rest.paging import PageQuery
 
@@ -22,45 +17,31 @@ ID_LENGTH = 32
 FIRST_MEMORIES, FIRST_RELATIONS = 20, 50
 
 
-class NodeJson(serializers.ModelSerializer[MemoryNode]):
+class NodeJson(serializers.Serializer[Any]):
+    example = {"id": f"node_{ID}", "name": "Maria", "kind": "person"}
     id = serializers.CharField(source="public_id")
+    name = serializers.CharField(max_length=NODE_NAME_LENGTH)
+    kind = serializers.CharField(max_length=KIND_LENGTH, help_text="Such as person or project.")
+    description = serializers.CharField(max_length=NODE_DESCRIPTION_LENGTH)
     workspaceId = serializers.CharField(source="workspace.public_id")
     memoryCount = serializers.IntegerField(source="memory_count", help_text="Those that you may see.")
     relationCount = serializers.IntegerField(source="relation_count", help_text="From it and to it.")
     createdAt = Moment(source="created_at")
     updatedAt = Moment(source="updated_at")
 
-    class Meta:
-        model = MemoryNode
-        fields = [
-            "id",
-            "name",
-            "kind",
-            "description",
-            "workspaceId",
-            "memoryCount",
-            "relationCount",
-            "createdAt",
-            "updatedAt",
-        ]
 
-
-class NodeNameJson(serializers.ModelSerializer[MemoryNode]):
+class NodeNameJson(serializers.Serializer[Any]):
+    example = {"id": f"node_{ID}", "name": "Maria"}
     id = serializers.CharField(source="public_id")
-
-    class Meta:
-        model = MemoryNode
-        fields = ["id", "name"]
+    name = serializers.CharField(max_length=NODE_NAME_LENGTH)
 
 
-class RelationJson(serializers.ModelSerializer[NodeRelation]):
+class RelationJson(serializers.Serializer[Any]):
+    example = {"relation": "works on", "target": {"id": "node_9dRw1TzB7mYw2RsX4vLcHn8M", "name": "Apollo"}}
     source = NodeNameJson()  # type: ignore[assignment]  # the name is the API's
+    relation = serializers.CharField(max_length=RELATION_LENGTH)
     target = NodeNameJson()
     createdAt = Moment(source="created_at")
-
-    class Meta:
-        model = NodeRelation
-        fields = ["source", "relation", "target", "createdAt"]
 
 
 class NodeDetailJson(NodeJson):
@@ -73,15 +54,9 @@ class NodeDetailJson(NodeJson):
         many=True, help_text=f"The first {FIRST_RELATIONS}, from it and to it; `…/relations` has all."
     )
 
-    class Meta(NodeJson.Meta):
-        fields = [*NodeJson.Meta.fields, "memories", "relations"]
-
 
 class NeighbourJson(NodeJson):
     depth = serializers.IntegerField(help_text="How many relations away, the shortest way.")
-
-    class Meta(NodeJson.Meta):
-        fields = [*NodeJson.Meta.fields, "depth"]
 
 
 class NeighboursJson(serializers.Serializer[Any]):
@@ -93,6 +68,7 @@ class NeighboursJson(serializers.Serializer[Any]):
 class NodeChanges(Body):
     """What a client may change."""
 
+    example = {"description": "The launch in spring"}
     name = Text(
         max_length=NODE_NAME_LENGTH,
         required=False,
@@ -105,6 +81,7 @@ class NodeChanges(Body):
 
 
 class NodeBody(NodeChanges):
+    example = {"name": "Apollo", "kind": "project"}
     name = Text(max_length=NODE_NAME_LENGTH, help_text="One of a name, whatever its case, is in a workspace.")
 
 
@@ -115,6 +92,7 @@ class MemoryLinkBody(Body):
 class RelationBody(Body):
     """From the node in the address to another."""
 
+    example = {"relation": "works on"}
     nodeId = Text(max_length=ID_LENGTH, help_text="The other node, of the same workspace.")
     relation = Text(max_length=RELATION_LENGTH, help_text="Such as `works on`.")
 
@@ -124,10 +102,6 @@ class NodeQuery(PageQuery, PlaceQuery):
         required=False, max_length=NODE_NAME_LENGTH, help_text="Only the one of this name, whatever its case."
     )
     kind = Text(required=False, max_length=KIND_LENGTH, help_text="Only of this kind, whatever its case.")
-
-
-class NodePartsQuery(PageQuery, PlaceQuery):
-    """The pages of what hangs on one node."""
 
 
 class NeighboursQuery(PlaceQuery):

@@ -11,21 +11,9 @@ from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH, Confirmable
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
-from memories.writing.sources import (
-    FORM,
-    MOST_SOURCES,
-    TYPES,
-    sources_of,
-)
-from workspaces.rest.fields import (
-    Body,
-    Choice,
-    Flag,
-    Moment,
-    Text,
-    WholeNumber,
-    Words,
-)
+from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words
 from workspaces.rest.paging import PageQuery
 
 LOWEST, HIGHEST = 1, 10  # of importance here; 0 and 1 inside
@@ -65,15 +53,30 @@ def field_values(body: dict[str, Any]) -> dict[str, Any]:
 
 
 class SourceJson(serializers.Serializer[Any]):
+    example = {"type": "message", "id": f"msg_{ID}"}
     type = serializers.ChoiceField(choices=[*TYPES.values(), "other"])
     id = serializers.CharField()
 
 
-class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
+class OrganisationMemoryJson(serializers.Serializer[Any]):
+    example = {
+        "id": f"mem_{ID}",
+        "key": "deadline",
+        "value": "The project deadline is March 15, 2026",
+        "category": "fact",
+        "tags": ["project"],
+        "importance": 7,
+        "source": "manual",
+        "scope": "project",
+    }
     id = serializers.CharField(source="public_id")
+    key = serializers.CharField(max_length=KEY_LENGTH, allow_null=True)
     value = serializers.CharField(source="content")
+    summary = serializers.CharField(max_length=CONTENT_LENGTH, allow_null=True)
+    category = serializers.CharField(max_length=CATEGORY_LENGTH, allow_null=True)
     tags = serializers.ListField(child=serializers.CharField())
     importance = serializers.SerializerMethodField(help_text="1 to 10.")
+    pinned = serializers.BooleanField()
     expiresAt = Moment(source="expires_at", allow_null=True)
     source = serializers.SerializerMethodField(  # type: ignore[assignment]  # the name is the API's
         help_text="manual, auto, or another label."
@@ -90,27 +93,6 @@ class OrganisationMemoryJson(serializers.ModelSerializer[Memory]):
     )
     createdAt = Moment(source="created_at")
     updatedAt = Moment(source="updated_at")
-
-    class Meta:
-        model = Memory
-        fields = [
-            "id",
-            "key",
-            "value",
-            "summary",
-            "category",
-            "tags",
-            "importance",
-            "pinned",
-            "expiresAt",
-            "source",
-            "sources",
-            "scope",
-            "agentId",
-            "workspaceId",
-            "createdAt",
-            "updatedAt",
-        ]
 
     def get_importance(self, memory: Memory) -> int:
         return importance_outside(memory.importance)
@@ -135,17 +117,11 @@ class OrganisationSavedJson(OrganisationMemoryJson):
         help_text="True: nothing was stored, this is the one that said it already."
     )
 
-    class Meta(OrganisationMemoryJson.Meta):
-        fields = [*OrganisationMemoryJson.Meta.fields, "duplicate"]
-
 
 class OrganisationRecalledJson(OrganisationMemoryJson):
     """For the schema: a memory with its score."""
 
     score = serializers.FloatField(help_text="`ts_rank_cd`; 0 where only a part of a word matched.")
-
-    class Meta(OrganisationMemoryJson.Meta):
-        fields = [*OrganisationMemoryJson.Meta.fields, "score"]
 
 
 class OrganisationRecallJson(serializers.Serializer[Any]):
@@ -153,6 +129,7 @@ class OrganisationRecallJson(serializers.Serializer[Any]):
 
 
 class OrganisationDeletedJson(serializers.Serializer[Any]):
+    example = {"deleted": [f"mem_{ID}"], "missing": ["mem_2bNw8RzB5mYw1RsX9vLcHn7K"]}
     deleted = serializers.ListField(child=serializers.CharField())
     missing = serializers.ListField(
         child=serializers.CharField(), help_text="Not there (any more), or not yours to see."
@@ -189,9 +166,7 @@ class MemoryQuery(PageQuery, PlaceQuery):
 class Source(serializers.Field[str, Any, Any, Any]):
     """``{"id": "msg_…"}``, or with its type beside it as answers have it."""
 
-    default_error_messages = {
-        "invalid": 'Must be such as {{"id": "msg_…"}}: the id of a chat or a message.',
-    }
+    default_error_messages = {"invalid": 'Must be such as {{"id": "msg_…"}}: the id of a chat or a message.'}
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, dict) or not data.keys() <= {"id", "type"}:
@@ -207,6 +182,7 @@ class Source(serializers.Field[str, Any, Any, Any]):
 class OrganisationMemoryChanges(Confirmable):
     """What a client may change."""
 
+    example: dict[str, Any] = {"value": "The project deadline is April 1, 2026"}
     key = Text(
         max_length=KEY_LENGTH, allow_null=True, required=False, help_text="By which saves find it again."
     )
@@ -231,6 +207,7 @@ class OrganisationMemoryChanges(Confirmable):
 
 
 class OrganisationMemoryBody(OrganisationMemoryChanges):
+    example = {"key": "deadline", "value": "The project deadline is March 15, 2026", "importance": 7}
     value = Text(max_length=CONTENT_LENGTH)
     category = Text(
         max_length=CATEGORY_LENGTH, required=False, help_text=f"{CATEGORY}, for a new memory, if left out."
@@ -261,6 +238,7 @@ class OrganisationMemoryBody(OrganisationMemoryChanges):
 
 
 class OrganisationRecallBody(Body):
+    example = {"query": "When is the deadline?", "limit": 5}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
@@ -273,6 +251,7 @@ class OrganisationRecallBody(Body):
 
 
 class OrganisationDeleteBody(Body):
+    example = {"ids": [f"mem_{ID}", "mem_2bNw8RzB5mYw1RsX9vLcHn7K"]}
     ids = serializers.ListField(
         child=Text(max_length=32),
         min_length=1,

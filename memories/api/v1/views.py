@@ -15,9 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.examples import SECRET, SENSITIVE
 from memories.api.saving import save_once
-from memories.api.v1 import examples
 from memories.api.v1.serializers import (
     CATEGORY,
     NAMES,
@@ -40,34 +38,24 @@ from memories.recalling.recall import recall
 from memories.writing import gate
 from memories.writing.sources import from_source, set_sources
 from memories.writing.versions import etag
-from memoryhub.errors import DomainError, Forbidden, NotFound
-from memoryhub.ids import PATTERN
-from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts.sign_in import typed_password_lately
+from memoryhub.errors import DomainError, NotFound
+from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Role, Workspace
-from workspaces.rest.docs import (
-    answer_example,
-    documented,
-    page_of,
-    request_example,
-)
+from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
 
-TAG = "organisation memory"
-DELETING = (
-    "Needs a browser session whose person typed their password again in the last five minutes "
-    "(`/accounts/reauthenticate/`): else 403 with code `reauthenticate`. An API key gets 403 with code "
-    "`session_only`, whoever owns it."
-)
+documented = documented_under("organisation memory")
 
 
 class OrganisationView(KeyedView):
     """Reads the active workspace: its shared memories, those of its assistants, and the asker's own."""
+
+    always_takes = PlaceQuery
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
         """The active one: the key's own, for a session the one asked for, else its person's default one."""
@@ -78,9 +66,7 @@ class OrganisationView(KeyedView):
             return get_workspace(self.person, self.key.workspace.public_id, need=need)
         if asked is None:
             return default_workspace(self.person)
-        if not PATTERN.fullmatch(asked):
-            raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-        return get_workspace(self.person, asked, need=need)
+        return named_workspace(self.person, asked, need=need)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
         found = Memory.objects.visible_to(self.person).live().listed()
@@ -98,15 +84,6 @@ class OrganisationView(KeyedView):
         if memory.scope != Scope.USER and memory.workspace_id != workspace.pk:
             raise NotFound(_("This memory does not exist, or you do not have access to it."))
         return memory
-
-    def require_fresh_password(self) -> None:
-        if not typed_password_lately(self.request._request):
-            raise Forbidden(
-                _(
-                    "Confirm your password to delete this: enter it at /accounts/reauthenticate/, then send this again."
-                ),
-                code="reauthenticate",
-            )
 
 
 def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Response:
@@ -128,18 +105,13 @@ def with_api_field_names() -> Iterator[None]:
 
 
 class MemoryList(OrganisationView):
-    @documented(
-        "List memories",
-        tag=TAG,
-        operation="v1_memories_list",
-        answers={200: page_of(OrganisationMemoryJson, "OrganisationMemory")},
-        query=MemoryQuery,
-        errors=[404, 429],
-        description="The memories of the workspace, those of its assistants, and your global ones, newest first. "
-        "Inserts and deletes while you page repeat and skip nothing.",
-        examples=[answer_example("A page", examples.PAGE)],
-    )
+    @documented("v1_memories_list", page_of(OrganisationMemoryJson), query=MemoryQuery)
     def get(self, request: Request) -> Response:
+        """List memories.
+
+        Memories of the workspace and its assistants, and your global ones, newest first. Paging repeats and skips
+        nothing, even if memories are added or deleted meanwhile.
+        """
         workspace = self.workspace()
         query = self.query(MemoryQuery)
         rows = self.memories(workspace)
@@ -163,31 +135,19 @@ class MemoryList(OrganisationView):
         return answer
 
     @documented(
-        "Save a memory",
-        tag=TAG,
-        operation="v1_memories_create",
-        answers={201: OrganisationSavedJson, 200: OrganisationSavedJson},
-        headers=[*ONCE, ETAG],
+        "v1_memories_create",
+        {201: OrganisationSavedJson, 200: OrganisationSavedJson},
         body=OrganisationMemoryBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        description="201 with the new memory. 200 when there is none: one of the same key, scope and workspace was "
-        "updated in place (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 "
-        "with code `secret`: a credential; with code `sensitive`: a personal number, stored when the same comes with "
-        "`confirm: true`, unless `source` is auto.",
-        examples=[
-            request_example(
-                "A fact",
-                {"key": "deadline", "value": "The project deadline is March 15, 2026", "importance": 7},
-            ),
-            answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
-            answer_example("Updated by its key", {**examples.MEMORY, "duplicate": False}),
-            SECRET,
-            SENSITIVE,
-        ],
+        headers=[*ONCE, ETAG],
     )
     def post(self, request: Request) -> Response:
+        """Save a memory.
+
+        201 with the new memory. 200 if none was added: one with the same key, scope and workspace was updated in place
+        (same id; fields you leave out stay), or one says nearly the same (`duplicate: true`). 422 with code `secret`
+        for a credential, or with code `sensitive` for a personal number, which is stored if you send it again with
+        `confirm: true`, unless `source` is auto.
+        """
         workspace = self.workspace(Role.EDITOR)
         values = field_values(self.body(OrganisationMemoryBody))
         named, dedupe = {*values}, values.pop("dedupe")
@@ -201,22 +161,13 @@ class MemoryList(OrganisationView):
         return shown(saved.memory, code=code, duplicate=saved.duplicate)
 
     @documented(
-        "Delete several memories",
-        tag=TAG,
-        operation="v1_memories_delete_several",
-        answers={200: OrganisationDeletedJson},
-        body=OrganisationDeleteBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=f"At most 100 at once; all of them or, on any error, none. {DELETING}",
-        examples=[
-            request_example("Two", {"ids": [*examples.DELETED["deleted"], *examples.DELETED["missing"]]}),
-            answer_example("One was gone already", examples.DELETED),
-        ],
+        "v1_memories_delete_several", OrganisationDeletedJson, body=OrganisationDeleteBody, fresh=True
     )
     def delete(self, request: Request) -> Response:
+        """Delete several memories.
+
+        At most 100 at a time; all of them or, on any error, none.
+        """
         self.require_fresh_password()
         workspace = self.workspace(Role.EDITOR)
         ids = self.body(OrganisationDeleteBody)["ids"]
@@ -232,39 +183,20 @@ class MemoryList(OrganisationView):
 
 
 class MemoryDetail(OrganisationView):
-    @documented(
-        "Look at a memory",
-        tag=TAG,
-        operation="v1_memories_get",
-        answers={200: OrganisationMemoryJson},
-        headers=[ETAG],
-        query=PlaceQuery,
-        errors=[404, 429],
-        examples=[answer_example("A memory", examples.MEMORY)],
-    )
+    @documented("v1_memories_get", OrganisationMemoryJson, headers=[ETAG])
     def get(self, request: Request, memory_id: str) -> Response:
+        """Look at a memory."""
         return shown(self.memory(memory_id))
 
     @documented(
-        "Change a memory",
-        tag=TAG,
-        operation="v1_memories_update",
-        answers={200: OrganisationMemoryJson},
-        headers=[ETAG, IF_MATCH],
-        body=OrganisationMemoryChanges,
-        query=PlaceQuery,
-        errors=[404, 409, 429],
-        writes=True,
-        description="What is left out stays; a new value takes an old summary with it. 409 when the key is taken, "
-        "or with code `stale`.",
-        examples=[
-            request_example("A new value", {"value": "The project deadline is April 1, 2026"}),
-            answer_example("Changed", examples.MEMORY),
-            SECRET,
-            SENSITIVE,
-        ],
+        "v1_memories_update", OrganisationMemoryJson, body=OrganisationMemoryChanges, headers=[ETAG, IF_MATCH]
     )
     def patch(self, request: Request, memory_id: str) -> Response:
+        """Change a memory.
+
+        Fields you leave out stay as they are, but a new value removes the old summary. 409 if the key is taken, or with
+        code `stale`.
+        """
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
         sources = changes.pop("sources", None)
@@ -276,19 +208,9 @@ class MemoryDetail(OrganisationView):
             memory = set_sources(memory, sources, now=timezone.now())
         return shown(memory)
 
-    @documented(
-        "Delete a memory",
-        tag=TAG,
-        operation="v1_memories_delete",
-        answers={204: None},
-        headers=[IF_MATCH],
-        query=PlaceQuery,
-        errors=[404, 429],
-        writes=True,
-        session_only=True,
-        description=DELETING,
-    )
+    @documented("v1_memories_delete", headers=[IF_MATCH], fresh=True)
     def delete(self, request: Request, memory_id: str) -> Response:
+        """Delete a memory."""
         self.require_fresh_password()
         memory = self.memory(memory_id, Role.EDITOR)
         gate.delete_memory(memory, by=self.person, now=timezone.now(), seen=versions_seen(request))
@@ -298,23 +220,14 @@ class MemoryDetail(OrganisationView):
 class Recall(OrganisationView):
     only_reads = True
 
-    @documented(
-        "Recall what matters to a query",
-        tag=TAG,
-        operation="v1_memories_recall",
-        answers={200: OrganisationRecallJson},
-        body=OrganisationRecallBody,
-        query=PlaceQuery,
-        errors=[404, 429],
-        description="By full text over key, summary, value, category and tags, and where that finds nothing by parts "
-        "of words (`%`, `_` and `\\` are letters like others). Best first; of equals the pinned, then the important, "
-        "then the newly changed ones. Your global memories included; those of an assistant only with its `agentId`.",
-        examples=[
-            request_example("A question", {"query": "When is the deadline?", "limit": 5}),
-            answer_example("Found", examples.RECALL),
-        ],
-    )
+    @documented("v1_memories_recall", OrganisationRecallJson, body=OrganisationRecallBody)
     def post(self, request: Request) -> Response:
+        r"""Recall what matters to a query.
+
+        Searches key, summary, value, category and tags by full text and, if that finds nothing, by parts of words (`%`,
+        `_` and `\` are ordinary characters). Best first; ties go to pinned, then important, then recently changed
+        memories. Includes your global memories; an assistant's only with its `agentId`.
+        """
         workspace = self.workspace()
         values = field_values(self.body(OrganisationRecallBody))
         with with_api_field_names():
