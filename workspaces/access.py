@@ -32,7 +32,7 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
     """The same for an id from a query or a body, which no route has looked at."""
     if not PATTERN.fullmatch(public_id):
-        raise NotFound("There is no such workspace, or it is not yours to see.")
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     return get_workspace(user, public_id, need=need)
 
 
