@@ -15,8 +15,11 @@ def make_right(case: Any) -> None:
     for name in CHOSEN:
         case.query.pop(name, None)
     if isinstance(case.body, dict):
-        for name in CHOSEN:
-            case.body.pop(name, None)
+        chosen = [name for name in CHOSEN if name in case.body]
+        for name in chosen:
+            del case.body[name]
+        if chosen and not case.body:  # a change of nothing is refused: choosing none is one
+            case.body[chosen[0]] = None
         if case.body.get("scope") == "agent":
             del case.body["scope"]
         if "username" in case.body:

@@ -21,7 +21,7 @@ from chat.models.imports import (
     ImportRow,
     Outcome,
 )
-from memories.models import Asset, Memory, MemoryNode
+from memories.models import Asset, CopyKind, KeptCopy, Memory, MemoryNode
 from memories.nodes import nodes
 from memories.writing import review
 from memories.writing.gate import (
@@ -136,6 +136,21 @@ class Proposals(Listed):
 
     def remove(self, row: Memory) -> None:
         review.reject(row, by=self.cast.owner, now=timezone.now())
+
+
+class Copies(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/copies"
+
+    def add(self) -> Memory:
+        memory = make_memory(f"Fact number {next(self.number)}", self.cast.owner, self.cast.workspace)
+        KeptCopy.objects.create(memory=memory, kind=CopyKind.EXCERPT)
+        return memory
+
+    def remove(self, row: Memory) -> None:
+        row.kept_copies.all().delete()
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["memory_id"])
 
 
 class OrganisationMemories(Memories):
@@ -312,6 +327,7 @@ LISTS: list[type[Listed]] = [
     Memories,
     OrganisationMemories,
     Proposals,
+    Copies,
     Revisions,
     Chats,
     Messages,

@@ -19,8 +19,6 @@ from workspaces.rest.keys import KeyedView
 
 documented = documented_under("memories")
 
-EXAMPLE = {"memory_id": "mem_0Zt3kQx8Lr5Wm2Vb7Yc4Nd9H", "copies": {"excerpt": 1, "revision": 2}}
-
 
 class CopiesJson(serializers.Serializer[Any]):
     example = {"copies": {"excerpt": 1, "revision": 2}}
