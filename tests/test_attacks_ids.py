@@ -30,7 +30,7 @@ WITH_IDS = [row for row in ROWS if not row.in_threads and ("<" in row.route or _
 
 def make_others(world: World) -> World:
     """A second world whose owner has no place in the first."""
-    User.objects.filter(username="max").update(username="max of the first world")
+    User.objects.filter(username="max").update(username="max of the first world", looks=[])
     ApiKey.objects.update(name="of the first world")
     SignIn.objects.update(session_key="of the first world")
     keys = list(ApiKey.objects.values_list("pk", flat=True))

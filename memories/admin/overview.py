@@ -89,7 +89,7 @@ def _waiting(within: Within) -> Iterator[Figure]:
         updates = possible_updates(within.user, within.workspace_id)
         url = within.link("memories_memory", page="pairs")
         yield _figure("possible updates", updates, url, "A newer memory contradicts an older one.")
-    if within.may_view("memories.judging.extraction"):
+    if within.may_view("memories.extraction"):
         failed = within.of(Extraction.objects.filter(status=ExtractionStatus.FAILED))
         url = within.link("memories_extraction", "status=failed")
         yield _figure("failed extractions", failed, url, "Given up after all attempts. Can be retried.")

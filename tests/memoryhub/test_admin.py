@@ -136,7 +136,7 @@ def test_ordinary_people_and_strangers_are_sent_to_sign_in(model: Any) -> None:
     for client in (signed_in(make_user("olive")), Client()):
         response = client.get(url(model, "changelist"))
         assert response.status_code == 302
-        assert response["Location"].startswith("/admin/login/")
+        assert response["Location"].startswith("/accounts/login/")
 
 
 def test_the_admin_has_no_sign_in_of_its_own() -> None:
@@ -290,7 +290,7 @@ def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, looker:
 def test_counts_are_exact_below_the_bound_and_estimated_above(monkeypatch: pytest.MonkeyPatch) -> None:
     User.objects.bulk_create(User(username=f"extra{n}") for n in range(30))
     assert count_or_estimate(User.objects.all()) == (30, False)
-    monkeypatch.setattr("workspaces.admin_kit.base.EXACT_COUNT_UP_TO", 10)
+    monkeypatch.setattr("memoryhub.counting.EXACT_COUNT_UP_TO", 10)
     number, estimate = count_or_estimate(User.objects.order_by("pk"))
     assert estimate
     assert number > 10
@@ -299,7 +299,7 @@ def test_counts_are_exact_below_the_bound_and_estimated_above(monkeypatch: pytes
 
 def test_a_long_list_says_about(superuser: User, monkeypatch: pytest.MonkeyPatch) -> None:
     User.objects.bulk_create(User(username=f"extra{n}") for n in range(60))
-    monkeypatch.setattr("workspaces.admin_kit.base.EXACT_COUNT_UP_TO", 10)
+    monkeypatch.setattr("memoryhub.counting.EXACT_COUNT_UP_TO", 10)
     response = signed_in(superuser).get(url(User, "changelist"))
     assert isinstance(response.context["cl"].paginator, BoundedPaginator)
     assert "about" in response.content.decode().split('class="paginator"')[1]
