@@ -12,7 +12,7 @@ from django.utils import timezone
 from memories.models import Memory, MemoryWord
 from memories.recalling.recall import recall
 from tests.conftest import Cast
-from tests.factories import make_agent, make_memory
+from tests.factories import HERE, make_agent, make_memory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE, AFTER = "0017_secret_rules", "0018_keys"
@@ -59,7 +59,9 @@ def test_the_one_changed_last_keeps_its_key_and_the_others_say_where_it_went(cas
         assert loser.updated_at > now and "drinkabl" not in loser.search
     assert not MemoryWord.objects.filter(memory_id=older.pk, lexeme="drinkabl").exists()
     assert MemoryWord.objects.filter(memory_id=older.pk, lexeme="tea").exists()
-    assert "Tea" in [item.memory.content for item in recall("tea", home, cast.owner, now=now).items]
+    assert "Tea" in [
+        item.memory.content for item in recall("tea", home, cast.owner, now=now, reach=HERE).items
+    ]
     with pytest.raises(IntegrityError):
         Memory.objects.filter(pk=older.pk).update(key="drinkable")
 

@@ -94,7 +94,7 @@ def test_what_goes_wrong_follows_from_what_a_route_is(schema: dict[str, Any]) ->
 def test_docstrings_are_summary_and_description(schema: dict[str, Any]) -> None:
     found = operations(schema)["GET", "/chat/api/workspaces/{workspace_id}/agents"]
     assert found["summary"] == "List the assistants of a workspace"
-    assert found["description"] == "In the order they were made; the archived ones are a list of their own."
+    assert found["description"] == "Oldest first; `state` chooses those in use or the archived ones."
 
 
 def test_bodies_allow_no_unknown_fields(schema: dict[str, Any]) -> None:

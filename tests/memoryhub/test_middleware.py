@@ -156,7 +156,7 @@ def test_what_is_written_into_something_just_deleted_is_a_conflict(
         gone.role = "owner"  # type: ignore[attr-defined]
         return gone
 
-    monkeypatch.setattr("chat.api.views.get_workspace", find_and_lose)
+    monkeypatch.setattr("chat.api.views.named_workspace", find_and_lose)
     client = signed_in(cast.owner, raise_request_exception=False)
     body = {"workspace_id": gone.public_id, "title": "Late"}
     answer = client.post("/chat/api/chats", body, "application/json")
