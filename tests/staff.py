@@ -235,7 +235,9 @@ def spelled_out(page: str) -> Iterator[str]:
     """A list asked how each text begins, of its rows and of whatever two relations lead to: more rows mean yes."""
     app, model, *rest = [*page.removeprefix(BASE).split("/"), ""]
     if (app, model) in _models() and rest[0] == "":
-        yield from (f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model], relations=2))
+        yield from (
+            f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model], relations=2)
+        )
 
 
 def _texts_from(model: Any, *, relations: int) -> Iterator[str]:
