@@ -10,5 +10,8 @@ class MemoryHubConfig(AppConfig):
         from memoryhub import checks  # noqa: F401  registers the system checks
         from memoryhub.management.database import refuse_to_serve_newer_database
 
-        if sys.argv[1:2] in (["qcluster"], ["migrate"]):  # libraries' commands, which ask nothing of themselves
+        if sys.argv[1:2] in (
+            ["qcluster"],
+            ["migrate"],
+        ):  # libraries' commands, which ask nothing of themselves
             refuse_to_serve_newer_database()
