@@ -196,7 +196,8 @@ class MessageAdmin(ReadOnlyAdmin):
             fields = {"msg": "public_id", "chat": "chat__public_id", "usr": "author__public_id"}
             return rows_by_id(queryset, text, fields), False
         newest = Message.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        parts = Message.objects.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text)
+        # Of these rows alone: hidden ones would take the place of others among the keys, and so show.
+        parts = queryset.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text)
         # The text is read once for the keys, and not again for the count and for the list.
         found = list(parts.order_by("-pk").values_list("pk", flat=True)[:EXACT_COUNT_UP_TO])
         return queryset.filter(pk__in=found), False

@@ -1,3 +1,5 @@
+import sys
+
 from django.apps import AppConfig
 
 
@@ -6,3 +8,10 @@ class MemoryHubConfig(AppConfig):
 
     def ready(self) -> None:
         from memoryhub import checks  # noqa: F401  registers the system checks
+        from memoryhub.management.database import refuse_to_serve_newer_database
+
+        if sys.argv[1:2] in (
+            ["qcluster"],
+            ["migrate"],
+        ):  # libraries' commands, which ask nothing of themselves
+            refuse_to_serve_newer_database()

@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
-from memoryhub.management.database import psycopg_settings
+from memoryhub.management.database import newer_migrations, psycopg_settings
 
 logger = logging.getLogger(__name__)
 KEPT_SECONDS = 5.0  # an answer is given again for so long: asking often costs nothing
@@ -151,6 +151,8 @@ def _migrated(connection: psycopg.Connection[Any]) -> Part:
         applied = connection.execute("SELECT app, name FROM django_migrations").fetchall()
     except psycopg.errors.UndefinedTable:
         applied = []
+    if newer := len(newer_migrations(applied)):
+        return Part(False, f"{newer} of a newer version")
     missing = len(_migrations - set(applied))
     return Part(False, f"{missing} not applied") if missing else GOOD
 

@@ -231,6 +231,25 @@ def narrowed(world: World, page: str) -> Iterator[str]:
     yield f"{page}?kind=equal"
 
 
+def spelled_out(page: str) -> Iterator[str]:
+    """A list asked how each text begins, of its rows and of whatever two relations lead to: more rows mean yes."""
+    app, model, *rest = [*page.removeprefix(BASE).split("/"), ""]
+    if (app, model) in _models() and rest[0] == "":
+        yield from (
+            f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model], relations=2)
+        )
+
+
+def _texts_from(model: Any, *, relations: int) -> Iterator[str]:
+    for field in model._meta.get_fields():
+        if field.is_relation and field.related_model and relations:
+            yield from (
+                f"{field.name}__{path}" for path in _texts_from(field.related_model, relations=relations - 1)
+            )
+        elif isinstance(field, models.CharField | models.TextField):
+            yield field.name
+
+
 def hostile_posts(world: World, user: User, page: str, shown: Any) -> Iterator[dict[str, Any]]:
     """What an attacker sends there: each action with every row, or the form as shown with each field bent."""
     parts = page.removeprefix(BASE).split("/")

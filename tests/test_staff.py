@@ -24,6 +24,7 @@ from tests.staff import (
     make_world,
     narrowed,
     pages,
+    spelled_out,
     texts,
     visit,
 )
@@ -64,6 +65,8 @@ def attack(world: World, user: User, *, may_read: bool = False) -> int:
         assert may_read or SHOWN_OF_IT not in texts(answer), f"{page} tells it"
         for more in narrowed(world, page) if answer is not None else ():
             assert may_read or SHOWN_OF_IT not in texts(visit(user, more)), f"{more} tells it"
+        for more in spelled_out(page) if answer is not None else ():
+            assert visit(user, more) is None, f"{more} is answered"
         with transaction.atomic() if answer is not None else nullcontext():
             for data in hostile_posts(world, user, page, answer):
                 done = visit(user, page, data)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Window
+from django.db.models.functions import FirstValue, RowNumber
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -23,7 +24,9 @@ from workspaces.admin_kit.base import BoundedPaginator, LeanAdmin
 
 PER_PAGE = 20
 UPDATES, EQUAL = "updates", "equal"
+COMPARED_WORDS = 40_000  # of the one text times of the other: some milliseconds
 Words = list[tuple[str, bool]]
+Copy = tuple[int, str, int]  # workspace, content_hash, and which it is of those there, the first being 1
 
 
 @dataclass(frozen=True)
@@ -51,40 +54,50 @@ def with_older(rows: QuerySet[Memory]) -> list[Pair]:
     return [pair(newer.may_replace, newer) for newer in rows if newer.may_replace is not None]
 
 
-def equal_texts(workspace_id: int | None) -> list[dict[str, Any]]:
-    """The first ``EXACT_COUNT_UP_TO`` texts that stand in a workspace more than once, by the index ``memory_equal``.
+def equal_texts(workspace_id: int | None) -> list[Copy]:
+    """The first ``EXACT_COUNT_UP_TO`` copies of texts that stand in a workspace more than once, by ``memory_equal``.
 
     Whose they are is not in that index: ``copies`` asks.
     """
     rows = Memory.objects.order_by().filter(deleted_at=None)
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
-    found = rows.values("workspace", "content_hash").annotate(number=Count("*")).filter(number__gt=1)
-    return [dict(group) for group in found.order_by("workspace", "content_hash")[:EXACT_COUNT_UP_TO]]
+    found = rows.values_list("workspace", "content_hash").annotate(number=Count("*")).filter(number__gt=1)
+    texts = found.order_by("workspace", "content_hash")[:EXACT_COUNT_UP_TO]
+    every = ((workspace, text, at) for workspace, text, number in texts for at in range(2, number + 1))
+    return list(islice(every, EXACT_COUNT_UP_TO))
 
 
-def copies(groups: Sequence[dict[str, Any]], user: Any) -> list[Pair]:
-    """The first of each text beside every later one of the same place. One query."""
-    if not groups:
-        return []
+def copies(wanted: Sequence[Copy], user: Any) -> list[Pair]:
+    """These copies, each beside the first of its place. Two queries.
+
+    Fewer than were asked for where some are not this person's to read, or are the first of another place.
+    """
     these = Q()
-    for group in groups:
-        these |= Q(workspace=group["workspace"], content_hash=group["content_hash"])
-    rows = readable(Memory.objects.live().filter(these), user).select_related("workspace", "author")
-    rows = rows.defer("search", "source_excerpt", "source_details")
-
-    def same(memory: Memory) -> tuple[int, int, str]:
-        return memory.workspace_id, memory.place, memory.content_hash
-
-    found = sorted(rows, key=lambda memory: (same(memory), memory.created_at, memory.pk))
-    pairs = []
-    for _, alike in groupby(found, key=same):
-        first, *later = alike
-        pairs += [pair(first, newer) for newer in later]
-    return pairs
+    for workspace, text in dict.fromkeys((workspace, text) for workspace, text, _ in wanted):
+        these |= Q(workspace=workspace, content_hash=text)
+    if not these:
+        return []
+    place, oldest = ("workspace", "content_hash", "owner", "agent"), ("created_at", "pk")
+    rows = readable(Memory.objects.live().filter(these), user).order_by()
+    counted = rows.annotate(
+        at=Window(RowNumber(), partition_by=place[:2], order_by=[*place[2:], *oldest]),
+        first=Window(FirstValue("pk"), partition_by=place, order_by=oldest),
+    ).filter(at__lte=max(at for *_, at in wanted))
+    these_ones = set(wanted)
+    listed = counted.values_list("workspace", "content_hash", "at", "first", "pk")
+    both = [(first, pk) for *copy, first, pk in listed if tuple(copy) in these_ones and first != pk]
+    shown = Memory.objects.select_related("workspace", "author")
+    memories = shown.defer("search", "source_excerpt", "source_details").in_bulk(
+        {pk for two in both for pk in two}
+    )
+    return [pair(memories[first], memories[pk]) for first, pk in sorted(both)]
 
 
 def pair(older: Memory, newer: Memory) -> Pair:
+    """Without marks where comparing would take long: on 20 such pairs, many seconds."""
     before, after = older.content.split(), newer.content.split()
+    if len(before) * len(after) > COMPARED_WORDS:
+        return Pair(older, newer, [(older.content, False)], [(newer.content, False)])
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     kept_before: set[int] = set()
     kept_after: set[int] = set()

@@ -29,7 +29,10 @@ ID_FIELDS = {
 
 
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """The rows that match, in the order they had. An id is exact; all words match, by their beginnings."""
+    """The rows that match, in the order they had. An id is exact; all words match, by their beginnings.
+
+    Only these rows are asked: whether others have a word would show in which way is taken.
+    """
     text = text.strip()
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)
@@ -37,18 +40,17 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     if words:
         # Only word characters get between the quotes, so nothing in the text can be an operator.
         query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
-        matching = Memory.objects.filter(search=query)
-        found = _some_keys(matching)
+        found = _some_keys(rows.filter(search=query))
         if len(found) > EXACT_COUNT_UP_TO:
             return rows.filter(search=query)
         if found:
             return rows.filter(pk__in=found)
     newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    parts = Memory.objects.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
+    parts = rows.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
     return rows.filter(pk__in=_some_keys(parts))
 
 
-def _some_keys(rows: QuerySet[Memory]) -> list[int]:
+def _some_keys(rows: QuerySet[Any]) -> list[int]:
     """The keys of the first matches, without an order of dates.
 
     The planner takes every beginning of a word for a common one and would walk all memories by date to find the

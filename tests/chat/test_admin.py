@@ -103,6 +103,16 @@ def test_search_and_filters(admin_client: Client, cast: Cast) -> None:
     assert shown(f"{MESSAGES}?status=failed") == [second]
 
 
+def test_what_was_said_in_private_hides_nothing_that_is_found(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chat.admin.EXACT_COUNT_UP_TO", 1)
+    said = make_message(make_chat(cast.editor, cast.workspace), "Which kettle?")
+    make_message(make_chat(cast.stranger, is_private=True), "My kettle")
+    answer = staff_with("view_message").get(f"{MESSAGES}?q=kettle")
+    assert list(answer.context["cl"].result_list) == [said]
+
+
 def test_lists_cost_the_same_queries_for_five_and_for_fifty(admin_client: Client, cast: Cast) -> None:
     def queries(page: str) -> int:
         with CaptureQueriesContext(connection) as captured:

@@ -102,6 +102,17 @@ def test_a_migration_that_is_missing_is_not_ready(models_are_well: None) -> None
     assert "not applied" in found["parts"]["migrations"]["why"]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_database_of_a_newer_version_is_not_ready(models_are_well: None) -> None:
+    newer = MigrationRecorder.Migration.objects.create(app="chat", name="9999_of_next_year")
+    try:
+        status, found = ready()
+    finally:
+        newer.delete()
+    assert (status, found["status"]) == (503, "not_ready")
+    assert found["parts"]["migrations"]["why"] == "1 of a newer version"
+
+
 def test_without_the_database_it_is_not_ready_and_says_nothing_of_where_it_was(
     models_are_well: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, Permission
+from django.core import mail
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -72,6 +73,7 @@ def test_renaming_needs_no_membership(admin_client: Client, cast: Cast) -> None:
 
 def test_members_come_change_and_go(admin_client: Client, cast: Cast) -> None:
     page = f"{WORKSPACES}{cast.workspace.pk}/change/"
+    type_password_again(admin_client)
     values = form(cast.workspace, extra=(cast.stranger, Role.VIEWER), eddie=Role.OWNER, vera="")
     assert admin_client.post(page, values).status_code == 302
     assert role_in(cast.stranger, cast.workspace) == Role.VIEWER
@@ -79,9 +81,41 @@ def test_members_come_change_and_go(admin_client: Client, cast: Cast) -> None:
     assert role_in(cast.viewer, cast.workspace) is None
 
 
+@pytest.mark.parametrize("way", ["new", "instead", "raised"])
+def test_who_lets_somebody_in_shows_who_they_are_and_the_owners_are_told(
+    admin_client: Client,
+    cast: Cast,
+    way: str,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    root = User.objects.get(username="root")
+    User.objects.filter(pk=cast.owner.pk).update(email="olive@example.org")
+    values = form(cast.workspace, extra=(root, Role.OWNER) if way == "new" else None, olive=Role.OWNER)
+    if way == "instead":
+        position = next(name for name, value in values.items() if value == cast.viewer.pk and "user" in name)
+        values[position] = root.pk
+    if way == "raised":
+        values = form(cast.workspace, vera=Role.OWNER)
+    page = f"{WORKSPACES}{cast.workspace.pk}/change/"
+    before = set(Membership.objects.values_list("workspace", "user", "role"))
+    assert admin_client.post(page, values)["Location"].startswith("/accounts/reauthenticate/")
+    assert set(Membership.objects.values_list("workspace", "user", "role")) == before and not mail.outbox
+    type_password_again(admin_client)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert admin_client.post(page, values)["Location"] == WORKSPACES
+    assert set(Membership.objects.values_list("workspace", "user", "role")) != before
+    if way == "raised":
+        assert not mail.outbox
+    else:
+        (told,) = mail.outbox
+        assert told.to == ["olive@example.org"]
+        assert "(root)" in told.body and "“Shared”" in told.body and "- root" in told.body
+
+
 @pytest.mark.parametrize("change", ["", Role.VIEWER])
 def test_the_last_owner_stays_and_the_form_says_why(admin_client: Client, cast: Cast, change: str) -> None:
     page = f"{WORKSPACES}{cast.workspace.pk}/change/"
+    type_password_again(admin_client)
     response = admin_client.post(page, form(cast.workspace, vera=Role.EDITOR, olive=change) | {"name": "New"})
     assert response.status_code == 200
     assert "A workspace needs an owner" in response.content.decode()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import unicodedata
 from importlib import import_module
@@ -36,6 +37,10 @@ LIKE_ADMIN = [
     "adrnin",
     "𝐚𝐝𝐦𝐢𝐧",
     "ádmin",
+    "ᴀᴅᴍɪɴ",
+    "adminʼ",
+    "ʻadmin",
+    "admꞌin",
 ]
 HIDING = [
     "ad\u200bmin",
@@ -85,6 +90,14 @@ def test_what_looks_alike_has_a_look_in_common() -> None:
         ("сосо", "coco"),
         ("modem", "modern"),
         ("Iris", "iris"),
+        ("ЕММА", "emma"),
+        ("емма", "Emma"),
+        ("ТОМ", "tom"),
+        ("ΤΟΜ", "Tom"),
+        ("МАХ", "max"),
+        ("Мах", "MAX"),
+        ("ᴘᴀᴜʟ", "paul"),
+        ("أحمـد", "أحمد"),
     ):
         assert set(looks_of(one)) & set(looks_of(other)), (one, other)
     for one, other in (
@@ -93,8 +106,18 @@ def test_what_looks_alike_has_a_look_in_common() -> None:
         ("anna", "hanna"),
         ("person1", "person2"),
         ("张伟", "张体"),
+        ("さくら", "さーくら"),
+        ("olive", "before-olive"),
+        ("emma", "erma"),
+        ("рома", "roma"),
     ):
         assert not set(looks_of(one)) & set(looks_of(other)), (one, other)
+
+
+def test_every_sign_comes_to_one_look() -> None:
+    """Of two that are each the other's, looking for the one that all are written as would never end."""
+    signs = [chr(code) for code in range(sys.maxunicode) if not 0xD800 <= code < 0xE000]
+    assert all(looks_of("".join(signs[at : at + 150])) for at in range(0, len(signs), 150))
 
 
 @pytest.mark.parametrize("name", [*LIKE_ADMIN, *HIDING, "\u0430dmin"], ids=ascii)

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from memoryhub import mail
 from workspaces.accounts import sessions
 from workspaces.audit import Verb, record
-from workspaces.models import User
+from workspaces.models import Role, User, Workspace
 
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 CHANGES = {
@@ -62,6 +62,24 @@ def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> i
             record(Verb.TWO_FACTOR_OFF, by=by, target=person.public_id)
             _notify(person, ["two_factor"], to=_addresses(person), by=by, now=now)
     return len(found)
+
+
+def tell_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: datetime) -> None:
+    """Before an administrator lets these people in: who owns the workspace now learns it."""
+    owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
+    text = _(
+        "An administrator (%(by)s) made new members of the workspace “%(workspace)s” on %(at)s UTC:\n\n"
+        "%(people)s\n\n"
+        "If you expected this, there is nothing to do. If you did not, someone may be using an administrator's\n"
+        "account: ask whoever runs your MemoryHub, by another way than this mail.\n"
+    ) % {
+        "by": by.get_username(),
+        "workspace": workspace.name,
+        "at": f"{now:%Y-%m-%d %H:%M}",
+        "people": "\n".join(f"- {person.get_username()}" for person in came),
+    }
+    to = {address for owner in owners for address in _addresses(owner)}
+    mail.send(_("Your workspace has new members"), text, to)
 
 
 def _addresses(person: User) -> set[str]:

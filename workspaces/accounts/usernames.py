@@ -6,7 +6,9 @@ What looks like what is Unicode's to say (its confusables and scripts, from ``co
 from __future__ import annotations
 
 import unicodedata
+from contextlib import suppress
 from functools import cache
+from string import ascii_uppercase
 from typing import Any
 
 from confusable_homoglyphs.categories import unique_aliases
@@ -23,6 +25,7 @@ TOGETHER = (
 )
 ANY_SCRIPT = {"COMMON", "INHERITED"}
 FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")  # letters of no width
+STROKES = frozenset("'\u0640\u07fa")  # what apostrophes are written as; those that stretch Arabic and N'Ko
 DIRECTION = "\u200e"  # stands around what is written from right to left in the data
 UNSEEN = _("This name contains invisible characters.")
 MIXED = _("This name mixes alphabets, so it could be mistaken for another. Use only one.")
@@ -51,24 +54,27 @@ def looks_of(name: str) -> list[str]:
     """What a name looks like, as it stands and in small letters. Two names that share one look alike.
 
     Case, width, marks and what has no width make no difference, nor do confusable letters: ``I``, ``l``, ``i`` and
-    ``1`` are one, ``rn`` is ``m``.
+    ``1`` are one, ``rn`` is ``m``. Nor do small capitals (Cyrillic's ``м`` is one of Latin's ``m``), and strokes that
+    only stand beside or between letters are nothing.
     """
     return sorted({_look(name), _look(name.casefold())})
 
 
 def _look(text: str) -> str:
-    alike = "".join(_prototypes().get(sign, sign) for sign in _bare(text))
-    return _bare(alike).casefold().replace("i", "l")
+    """Until nothing changes: what a capital looks like has small letters with looks of their own."""
+    alike = _bare("".join(_prototypes().get(sign, sign) for sign in _bare(text))).casefold()
+    return alike.replace("i", "l") if alike == text else _look(alike)
 
 
 def _bare(text: str) -> str:
-    """Without marks, width and what cannot be seen."""
-    signs = unicodedata.normalize("NFKD", text)
-    return "".join(
-        sign
-        for sign in signs
-        if unicodedata.category(sign) not in {"Mn", "Me", "Cf", "Cc"} and sign not in FILLERS
-    )
+    """Without marks, width, strokes beside letters and what cannot be seen."""
+    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not _is_nothing(sign))
+
+
+def _is_nothing(sign: str) -> bool:
+    if sign in FILLERS or sign in STROKES or unicodedata.category(sign) in {"Mn", "Me", "Cf", "Cc"}:
+        return True
+    return unicodedata.name(sign, "").startswith("MODIFIER LETTER ")
 
 
 @cache
@@ -81,4 +87,11 @@ def _prototypes() -> dict[str, str]:
         lone_pair = len(table[first]) == 1
         if len(sign) == 1 and not more and (not lone_pair or (len(first), first) > (1, sign)):
             found[sign] = first.replace(DIRECTION, "")
+    for letter in ascii_uppercase:
+        with suppress(KeyError):  # there is none of X
+            small = unicodedata.lookup(f"LATIN LETTER SMALL CAPITAL {letter}")
+            found |= {sign: letter for sign in (small, found.get(small, small)) if not sign.isascii()}
+    for sign in list(found):
+        if found.get(found[sign].casefold(), "").casefold() == sign.casefold():
+            del found[sign]  # each is the other's: one of them stays as it is
     return found

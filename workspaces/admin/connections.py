@@ -6,12 +6,15 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.views import redirect_to_login
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
 
+from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.admin.superusers import ChangedBySuperusers
 from workspaces.connections import actions
 from workspaces.connections.trial import Report, try_connection
@@ -101,6 +104,18 @@ class ConnectionAdmin(ChangedBySuperusers):
     @admin.display(description="key", boolean=True)
     def with_key(self, connection: Connection) -> bool:
         return connection.has_key
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
+    ) -> Any:
+        """Where everybody's words go is changed by who shows that it is them. What was typed is not kept meanwhile:
+        it is a key.
+        """
+        saves = object_id and request.method == "POST" and self.has_change_permission(request)
+        if saves and not typed_password_lately(request):
+            self.message_user(request, "Nothing was saved yet: change it again.", messages.WARNING)
+            return redirect_to_login(request.get_full_path(), reverse("account_reauthenticate"))
+        return super().changeform_view(request, object_id, *args, **more)
 
     def save_model(self, request: HttpRequest, obj: Connection, form: Any, change: bool) -> None:
         by, now, values = cast(User, request.user), timezone.now(), form.values(change=change)

@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
+from memoryhub import mail
 from workspaces import audit
+from workspaces.accounts import powers
+from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
 from workspaces.admin.acting import acting_owner
-from workspaces.admin.superusers import is_superuser
+from workspaces.admin.superusers import NOT_TOLD, is_superuser
 from workspaces.admin_kit.base import LeanAdmin
 from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.models import Membership, User, Workspace
+
+TOLD_OWNERS = ("Its owners are told by mail, if they gave an address.", messages.INFO)
 
 
 class KindFilter(ChoiceFilter):
@@ -128,11 +134,22 @@ class WorkspaceAdmin(LeanAdmin):
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Members come, change and go through the domain, with its rules (never without an owner)."""
+        """Members come, change and go through the domain, with its rules (never without an owner).
+
+        Who lets people in shows that it is them, and those who own the workspace before are told by mail.
+        """
         formset.save(commit=False)
-        workspace = form.instance
+        if formset.new_objects or formset.changed_objects:
+            ask_for_password(request)
+        workspace, really_by = form.instance, cast(User, request.user)
         by = acting_owner(workspace, request)
-        with audit.really_by(cast(User, request.user)):
+        came = [
+            *formset.new_objects,
+            *(member for member, changed in formset.changed_objects if "user" in changed),
+        ]
+        if came:
+            powers.tell_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
+        with audit.really_by(really_by):
             for membership in formset.new_objects:
                 workspaces.add_member(workspace, user=membership.user, role=membership.role, by=by)
             for membership, changed in formset.changed_objects:
@@ -144,3 +161,5 @@ class WorkspaceAdmin(LeanAdmin):
                     workspaces.change_role(workspace, user=membership.user, role=membership.role, by=by)
             for membership in formset.deleted_objects:
                 workspaces.remove_member(workspace, user=membership.user, by=by)
+        if came:
+            self.message_user(request, *(TOLD_OWNERS if mail.is_set() else NOT_TOLD))

@@ -111,11 +111,13 @@ class LeanAdmin(admin.ModelAdmin):
         return LeanChangeList
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """What the list's own filters ask and nothing else: an address that asks how a hash or a secret begins
-        could spell it out, row by row.
+        """Exactly what the list's own filters ask: an address that asks how a hash or a secret begins, of the rows
+        or across what they refer to, could spell it out.
         """
-        asked = lookup.split("__")[0]
-        return any(asked == getattr(each, "parameter_name", each) for each in self.list_filter)
+        return lookup in {
+            f"{each}__exact" if isinstance(each, str) else getattr(each, "parameter_name", None)
+            for each in self.list_filter
+        }
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Without Django's hard delete: it would load and drop everything that hangs on a row."""

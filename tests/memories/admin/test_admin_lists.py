@@ -16,7 +16,7 @@ from memories.models import Extraction, Memory, Receipt
 from memories.recalling import reembedding
 from memories.writing import gate
 from memoryhub.llm.base import Embedder
-from tests.admin_pages import rows_scanned
+from tests.admin_pages import rows_scanned, staff
 from tests.bench.bulk import insert_memories
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
@@ -139,6 +139,13 @@ def test_search_by_words(boss: Client, cast: Cast, text: str, found: set[str]) -
     make_memory("A piano", cast.owner, cast.workspace)
     response = boss.get(LIST, {"q": text})
     assert {memory.start for memory in response.context["cl"].result_list} == found
+
+
+def test_a_search_asks_only_what_may_be_read(cast: Cast) -> None:
+    """Else a word that only somebody's personal memory begins with would hide what has it inside."""
+    make_memory("The overheliotropes bloom", cast.owner, cast.workspace)
+    make_memory("My heliotrope is dying", cast.owner, scope="user")
+    assert shown(staff("view_memory"), "q=heliotrope") == {"The overheliotropes bloom"}
 
 
 def test_search_by_id(boss: Client, cast: Cast) -> None:

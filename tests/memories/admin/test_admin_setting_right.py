@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import Failure, OrmQ
 
-from memories.admin.pairs import pair
+from memories.admin.pairs import PER_PAGE, pair
 from memories.models import Extraction, Memory
 from tests.admin_pages import run_action, said, staff
 from tests.conftest import Cast
@@ -167,3 +168,28 @@ def test_what_differs_is_marked() -> None:
     side_by_side = pair(older, newer)
     assert side_by_side.older_words == [("Tea at", False), ("ten", True), ("in room 4", False)]
     assert side_by_side.newer_words == [("Tea at", False), ("half nine", True), ("in room 4", False)]
+
+
+def test_long_texts_stand_side_by_side_without_marks() -> None:
+    """Word by word, this pair alone took seconds."""
+    older, newer = Memory(content="a " * 1000), Memory(content="a b " * 500)
+    before = time.process_time()
+    side_by_side = pair(older, newer)
+    assert time.process_time() - before < 0.5
+    assert side_by_side.older_words == [(older.content, False)]
+    assert side_by_side.newer_words == [(newer.content, False)]
+
+
+def test_copies_of_one_text_come_in_pages(cast: Cast, boss: Client) -> None:
+    rows = [make_memory("The office closes at six", cast.owner, cast.workspace) for _ in range(30)]
+    own = [
+        make_memory("The office closes at six", cast.editor, cast.workspace, scope="user") for _ in range(2)
+    ]
+    shown = []
+    for page in (1, 2):
+        pairs = boss.get(f"{PAIRS}?kind=equal&p={page}").context["pairs"]
+        assert 0 < len(pairs) <= PER_PAGE
+        shown += [(each.older.pk, each.newer.pk) for each in pairs]
+    assert sorted(shown) == [*((rows[0].pk, row.pk) for row in rows[1:]), (own[0].pk, own[1].pk)]
+    pairs = staff("view_memory").get(f"{PAIRS}?kind=equal").context["pairs"]
+    assert [each.newer.pk for each in pairs] == [row.pk for row in rows[1 : PER_PAGE + 1]]

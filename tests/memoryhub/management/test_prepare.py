@@ -119,7 +119,8 @@ def test_the_processes_of_an_older_version_end_at_once(
     place = psycopg_settings()
     url = f"postgres://{place['user']}@/{place['dbname']}?host={place['host']}&port={place['port']}"
     run = partial(subprocess.run, env={**os.environ, "DATABASE_URL": url}, capture_output=True, text=True)
-    for command in (["-c", "import memoryhub.asgi"], ["manage.py", "prepare"]):
-        done = run([sys.executable, *command], cwd=ROOT)
+    commands = ("prepare", "qcluster", "migrate", "scan_secrets")
+    for command in (["-c", "import memoryhub.asgi"], *(["manage.py", name] for name in commands)):
+        done = run([sys.executable, *command], cwd=ROOT, timeout=60)
         assert done.returncode != 0
         assert "newer MemoryHub than this one" in done.stderr and "Traceback" not in done.stderr

@@ -9,6 +9,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from chat.models import Chat
+from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
@@ -221,6 +222,7 @@ def test_a_new_chat_begins_with_the_model_that_was_chosen(
 
 def test_the_admin_makes_changes_and_deletes_the_shared_ones(cast: Cast) -> None:
     staff, mine = admin_client(), make_connection(cast.owner, name="Somebody's own")
+    type_password_again(staff)
     listed = "/admin/workspaces/connection/"
     blank = text(staff.get(f"{listed}add/"))
     assert 'name="api_key"' in blank and "What it can do" in blank
@@ -250,6 +252,21 @@ def test_the_admin_makes_changes_and_deletes_the_shared_ones(cast: Cast) -> None
     verbs = set(AuditEvent.objects.values_list("verb", flat=True))
     assert {"connection_made", "connection_changed", "connection_deleted"} <= verbs
     assert all(KEY not in str(event.details) for event in AuditEvent.objects.all())
+
+
+def test_a_shared_one_is_changed_by_who_shows_who_they_are(cast: Cast) -> None:
+    staff, shared = admin_client(), make_connection(api_key=KEY)
+    change = f"/admin/workspaces/connection/{shared.pk}/change/"
+    there = {**FORM, "base_url": "https://elsewhere.example.org/v1", "api_key": "another-key"}
+    assert staff.post(change, there)["Location"] == f"/accounts/reauthenticate/?next={change}"
+    assert "another-key" not in str(dict(staff.session)), "what was typed is not kept"
+    assert "Nothing was saved yet" in text(staff.get(change))
+    before, _ = shared.base_url, shared.refresh_from_db()
+    assert (shared.base_url, shared.api_key) == (before, KEY)
+    type_password_again(staff)
+    assert staff.post(change, there).status_code == 302
+    shared.refresh_from_db()
+    assert (shared.base_url, shared.api_key) == ("https://elsewhere.example.org/v1", "another-key")
 
 
 def test_save_and_test_in_the_admin(scripted_openai: ScriptedOpenAI) -> None:
