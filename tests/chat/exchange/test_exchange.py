@@ -227,7 +227,7 @@ def everything() -> dict[str, list[Any]]:
 def empty_installation(*usernames: str) -> list[User]:
     """Nothing is left, and the people are others, though of the same names."""
     Workspace.objects.all().delete()
-    User.objects.update(username=Concat(Value("before-"), "username"))
+    User.objects.update(username=Concat(Value("before-"), "username"), looks=[])
     assert not Memory.objects.exists() and not Chat.objects.exists() and not Message.objects.exists()
     return [make_user(name) for name in usernames]
 
