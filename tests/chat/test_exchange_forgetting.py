@@ -197,10 +197,11 @@ def test_who_names_a_member_as_author_learns_nothing_of_what_they_forgot_for_the
     """Nor takes the tombstone away, which holds for the member as before."""
     personal = make_memory(TEXT, cast.editor, cast.workspace, scope="user")
     forget_memories([personal], by=cast.editor, now=timezone.now())
+    edit = {"action": "edit", "at": AT}
     lines = [
-        memory(text, author="eddie", summary=text, revisions=[{"action": "edit", "at": AT, "before": {"content": text}}])
+        memory(text, author="eddie", summary=text, revisions=[{**edit, "before": {"content": text}}])
         for text in (TEXT, "I was well in June")
-    ]  # fmt: skip
+    ]
     imported = uploaded(cast.owner, file_of(*lines), cast.workspace)
     assert (imported.foreseen["memory"]["new"], imported.foreseen["memory"]["refused"]) == (2, 0)
     finish(imported)
