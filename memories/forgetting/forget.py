@@ -161,8 +161,10 @@ def purge(*, now: datetime, seconds: float) -> int:
     return number
 
 
-def empty_places(*, workspace_ids: list[int], user_id: int | None) -> Counts:
+def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
     """The room of ``workspaces.actions.removal``: memories of workspaces and a person that go, a batch at a time."""
+    for table in (Receipt, Extraction):  # of others' turns
+        table.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     places = workspace_ids + [
         place_of(0, agent_id=pk)
         for pk in Agent.objects.filter(workspace_id__in=workspace_ids).values_list("pk", flat=True)
@@ -172,7 +174,7 @@ def empty_places(*, workspace_ids: list[int], user_id: int | None) -> Counts:
         places.append(-user_id)
     removed: Counts = Counter()
     while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-        removed += _remove(ids)
+        removed += _remove(ids, by)
     for table in (Tombstone, CommonWord, PlaceStatistics):
         removed += delete_rows(table, "place = ANY(%(places)s)", {"places": places})
     return removed

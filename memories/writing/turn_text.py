@@ -32,8 +32,8 @@ _message_loader: list[MessageLoader] = []
 
 
 def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
-    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under and whose turn it was;
-    ``message`` any message by its own, for a person who may see it. None where it is gone or off limits.
+    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under and whose turn
+    it was; ``message`` any message by its own, for a person who may see it. None where it is gone or off limits.
     """
     _turn_loader[:], _message_loader[:] = [turn], [message]
 
