@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.chats.actions import announce, audit_place, require_own
-from chat.models import Chat, ToolCall
+from chat.models import Chat, Import, ToolCall
 from memories.forgetting import forget
 from memories.forgetting.forget import Report
 from memories.models import Memory
@@ -60,12 +60,14 @@ def purge(*, now: datetime, seconds: float) -> int:
     return number
 
 
-def leave_chats(*, workspace_ids: list[int], user_id: int | None) -> Counts:
+def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
     """The room of ``actions.removal``. Shared chats that a person began among others pass to an owner there."""
+    alone = Q(is_private=True) | Q(is_temporary=True)
+    Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
+    Import.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     if user_id is None:
         return Counter()
     own = Chat.objects.filter(created_by_id=user_id)
-    alone = Q(is_private=True) | Q(is_temporary=True)
     removed = counted(own.filter(alone).delete()[1])
     owners = Membership.objects.filter(role=Role.OWNER).exclude(user_id=user_id).order_by("-pk")
     heirs = dict(

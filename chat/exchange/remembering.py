@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -33,7 +32,7 @@ from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
 from workspaces.leaving_machine import Reach
-from workspaces.models import Workspace
+from workspaces.models import User, Workspace
 
 KEY_TAKEN = "another memory has this key"
 
@@ -110,7 +109,7 @@ def take_memories(
             {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
         ):
             one_writer_at_a_time(workspace)
-        _leave_forgotten(left)
+        _leave_forgotten(left, places.user)
     if native:
         _take_as_they_were(left, places, newest)
     else:
@@ -170,7 +169,7 @@ def _keep_own_sources(read: list[Read], places: Places) -> None:
         each.past = replace(each.past, sources=kept)
 
 
-def _leave_forgotten(read: list[Read]) -> None:
+def _leave_forgotten(read: list[Read], by: User) -> None:
     """Drop summaries and earlier versions that were forgotten for good; of contents the gate's writer knows."""
     said: list[tuple[Read, str]] = []
     for each in read:
@@ -180,7 +179,7 @@ def _leave_forgotten(read: list[Read]) -> None:
             said += [(each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text]
     gone: dict[Read, set[str]] = {}
     asked = [(each.draft, text) for each, text in said if each.draft is not None]
-    for (each, text), is_gone in zip(said, tombstones.forgotten_texts(asked), strict=True):
+    for (each, text), is_gone in zip(said, tombstones.forgotten_texts(asked, by=by), strict=True):
         if is_gone:
             gone.setdefault(each, set()).add(text)
     for each, texts_gone in gone.items():
@@ -241,8 +240,8 @@ def _settled(read: list[Read], places: Places, **how: Any) -> None:
     """Stored, or foreseen, and told."""
     drafts = [each.draft for each in read if each.draft is not None]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]
-    store = partial(save_cleaned, by=places.user) if places.stores else foresee
-    _set_outcomes(read, store(drafts, vectors, pasts, now=places.now, **how))
+    store = save_cleaned if places.stores else foresee
+    _set_outcomes(read, store(drafts, vectors, pasts, by=places.user, now=places.now, **how))
 
 
 def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db import DatabaseError, transaction
 from django.utils.safestring import SafeString, mark_safe
 from django_q.tasks import async_task
 
@@ -69,8 +70,17 @@ def show(answers: Sequence[Message]) -> dict[int, Shown]:
             shown[answer.pk] = Shown(html, is_late=not html)
             late.append(answer.pk)
     if late:
-        async_task("chat.tasks.render_answers", message_ids=late, task_name="render answers")
+        _queue(late)
     return shown
+
+
+def _queue(late: list[int]) -> None:
+    """A page is shown all the same on a database that is full, or only read; the next view queues it again."""
+    try:
+        with transaction.atomic():  # what fails spoils no transaction around it
+            async_task("chat.tasks.render_answers", message_ids=late, task_name="render answers")
+    except DatabaseError as error:
+        logger.warning("Rendering answers was not queued: %s", type(error.__cause__).__name__)
 
 
 def _rendered(text: str, budget: Budget) -> SafeString:

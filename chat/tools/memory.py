@@ -30,7 +30,7 @@ from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from workspaces.access import personal_place, require
-from workspaces.models import Agent, Role
+from workspaces.models import Agent, Role, User
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
@@ -92,7 +92,7 @@ def store(
         source_details={"tool": True},
     )
     if turn is not None:
-        draft = replace(draft, **_origin(turn, content))
+        draft = replace(draft, **_origin(turn, content, by=person))
     try:
         saved = save_memory(draft, by=person, now=caller.now)
     except (SecretRefused, WasForgotten):
@@ -114,14 +114,14 @@ def store(
     return Result(f"Saved to memory:\n{_entry(1, memory)}", ToolOutcome.SAVED, (memory.public_id,))
 
 
-def _origin(turn: InChat, content: str) -> dict[str, Any]:
+def _origin(turn: InChat, content: str, *, by: User) -> dict[str, Any]:
     """Where in the chat a draft comes from, and whether nobody there had said it."""
     return {
         "source_chat_id": turn.chat.public_id,
         "source_message_id": turn.question.public_id,
         "source_excerpt": excerpt_around(turn.question),
         "source_details": {"tool": True, "answer": turn.answer.public_id},
-        "for_review": attribution_until(turn.answer).is_taken(content),
+        "for_review": attribution_until(turn.answer, by).is_taken(content),
     }
 
 

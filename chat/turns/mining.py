@@ -18,26 +18,27 @@ PLACE = ("connection", "workspace__connection")
 THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
-def load_turn(public_id: str, source_type: str) -> TurnText | None:
-    """What an extraction of this source type mines; None when its chat is deleted or temporary,
+def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
+    """What an extraction of this source type mines, of a turn of ``by``; None when its chat is deleted or temporary,
     or the answer was set aside meanwhile: its question is asked in other words, or answered anew."""
     if source_type == SourceType.MODEL:
-        return _tool_output(public_id)
+        return _tool_output(public_id, by)
     if source_type == SourceType.AUTO_COMPACTION:
-        return _summary(public_id)
+        return _summary(public_id, by)
     answer = _messages().current().filter(public_id=public_id, role=MessageRole.ASSISTANT).first()
     if answer is None or answer.reply_to is None:
         return None
     question = answer.reply_to
     if source_type in THOUGHT:
-        return _output(answer.content, question, answer.chat)
+        return _output(answer.content, question, answer.chat, by)
     said = (("user", question.content), ("assistant", answer.content))
-    attribution = attribution_until(answer)
+    attribution = attribution_until(answer, by)
     return TurnText(
         said,
         question.public_id,
         excerpt_around(question),
         answer.chat.is_private,
+        said_by=question.author,
         said=attribution.said,
         shown=attribution.shown,
         **_place(answer.chat),
@@ -57,7 +58,7 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
     return TurnText(said, message.public_id, excerpt_around(message), chat.is_private, **_place(chat))
 
 
-def _tool_output(call_id: str) -> TurnText | None:
+def _tool_output(call_id: str, by: User | None) -> TurnText | None:
     kept = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
     calls = ToolCall.objects.filter(message__superseded_by=None, **kept)
     call = (
@@ -68,10 +69,10 @@ def _tool_output(call_id: str) -> TurnText | None:
     if call is None or call.message.reply_to is None:
         return None
     foreign = () if call.outcome == ToolOutcome.NOTED else (call.output,)
-    return _output(call.output, call.message.reply_to, call.message.chat, *foreign)
+    return _output(call.output, call.message.reply_to, call.message.chat, by, *foreign)
 
 
-def _summary(compaction_id: str) -> TurnText | None:
+def _summary(compaction_id: str, by: User | None) -> TurnText | None:
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
     summaries = summaries.filter(upto__superseded_by=None)
     found = (
@@ -79,12 +80,12 @@ def _summary(compaction_id: str) -> TurnText | None:
         .filter(public_id=compaction_id)
         .first()
     )
-    return _output(found.summary, found.upto, found.chat) if found else None
+    return _output(found.summary, found.upto, found.chat, by) if found else None
 
 
-def _output(text: str, source: Message, chat: Chat, *foreign: str) -> TurnText:
+def _output(text: str, source: Message, chat: Chat, by: User | None, *foreign: str) -> TurnText:
     """Without an excerpt: what it came from is longer ago, or all around. ``foreign``: what of it nobody here said."""
-    attribution = attribution_until(source)
+    attribution = attribution_until(source, by)
     return TurnText(
         (("assistant", text),),
         source.public_id,
@@ -104,5 +105,5 @@ def _place(chat: Chat) -> dict[str, Any]:
 
 def _messages() -> MessageQuerySet:
     return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
-        "reply_to__chat", *(f"chat__{name}" for name in PLACE)
+        "reply_to__chat", "reply_to__author", *(f"chat__{name}" for name in PLACE)
     )

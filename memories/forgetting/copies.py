@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -23,8 +23,10 @@ from workspaces.models import User
 
 BATCH = 500
 LOOKED_FOR = (
-    20  # texts whose copies are looked for in a whole workspace; of more, only beside their own chats
+    20  # memories whose copies are looked for in a whole workspace; of more, only beside their own chats
 )
+AT_ONCE = LOOKED_FOR  # texts of one look through it
+MOST_TEXTS = 50 * AT_ONCE  # of their histories; of what exceeds it, only texts that are quoted whole
 LEAST_PHRASE = 8  # characters: what is shorter stands in many texts that are about something else
 QUOTING = ("content", "summary", "source_excerpt", "key")  # of what a history keeps
 
@@ -39,10 +41,20 @@ _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY S
 
 @dataclass(frozen=True)
 class Wanted:
-    """Texts that go, and the chats that the memories came from which said them."""
+    """Texts that go, all wordings of so many ``memories``, and the chats that those came from."""
 
     texts: Collection[str] = ()
     chats: Collection[str] = ()
+    memories: int = 1
+
+    def looks(self) -> Iterator[Wanted]:
+        """In parts, each looked for by itself: however often a memory was edited, copies of all it said are found."""
+        near = 0 if self.memories > LOOKED_FOR else MOST_TEXTS
+        texts = list(self.texts)
+        for start in range(0, len(texts[:near]), AT_ONCE):
+            yield replace(self, texts=texts[:near][start : start + AT_ONCE])
+        if texts[near:]:
+            yield replace(self, texts=texts[near:])
 
 
 class Elsewhere(Protocol):
@@ -65,18 +77,21 @@ def drop_elsewhere(wanted: Wanted, by: User) -> Counts:
 
 def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
     """Take the texts out of what these memories quote. Of receipts' items those of ``by``'s own answers are counted."""
-    holds = holding(wanted.texts)
-    excerpts = drop_excerpts(_excerpts(wanted, rows.order_by("pk").select_for_update(of=("self",))))
-    histories = list(_histories(wanted, rows))
-    for revision in histories:
-        revision.before = _without(revision.before, holds)
-    Revision.objects.bulk_update(histories, ["before"], batch_size=BATCH)
-    quoted = ReceiptItem.objects.filter(pk__in=[pk for pk, _ in _items(wanted, rows)])
-    items = own_items(quoted, by)
-    quoted.update(content="")
+    excerpts, changed, items = 0, set(), 0
+    for each in wanted.looks():
+        holds = holding(each.texts)
+        excerpts += drop_excerpts(_excerpts(each, rows.order_by("pk").select_for_update(of=("self",))))
+        histories = list(_histories(each, rows))
+        for revision in histories:
+            revision.before = _without(revision.before, holds)
+        Revision.objects.bulk_update(histories, ["before"], batch_size=BATCH)
+        changed |= {revision.pk for revision in histories}
+        quoted = ReceiptItem.objects.filter(pk__in=[pk for pk, _ in _items(each, rows)])
+        items += own_items(quoted, by)
+        quoted.update(content="")
     return (
         named("source excerpts", excerpts)
-        + named("earlier versions of other memories", len(histories))
+        + named("earlier versions of other memories", len(changed))
         + named("receipt items", items)
     )
 
@@ -84,9 +99,10 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
 def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
     """Leave a note of each copy in these memories, and of ``equals``, deleted ones that say the same."""
     found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
-    found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(wanted, rows)]
-    found += [(each.memory_id, CopyKind.REVISION, each.pk) for each in _histories(wanted, rows)]
-    found += [(memory, CopyKind.ITEM, pk) for pk, memory in _items(wanted, rows)]
+    for each in wanted.looks():
+        found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
+        found += [(copy.memory_id, CopyKind.REVISION, copy.pk) for copy in _histories(each, rows)]
+        found += [(memory, CopyKind.ITEM, pk) for pk, memory in _items(each, rows)]
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, [[pk for pk, _, _ in found]])
         there = {row[0] for row in cursor.fetchall()}

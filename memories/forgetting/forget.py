@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -161,8 +161,10 @@ def purge(*, now: datetime, seconds: float) -> int:
     return number
 
 
-def empty_places(*, workspace_ids: list[int], user_id: int | None) -> Counts:
+def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
     """The room of ``workspaces.actions.removal``: memories of workspaces and a person that go, a batch at a time."""
+    for table in (Receipt, Extraction):  # of others' turns
+        table.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     places = workspace_ids + [
         place_of(0, agent_id=pk)
         for pk in Agent.objects.filter(workspace_id__in=workspace_ids).values_list("pk", flat=True)
@@ -172,7 +174,7 @@ def empty_places(*, workspace_ids: list[int], user_id: int | None) -> Counts:
         places.append(-user_id)
     removed: Counts = Counter()
     while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-        removed += _remove(ids)
+        removed += _remove(ids, by)
     for table in (Tombstone, CommonWord, PlaceStatistics):
         removed += delete_rows(table, "place = ANY(%(places)s)", {"places": places})
     return removed
@@ -195,11 +197,11 @@ def _forget(
     ids = [memory.pk for memory in locked]
     texts = _texts(locked)
     stones = tombstones.put_up(texts, now=now)
-    _leave_notes(locked, texts, [pk for pk in equals if pk not in theirs], among, now)
+    _leave_notes(locked, [pk for pk in equals if pk not in theirs], among, now)
     removed: Counts = Counter()
     for part in parts(ids):
         removed += _remove(part, by)
-    wanted = Wanted({text for _, text in texts}, {memory.source_chat_id for memory in locked})
+    wanted = _wanted(locked, texts)
     removed += copies.drop(wanted, _beside(locked, by).filter(_is_among(among)), by)
     for memory in {memory.place: memory for memory in locked}.values():
         announce(memory, "forget")
@@ -227,29 +229,31 @@ def _beside(memories: Sequence[Memory], by: User | None) -> QuerySet[Memory]:
     )
 
 
+def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wanted:
+    said = dict.fromkeys(text for _, text in texts)
+    return Wanted(list(said), {memory.source_chat_id for memory in memories}, len(memories))
+
+
 def _leave_notes(
-    memories: Sequence[Memory],
-    texts: Sequence[tuple[int, str]],
-    equals: Collection[int],
-    among: QuerySet[Memory],
-    now: datetime,
+    memories: Sequence[Memory], equals: Collection[int], among: QuerySet[Memory], now: datetime
 ) -> None:
     """For the members who could read what goes, of copies that are theirs and not ``among`` the actor's.
 
-    Of personal memories nobody hears: else who plants guesses in histories of their own would learn who forgets them.
+    Viewers read what is live, with its history; who may write brings back the rest. Of personal memories nobody hears:
+    else who plants guesses in histories of their own would learn who forgets them.
     """
     shared = [memory for memory in memories if memory.owner_id is None]
-    if not shared:
-        return
-    said = {text for place, text in texts if place in {memory.place for memory in shared}}
-    workspaces = {memory.workspace_id for memory in shared}
-    members = Membership.objects.filter(workspace__in=workspaces)
-    if any(memory.review for memory in shared):  # which viewers do not see
-        members = members.exclude(role=Role.VIEWER)
-    theirs = Q(owner__in=members.values("user"))
-    rows = Memory.objects.filter(Q(workspace__in=workspaces, owner=None) | theirs)
-    others = rows.filter(~_is_among(among))
-    copies.note(Wanted(said, {memory.source_chat_id for memory in shared}), others, equals, now=now)
+    for workspace in sorted({memory.workspace_id for memory in shared}):
+        here = [memory for memory in shared if memory.workspace_id == workspace]
+        live = [memory for memory in here if memory.deleted_at is None and not memory.has_expired(now)]
+        members = Membership.objects.filter(workspace=workspace)
+        writers = members.exclude(role=Role.VIEWER)
+        for read, readers in ((live, members), (here, writers)):
+            theirs = Q(owner__in=readers.values("user"))
+            others = Memory.objects.filter(Q(workspace=workspace, owner=None) | theirs, ~_is_among(among))
+            copies.note(_wanted(read, _texts(read)), others, equals, now=now)
+            if len(live) == len(here):
+                break
 
 
 def _note(gone: Gone, by: User | None) -> None:

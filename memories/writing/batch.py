@@ -114,7 +114,7 @@ class Batch:
         self.givers: list[tuple[Memory, Memory]] = []  # a key goes from the one to the other
         self.wordings: list[tuple[Memory, str]] = []
 
-    def sort_out(self, dedupe: str, *, near: bool, kept_up_to: int | None = None) -> None:
+    def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
         """Decide about each in turn, beside what is stored and the ones before it.
 
         ``kept_up_to``: rows as they were elsewhere. Only equal texts and keys of up to that one are looked at, and a
@@ -127,7 +127,7 @@ class Batch:
         number_rows(memories)
         self.past_of = {memory.pk: past for memory, past in zip(memories, self.pasts, strict=True)}
         there = self._load(memories, near=near and dedupe != "create", up_to=kept_up_to)
-        forgotten = tombstones.forgotten([draft for _, draft, _ in self.rows])
+        forgotten = tombstones.forgotten([draft for _, draft, _ in self.rows], by=by)
         for (number, draft, embedded), memory, gone in zip(self.rows, memories, forgotten, strict=True):
             beside = there.beside(memory)
             if kept_up_to is None:

@@ -33,7 +33,7 @@ from memories.writing.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
-from workspaces.access import personal_place
+from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
@@ -113,7 +113,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
     if extraction is None:
         return "nothing to do"
     try:
-        turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type)
+        turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
         place = _place_for(extraction, turn) if turn else None
         if turn is None or place is None:
             return _store(extraction, "", [], now=now)
@@ -195,7 +195,7 @@ def _draft(
         summary=cut_at_word(candidate.text),
         workspace=place,
         scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
-        author=extraction.user,
+        author=_author(extraction, turn),
         category=candidate.kind,
         importance=candidate.importance,
         source_type=extraction.source_type,
@@ -205,6 +205,14 @@ def _draft(
         source_details={"extractor": extractor, **candidate.details},
         for_review=is_taken_from(candidate.text, said=turn.said, shown=turn.shown),
     )
+
+
+def _author(extraction: Extraction, turn: TurnText) -> User | None:
+    """Who said it, while they are a member; nobody where they are gone. Of an output: who had it made."""
+    if turn.is_private or turn.is_output or turn.said_by == extraction.user:
+        return extraction.user
+    is_member = turn.said_by is not None and role_in(turn.said_by, extraction.workspace) is not None
+    return turn.said_by if is_member else None
 
 
 def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: datetime) -> str:

@@ -72,6 +72,7 @@ def foresee(
     vectors: Sequence[Embedded | None],
     pasts: Sequence[Past] | None = None,
     *,
+    by: User | None,
     now: datetime,
     near: bool = True,
     kept_up_to: int | None = None,
@@ -84,7 +85,7 @@ def foresee(
     results: dict[int, Saved] = {}
     for numbers in _by_place(drafts).values():
         batch = _batch(numbers, drafts, vectors, pasts, now)
-        batch.sort_out("key", near=near, kept_up_to=kept_up_to)
+        batch.sort_out("key", by=by, near=near, kept_up_to=kept_up_to)
         results |= batch.saved
         results |= {number: Saved(memory, created=False) for number, memory in batch.one_by_one.items()}
     return [results[number] for number in range(len(drafts))]
@@ -125,7 +126,7 @@ def save_cleaned(
             one_writer_at_a_time(workspace)
         for numbers in _by_place(drafts).values():
             batch = _batch(numbers, drafts, vectors, pasts, now)
-            batch.sort_out(dedupe, near=near, kept_up_to=kept_up_to)
+            batch.sort_out(dedupe, by=by, near=near, kept_up_to=kept_up_to)
             batch.store(by)
             results |= batch.saved
             for number in batch.one_by_one:

@@ -67,14 +67,14 @@ def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
     return len(wanted)
 
 
-def forgotten(drafts: Sequence[Draft]) -> list[bool]:
-    """Which of these the gate must not store by itself. One query."""
-    return forgotten_texts([(draft, draft.content) for draft in drafts])
+def forgotten(drafts: Sequence[Draft], *, by: User | None) -> list[bool]:
+    """Which of these the gate must not store by itself. ``by`` saves them, None: a job of their author's. One query."""
+    return forgotten_texts([(draft, draft.content) for draft in drafts], by=by)
 
 
-def forgotten_texts(said: Sequence[tuple[Draft, str]]) -> list[bool]:
+def forgotten_texts(said: Sequence[tuple[Draft, str]], *, by: User | None) -> list[bool]:
     """The same of texts that drafts say beside their content. One query."""
-    asked = [{(place, digest(text)) for place in _places(draft)} for draft, text in said]
+    asked = [{(place, digest(text)) for place in _places(draft, by)} for draft, text in said]
     there = _there(set().union(*asked))
     return [bool(pairs & there) for pairs in asked]
 
@@ -90,9 +90,9 @@ def stands_against(draft: Draft, *, by: User | None) -> bool:
     Part of the transaction that stores the draft, under the lock of the workspace's writers. One query.
     """
     if not is_said_by_a_person(draft, by):
-        return forgotten([draft])[0]
+        return forgotten([draft], by=by)[0]
     if not draft.waits_for_review:  # else whoever approves it lifts the tombstone
-        _lift(_places(draft), draft.content)
+        _lift(_places(draft, by), draft.content)
     return False
 
 
@@ -117,10 +117,13 @@ def _lift(places: Iterable[int], text: str) -> None:
     prepared.rows(_LIFT, {"places": prepared.bigints(places), "digest": digest(text)})
 
 
-def _places(draft: Draft) -> set[int]:
-    """Where a forgotten one keeps this out: its own place, its workspace, and what is its author's alone."""
-    personal = {-draft.author.pk} if draft.author else set()
-    return {draft.place, draft.workspace.pk} | personal
+def _places(draft: Draft, by: User | None) -> set[int]:
+    """Where a forgotten one keeps this out: its own place, its workspace, and what is its author's alone.
+
+    The last only for the author themselves: who names somebody else must not learn what those forgot.
+    """
+    author = draft.author if by in (None, draft.author) else None
+    return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())
 
 
 def _there(wanted: set[tuple[int, str]]) -> set[tuple[int, str]]:

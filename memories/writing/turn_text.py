@@ -17,6 +17,7 @@ class TurnText:
     user_message_id: str
     excerpt: str  # the messages around the user's: two before, one after
     is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
+    said_by: User | None = None  # who asked, whoever had it answered again
     is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
     said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
     shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
@@ -24,21 +25,21 @@ class TurnText:
     workspace: Workspace | None = None  # of its chat; None: the extraction's own
 
 
-TurnLoader = Callable[[str, str], TurnText | None]
+TurnLoader = Callable[[str, str, User | None], TurnText | None]
 MessageLoader = Callable[[str, User | None], TurnText | None]
 _turn_loader: list[TurnLoader] = []
 _message_loader: list[MessageLoader] = []
 
 
 def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
-    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under; ``message``
-    any message by its own, for a person who may see it. None where it is gone or off limits.
+    """``turn`` loads what an extraction of some source type mines, by the public id it is noted under and whose turn
+    it was; ``message`` any message by its own, for a person who may see it. None where it is gone or off limits.
     """
     _turn_loader[:], _message_loader[:] = [turn], [message]
 
 
-def load_turn(public_id: str, source_type: str) -> TurnText | None:
-    return _turn_loader[0](public_id, source_type)
+def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
+    return _turn_loader[0](public_id, source_type, by)
 
 
 def load_message(message_id: str, reader: User | None) -> TurnText | None:

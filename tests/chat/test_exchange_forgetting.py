@@ -191,3 +191,22 @@ def test_hostile_lines_break_nothing(cast: Cast, line: str) -> None:
     forget(TEXT, cast.editor, cast)
     finish(imported)
     assert "Cats purr" in Memory.objects.values_list("content", flat=True)
+
+
+def test_who_names_a_member_as_author_learns_nothing_of_what_they_forgot_for_themselves(cast: Cast) -> None:
+    """Nor takes the tombstone away, which holds for the member as before."""
+    personal = make_memory(TEXT, cast.editor, cast.workspace, scope="user")
+    forget_memories([personal], by=cast.editor, now=timezone.now())
+    edit = {"action": "edit", "at": AT}
+    lines = [
+        memory(text, author="eddie", summary=text, revisions=[{**edit, "before": {"content": text}}])
+        for text in (TEXT, "I was well in June")
+    ]
+    imported = uploaded(cast.owner, file_of(*lines), cast.workspace)
+    assert (imported.foreseen["memory"]["new"], imported.foreseen["memory"]["refused"]) == (2, 0)
+    finish(imported)
+    stored = Memory.objects.filter(author=cast.editor).values_list("content", "summary")
+    assert set(stored) == {(TEXT, TEXT), ("I was well in June", "I was well in June")}
+    assert Revision.objects.filter(before__content=TEXT).exists()
+    own = uploaded(cast.editor, file_of(memory(f"{TEXT}!", author="eddie")), cast.workspace)
+    assert own.foreseen["memory"]["refused"] == 1, "the tombstone is still their own"

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from memories.forgetting.copies import LOOKED_FOR
 from memories.forgetting.copy_notes import forget_noted, get_noted, noted
 from memories.forgetting.forget import forget_memories
 from memories.models import CopyKind, KeptCopy, Memory
@@ -175,3 +176,56 @@ def test_who_removes_the_copy_at_that_moment_is_not_waited_for(cast: Cast) -> No
         report = work.end()
     assert report.removed["memories"] == 1
     assert not KeptCopy.objects.filter(kind=CopyKind.REVISION).exists()
+
+
+@pytest.mark.parametrize("how", ["deleted", "history of a deleted one", "expired"])
+def test_of_what_viewers_could_not_read_none_of_them_hears(cast: Cast, how: str) -> None:
+    """Guesses in histories of their own would tell them what the others deleted."""
+    for person in (cast.viewer, cast.owner):
+        say(SECRET, person, default_workspace(person), scope="user")
+    gone = make_memory(SECRET, cast.editor, cast.workspace)
+    if how == "history of a deleted one":
+        gate.edit_memory(gone, by=cast.editor, now=timezone.now(), content="It says something else")
+    if how == "expired":
+        Memory.objects.filter(pk=gone.pk).update(expires_at=timezone.now())
+    else:
+        gate.delete_memory(gone, by=cast.editor, now=timezone.now())
+    live = make_memory("The sky is blue today", cast.editor, cast.workspace)
+    forget_memories([gone, live], by=cast.editor, now=timezone.now())
+    assert not seen_by(cast.viewer, default_workspace(cast.viewer))
+    assert set(KeptCopy.objects.values_list("memory__owner", flat=True)) == {cast.owner.pk}
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_of_what_viewers_could_read_they_hear(cast: Cast, earlier: bool) -> None:
+    own = say(SECRET, cast.viewer, default_workspace(cast.viewer), scope="user")
+    memory = make_memory(SECRET, cast.editor, cast.workspace)
+    if earlier:
+        gate.edit_memory(memory, by=cast.editor, now=timezone.now(), content="It says something else")
+    forget_memories([memory], by=cast.editor, now=timezone.now())
+    assert seen_by(cast.viewer, default_workspace(cast.viewer)) == {own}
+
+
+def test_of_another_workspaces_memory_forgotten_along_nobody_else_hears(cast: Cast) -> None:
+    other = make_workspace(owner=cast.owner, name="Another matter")
+    Membership.objects.create(workspace=other, user=cast.stranger, role=Role.VIEWER)
+    say(SECRET, cast.stranger, default_workspace(cast.stranger), scope="user")
+    both = [
+        make_memory(SECRET, cast.owner, cast.workspace),
+        make_memory("The sky is blue today", cast.owner, other),
+    ]
+    forget_memories(both, by=cast.owner, now=timezone.now())
+    assert not KeptCopy.objects.exists()
+
+
+@pytest.mark.parametrize("edits", [LOOKED_FOR - 2, LOOKED_FOR + 5])
+def test_however_often_a_memory_was_edited_copies_of_its_words_are_found(cast: Cast, edits: int) -> None:
+    theirs, own = (say(SECRET, person, cast.workspace) for person in (cast.owner, cast.editor))
+    memory = make_memory(SECRET, cast.editor, cast.workspace)
+    for number in range(edits):
+        gate.edit_memory(memory, by=cast.editor, now=timezone.now(), content=f"{number} is its number now")
+    report = forget_memories([memory], by=cast.editor, now=timezone.now())
+    assert set(theirs.kept_copies.values_list("kind", flat=True)) == {"excerpt", "revision", "item"}
+    assert report.removed["source excerpts"] == report.removed["earlier versions of other memories"] == 1
+    own.refresh_from_db()
+    assert own.source_excerpt == ""

@@ -55,7 +55,7 @@ def delete_account(user: User) -> Counts:
             )
         end_other_sessions(user, keep=None, by=user)
         record(Verb.ACCOUNT_DELETED, by=user, target=user.public_id)
-        gone: Counts = empty(workspace_ids=[], user_id=user.pk)
+        gone: Counts = empty(workspace_ids=[], user_id=user.pk, by=user)
         for workspace in plan.removed:
-            gone += remove_workspace(workspace)
+            gone += remove_workspace(workspace, by=user)
         return gone + counted(user.delete()[1])

@@ -13,11 +13,13 @@ from typing import Any, Protocol
 from django.apps import apps
 from django.db import connection, models
 
+from workspaces.models import User
+
 Counts = Counter[str]  # removed rows, by what a person would call them: "memories", "receipt items"
 
 
 class Room(Protocol):
-    def __call__(self, *, workspace_ids: list[int], user_id: int | None) -> Counts: ...
+    def __call__(self, *, workspace_ids: list[int], user_id: int | None, by: User) -> Counts: ...
 
 
 _rooms: list[Room] = []
@@ -29,20 +31,25 @@ def register_room(room: Room) -> None:
         _rooms.append(room)
 
 
-def empty(*, workspace_ids: Iterable[int], user_id: int | None = None) -> Counts:
-    """Remove what the rooms above keep of these workspaces and this person; the uppermost room first."""
+def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None) -> Counts:
+    """Remove what the rooms above keep of these workspaces and this person; the uppermost room first.
+
+    What others keep there for themselves is not counted: how much it was is not ``by``'s to know.
+    """
     gone: Counts = Counter()
     ids = sorted(workspace_ids)
     for room in reversed(_rooms):
-        gone += room(workspace_ids=ids, user_id=user_id)
+        gone += room(workspace_ids=ids, user_id=user_id, by=by)
     return gone
 
 
 def counted(by_label: Mapping[str, int]) -> Counts:
-    """What a queryset's ``delete()`` says, in words."""
+    """What a queryset's ``delete()`` says, in words; without bare links, which note what single people chose."""
     gone: Counts = Counter()
     for label, number in by_label.items():
-        gone[words_for(apps.get_model(label))] += number
+        model = apps.get_model(label)
+        if not model._meta.auto_created:
+            gone[words_for(model)] += number
     return +gone
 
 

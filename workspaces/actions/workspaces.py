@@ -84,13 +84,14 @@ def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
         if workspace.is_default:
             raise Conflict(_("A person's own workspace cannot be deleted."), code="default_workspace")
         record(Verb.WORKSPACE_DELETED, by=by, workspace=workspace)
-        return remove_workspace(workspace)
+        return remove_workspace(workspace, by=by)
 
 
-def remove_workspace(workspace: Workspace) -> Counts:
+def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
     """The removing itself, for whoever has made sure that it may go."""
     _lock_what_is_in(workspace)
-    gone = empty(workspace_ids=[workspace.pk])
+    gone = empty(workspace_ids=[workspace.pk], by=by)
+    workspace.api_keys.exclude(user=by).delete()
     return gone + counted(workspace.delete()[1])
 
 

@@ -12,14 +12,14 @@ from django.utils import timezone
 from chat import tasks
 from chat.chats.actions import delete_chat, restore_chat
 from chat.chats.forgetting import forget_chat
-from chat.models import Chat, Compaction, Message, ShortTermMemory, ToolCall
+from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, ToolCall
 from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memories.forgetting.forget import forget_memories
 from memories.models import CommonWord, Extraction, Memory, MemoryWord, PlaceStatistics, Receipt, Tombstone
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from tests.raw_search import places_with
 from workspaces.access import default_workspace
@@ -176,6 +176,41 @@ def test_a_workspace_goes_with_everything_and_says_what(cast: Cast) -> None:
         assert not table.objects.filter(place=place).exists()
     assert places_with("Larch is a wood") == []
     assert Memory.objects.get().content == TEXT, "the editor's own memory, in their own workspace, stays"
+
+
+def test_a_workspace_that_goes_tells_its_owner_nothing_of_what_others_kept_for_themselves(cast: Cast) -> None:
+    """Nor a chat of who lets their own memories be used in it."""
+    for person, alone in (
+        (cast.owner, "is_private"),
+        (cast.editor, "is_private"),
+        (cast.viewer, "is_temporary"),
+    ):
+        make_message(make_chat(person, cast.workspace, **{alone: True}), "Nobody else reads this")
+    shared = talk(cast, cast.editor)
+    memory = make_memory("All read this", cast.owner, cast.workspace)
+    for number, person in enumerate((cast.owner, cast.editor, cast.editor)):
+        message_id = f"msg_{number:024}"
+        receipt = Receipt.objects.create(
+            message_id=message_id, workspace=cast.workspace, user=person, ranking="hybrid", threshold=0.3
+        )
+        receipt.items.create(memory=memory, position=1, score=0.5, content=memory.content, used=True)
+        make_key_text(person, cast.workspace)
+        Import.objects.create(user=person, workspace=cast.workspace, size=1)
+    shared.personal_of.add(cast.editor, cast.viewer)
+    other = make_chat(cast.editor, cast.workspace)
+    other.personal_of.add(cast.editor, cast.viewer)
+    assert set(forget_chat(other, by=cast.owner, now=timezone.now()).removed) == {"chats"}
+    assert set(AuditEvent.objects.get(verb="chat_forgotten").details) == {"chats"}
+
+    removed = delete_workspace(cast.workspace, by=cast.owner)
+    assert {name: removed[name] for name in ("chats", "messages", "receipts", "receipt items")} == {
+        "chats": 2, "messages": 3, "receipts": 1, "receipt items": 1,
+    }  # fmt: skip
+    assert {name: number for name, number in removed.items() if "API keys" in name or "imports" in name} == {
+        "API keys": 1, "imports": 1,
+    }  # fmt: skip
+    assert not {"extractions", "chat-user relationships"} & set(removed)
+    assert not (Chat.objects.exists() or Receipt.objects.exists() or Import.objects.exists())
 
 
 # An account

@@ -206,9 +206,9 @@ def test_memories_of_what_was_said_before_stay_and_say_where_they_came_from(cast
 def test_what_was_set_aside_is_not_mined_any_more(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
     scripted_model.script(Answer("Noted."), Answer("Noted."))
     question, answer = ask(chat, "The deadline is May 3")
-    assert load_turn(answer.public_id, SourceType.AUTO_CHAT) is not None
+    assert load_turn(answer.public_id, SourceType.AUTO_CHAT, None) is not None
     edit(question, "The deadline is May 4")
-    assert load_turn(answer.public_id, SourceType.AUTO_CHAT) is None
+    assert load_turn(answer.public_id, SourceType.AUTO_CHAT, None) is None
 
 
 def test_other_chats_are_not_told_what_was_said_otherwise_since(
@@ -404,7 +404,7 @@ def test_outputs_of_what_was_set_aside_are_not_mined(chat: Chat) -> None:
     call = ToolCall.objects.create(message=answer, name="look", output="The deadline is May 3. " * 20)
     summary = Compaction.objects.create(chat=chat, upto=answer, summary="The deadline is May 3. " * 20)
     mined = ((call.public_id, SourceType.MODEL), (summary.public_id, SourceType.AUTO_COMPACTION))
-    assert all(load_turn(output, kind) is not None for output, kind in mined)
+    assert all(load_turn(output, kind, None) is not None for output, kind in mined)
     instead = make_message(chat, "Never mind")
     set_aside(chat.messages.filter(pk__lte=answer.pk), first=question, by=instead, now=timezone.now())
-    assert all(load_turn(output, kind) is None for output, kind in mined)
+    assert all(load_turn(output, kind, None) is None for output, kind in mined)

@@ -1,0 +1,83 @@
+"""Whose words are compared with what a turn would store, and whose name it is stored under."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from chat.models import Message, MessageRole, ToolCall
+from chat.models.steps import Step, StepKind
+from chat.turns.attribution import attribution_until
+from memories.models import Extraction, Memory, Receipt
+from memories.writing.extracting import extract, queue_extraction
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message
+from workspaces.models import Membership, User
+
+SECRET = "Heliotrope Marzipan is the name of the merger"
+SAID = "My project deadline is March 15."
+pytestmark = pytest.mark.django_db
+
+
+def shown_in_a_turn_of_the_owner(cast: Cast, how: str, **fields: Any) -> Message:
+    """A chat that all read, whose last answer was shown a memory of the owner's; the answer."""
+    memory = make_memory(SECRET, cast.owner, cast.workspace, **fields)
+    chat = make_chat(cast.owner, cast.workspace)
+    answer = make_message(
+        chat, "Noted.", MessageRole.ASSISTANT, reply_to=make_message(chat, "What do we call it?")
+    )
+    if how == "receipt":
+        receipt = Receipt.objects.create(
+            message_id=answer.public_id,
+            workspace=cast.workspace,
+            user=cast.owner,
+            ranking="hybrid",
+            threshold=0.3,
+        )
+        receipt.items.create(memory=memory, position=1, score=0.5, content=SECRET, used=True)
+    elif how == "step":
+        Step.objects.create(message=answer, kind=StepKind.values[0], memory_ids=[memory.public_id])
+    else:
+        output = SECRET if how == "output" else ""
+        ToolCall.objects.create(message=answer, name="find", memory_ids=[memory.public_id], output=output)
+    return answer
+
+
+@pytest.mark.parametrize("how", ["receipt", "step", "call", "output"])
+def test_a_guess_is_not_compared_with_what_is_anothers_alone(cast: Cast, how: str) -> None:
+    answer = shown_in_a_turn_of_the_owner(cast, how, scope="user")
+    assert SECRET in attribution_until(answer, cast.owner).shown
+    assert SECRET not in attribution_until(answer, cast.editor).shown
+    assert SECRET not in attribution_until(answer, None).shown
+
+
+@pytest.mark.parametrize("how", ["receipt", "step", "call", "output"])
+def test_what_all_may_read_is_compared_whoever_acts(cast: Cast, how: str) -> None:
+    answer = shown_in_a_turn_of_the_owner(cast, how)
+    assert SECRET in attribution_until(answer, cast.editor).shown
+
+
+def mined_after_a_retry(cast: Cast, by: User) -> Memory:
+    chat = make_chat(cast.editor, cast.workspace)
+    answer = make_message(chat, "Noted.", MessageRole.ASSISTANT, reply_to=make_message(chat, SAID))
+    extraction: Extraction = queue_extraction(
+        workspace=cast.workspace,
+        user=by,
+        chat_id=chat.public_id,
+        message_id=answer.public_id,
+        source_type="auto_chat",
+        now=timezone.now(),
+    )
+    extract(extraction.pk, now=timezone.now())
+    return Memory.objects.get()
+
+
+def test_who_has_it_answered_again_is_not_who_said_it(cast: Cast) -> None:
+    assert mined_after_a_retry(cast, cast.owner).author == cast.editor
+
+
+def test_who_said_it_and_left_is_no_author_nor_is_who_asked_again(cast: Cast) -> None:
+    Membership.objects.filter(workspace=cast.workspace, user=cast.editor).delete()
+    assert mined_after_a_retry(cast, cast.owner).author is None
