@@ -175,8 +175,8 @@ def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> 
     removed: Counts = Counter()
     while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         removed += _remove(ids, by)
-    for table in (Tombstone, CommonWord, PlaceStatistics):
-        removed += delete_rows(table, "place = ANY(%(places)s)", {"places": places})
+    for kept in (Tombstone, CommonWord, PlaceStatistics):
+        removed += delete_rows(kept, "place = ANY(%(places)s)", {"places": places})
     return removed
 
 
