@@ -10,6 +10,7 @@ import re
 
 from memories.judging.secret_filter.folding import fold
 
+# weak: a password, among other things. bank: an account, which is one's own where its bank's number stands beside it.
 # login: what stands before a password that is the other half of a pair. password: what is called one. equals: "is",
 # "reads", … between it and its value, apart by blanks. attached: the same where no blank stands before it. of: what
 # leads to what the thing is for ("password for the wifi"). pin, door: a short number that opens something. card, cvv,
@@ -21,6 +22,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": r"pass(?:words?|wd|phrase|code) passkey pwd pswd",
         "equals": "is was are equals? will_be (?:set_|changed_|reset_|updated_)?to as has_been",
         "of": "for to of on at from in",
+        "bank": "(?:bank_)?acc(?:oun)?t(?:_(?:number|no\\.?))?",
         "pin": "pin pin_?code pin_number passcode puk",
         "door": "(?:door|gate|alarm|entry|garage|lock|safe|unlock|screen)_?code combination",
         "card": "cards? visa mastercard amex maestro",
@@ -31,7 +33,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
     },
     "de": {
         "login": "benutzer(?:name)? nutzer(?:name)? zugang",
-        "password": "passwort kennwort passwoerter",
+        "password": "passwort kennwort passwoerter wlan-?schlüssel netzwerk-?schlüssel wifi-?schlüssel",
+        "bank": "konto(?:nummer|nr\\.?)? kto\\.?",
         "equals": "ist war lautet heisst heißt bleibt",
         "of": "für vom von zum zur zu des der im fürs beim",
         "pin": "geheimzahl pin-nummer",
@@ -44,7 +47,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
     },
     "es": {
         "login": "usuario",
-        "password": "contraseñas? clave_(?:de|del)_(?:la_)?(?:red|wi-?fi)",
+        "password": "contraseñas? contrasenya clave_(?:de|del)_(?:la_)?(?:red|wi-?fi)",
+        "weak": "clave",
         "equals": "es era son sera",
         "of": "de del para el la",
         "pin": "número_pin clave_de_la_tarjeta",
@@ -185,6 +189,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
     "ja": {
         "login": "ユーザー名",
         "password": "パスワード パスフレーズ 合言葉",
+        "weak": "パス",
         "attached": "は が",
         "pin": "暗証番号 pinコード",
         "door": "ドアの?暗証番号",
