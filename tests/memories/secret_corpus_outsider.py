@@ -48,6 +48,11 @@ MORE_TALK = [
     "image: postgres:16-alpine", "root:x:0:0:root:/root", "La clave: paciencia", "la clave es paciencia",
     "パスタ: 200g", "<td>password</td><td>required</td>", "WIFI:T:nopass;S:home;;", 'password=f"{user}-{number}"',
     "https://example.com/?key=the-quick-brown-fox-jumps-over",
+    "2021\n2022\n2023\n2024", "PIN: 4711-0815-22", "4711 is my PIN's first half no more",
+    "my PIN collection has 4711 badges", "4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19",
+    "my account number 12345678 at the library", "the PIN of the card is 4 digits long", "暗証番号は4711円です",
+    "0 1 1 2 3 5 8", "01.02.2024 03.04.2024 05.06.2024", "I pinned 4711 is my lucky number", "PIN layout 1 2 3 4",
+    "in 1984 is my pinnacle", "4711 is not my PIN", "Konto eröffnet 2024, BLZ unbekannt",
 ]  # fmt: skip
 
 # Written before the mends, kind beside text: "credential", "personal" or "talk". Every second one is held back.

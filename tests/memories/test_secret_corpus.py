@@ -41,6 +41,21 @@ def test_a_credential_an_outsider_brought_is_refused(text: str) -> None:
     assert find_secret(text) is not None
 
 
+@pytest.mark.parametrize("text", outsider.PERSONAL)
+def test_a_number_an_outsider_brought_is_asked_about(text: str) -> None:
+    assert find_personal(text) is not None
+
+
+@pytest.mark.parametrize(("part", "least"), [(outsider.TUNED_ON, 15), (outsider.HELD_BACK, 15)])
+def test_variants_of_an_outsiders_lines_are_told_too(part: list[tuple[str, str]], least: int) -> None:
+    found = {
+        "credential": lambda text: find_secret(text),
+        "personal": lambda text: find_secret(text) or find_personal(text),
+        "talk": lambda text: not (find_secret(text) or find_personal(text)),
+    }
+    assert sum(bool(found[kind](text)) for kind, text in part) >= least
+
+
 @pytest.mark.parametrize("text", [*outsider.TALK, *outsider.MORE_TALK])
 def test_talk_near_to_what_an_outsider_brought_passes(text: str) -> None:
     assert find_secret(text) is None and find_personal(text) is None
