@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import permutations
 from typing import Any
 
@@ -36,8 +36,8 @@ def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> Iterator[t
             )
 
 
-def _pieces(name: str, given: Any) -> Sequence[str]:
-    return [] if not given else given if name == "tags" else [given]
+def _pieces(name: str, given: Any) -> list[str]:
+    return list(given or ()) if name == "tags" else [given] if given else []
 
 
 def _joined(label: str, value: str, name: str) -> Iterator[str]:

@@ -48,12 +48,14 @@ def test_a_number_an_outsider_brought_is_asked_about(text: str) -> None:
 
 @pytest.mark.parametrize(("part", "least"), [(outsider.TUNED_ON, 15), (outsider.HELD_BACK, 15)])
 def test_variants_of_an_outsiders_lines_are_told_too(part: list[tuple[str, str]], least: int) -> None:
-    found = {
-        "credential": lambda text: find_secret(text),
-        "personal": lambda text: find_secret(text) or find_personal(text),
-        "talk": lambda text: not (find_secret(text) or find_personal(text)),
-    }
-    assert sum(bool(found[kind](text)) for kind, text in part) >= least
+    assert sum(_is_told(kind, text) for kind, text in part) >= least
+
+
+def _is_told(kind: str, text: str) -> bool:
+    """A personal number may be refused as a credential as well."""
+    if kind == "credential":
+        return find_secret(text) is not None
+    return (find_secret(text) is None and find_personal(text) is None) == (kind == "talk")
 
 
 @pytest.mark.parametrize("text", [*outsider.TALK, *outsider.MORE_TALK])

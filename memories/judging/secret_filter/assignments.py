@@ -20,7 +20,8 @@ _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
 _ABOUT = (
     rf"(?:(?P<about> (?:{names.OF})(?: [\w'./@-]{{1,24}}+){{1,4}}?)"
     r"| \((?!str|bool|int|text|optional|required|default)[^()\n]{1,32}\)"
-    r"|(?(password)(?P<noun>(?: (?!manager)[\w'.-]{2,16}){1,2}?)(?=[ :])|(?!)))?"
+    r"|(?(password)(?P<noun> (?!manager)[\w'.-]{2,16}+(?: [\w'.-]{2,16}+)??)"
+    rf"(?=:| (?:{names.EQUALS})[ :])|(?!)))?"
 )
 _MARKUP = r"</?[a-z][a-z0-9]{0,9}(?: [^<>\n]{0,60})?/?>"
 # password: str = …, password: &'static str = …, password string = …
@@ -53,7 +54,7 @@ _ASSIGNMENT = re.compile(
     rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{names.ATTACHED})"  # else nothing can follow
     r"(?: (?:key|token|secret|id|value|code)(?![a-z])|(?: string)(?! ?=)){0,2})"
     rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}}(?:</[a-z][a-z0-9]{{0,9}}>(?=\s?[:=])){{0,2}})"
-    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))(?:[*_]{{1,3}}\s{{0,10}}+|(?:{_MARKUP}\s{{0,10}}+){{1,4}})?"
+    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))(?:[*_]{{1,3}}\s{{0,10}}+(?:\|\s{{0,5}}+)?|(?:{_MARKUP}\s{{0,10}}+){{1,4}})?"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )

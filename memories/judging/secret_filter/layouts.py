@@ -56,7 +56,6 @@ _STORED = re.compile(
 _SAID_AFTER = re.compile(
     rf"(?<=\s)(?:{names.EQUALS}|als|como|comme|come) (?:[^\W\d_]{{1,8}}+ ){{0,2}}(?:{names.PASSWORD})(?![^\W_])"
 )
-_LAST_WORD = re.compile(r"(?<!\S)[\"'`(*]{0,3}(?P<value>[^\s\"'`<>]{5,64})[\"'`)*]{0,3},?\s{1,2}\Z")
 _FOR_WHAT = re.compile(rf" (?:{names.OF}|here|there|now|too)(?!\w)")
 _WIFI = re.compile(r"(?<![^\W_])wifi:(?:[a-z0-9]{1,4}:[^;\n]{0,64};){0,5}?p:(?P<value>[^;\n]{4,64});")
 _QUERY = re.compile(r"[?&](?:key|auth|sig)=(?P<value>[\w-]{20,200})")
@@ -121,17 +120,21 @@ def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
 def _find_said_after(text: str, lower: str) -> Finding | None:
     """ "… is my password": only of a value that no sentence would have as a word."""
     for match in _SAID_AFTER.finditer(lower):
-        begun = max(match.start() - _BACK, 0)
-        word = _LAST_WORD.search(text[begun : match.start()])
-        if word is None or not (
-            values.ends_statement(text[match.end() :][:8]) or _FOR_WHAT.match(lower, match.end())
+        before = text[max(match.start() - _BACK, 0) : match.start()].rstrip(" \"'`*,)")
+        word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :].lstrip("\"'`*(")
+        if not values.may_be_random(word) and not _STRONG_SIGN.search(word):
+            continue
+        value = values.trim(word, quoted=False)
+        if (
+            not values.is_mixed(value, at_least=5)
+            or values.is_technical(value)
+            or values.is_placeholder(value)
         ):
             continue
-        value = values.trim(word["value"], quoted=False)
-        if values.is_mixed(value, at_least=5) and not (
-            values.is_technical(value) or values.is_placeholder(value)
-        ):
-            return Finding("password", begun + word.start("value"), begun + word.start("value") + len(value))
+        after = lower[match.end() : match.end() + 8]
+        if values.ends_statement(after) or _FOR_WHAT.match(after):
+            start = text.rindex(value, 0, match.start())
+            return Finding("password", start, start + len(value))
     return None
 
 

@@ -19,12 +19,7 @@ from stdnum import iban, luhn, numdb
 
 from memories.judging.secret_filter.alternatives import choice_of, spell_out
 from memories.judging.secret_filter.finding import Finding
-from memories.judging.secret_filter.identities import (
-    NAMED,
-    SHAPES,
-    Check,
-    any_number,
-)
+from memories.judging.secret_filter.identities import NAMED, SHAPES, Check, any_number
 from memories.judging.secret_filter.languages import column, folded
 from memories.judging.secret_filter.postal import is_postal
 
