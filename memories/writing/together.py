@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import permutations
 from typing import Any
@@ -10,6 +11,7 @@ from memories.judging.secret_filter.values import is_technical
 
 TEXTS = ("content", "summary", "key", "category", "tags")
 PIECE_LENGTH = 120  # characters of a field that are looked at together with another's
+_DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -28,6 +30,7 @@ def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> Iterator[t
             (label, value)
             for (other, label), (own, value) in permutations(pieces, 2)
             if own == name and (own in values or other in values)
+            if own != other or _DIGIT.search(label + value)  # words of a list make no statement
         ]
         if pairs:
             yield (
