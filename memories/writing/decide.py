@@ -19,6 +19,7 @@ from memories.recalling.embedding import Embedded
 from memories.writing.drafts import Draft, refuse_secrets
 from memories.writing.places import find_equal, find_holder
 from memories.writing.similar import MOST_KEYS, Similar, find_similar
+from memories.writing.together import TEXTS
 from memoryhub.errors import Conflict, DomainError, SecretRefused
 
 KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the other.")
@@ -137,9 +138,7 @@ def decide(
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:
     """What was stored under older rules meets today's."""
     try:
-        refuse_secrets(
-            {name: getattr(said, name) for name in ("content", "summary", "key", "category", "tags")}
-        )
+        refuse_secrets({name: getattr(said, name) for name in TEXTS})
     except SecretRefused as error:
         return error
     return None

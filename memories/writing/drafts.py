@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction, place_of
 from memories.writing.sources import clean_sources
+from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from workspaces.models import Agent, User, Workspace
 
@@ -120,9 +121,9 @@ class Draft:
         Raises Invalid, naming each wrong field, SecretRefused, or Sensitive unless its person confirmed it.
         """
         values = clean_fields({name: getattr(self, name) for name in CLEANERS})
-        if not self.may_be_sensitive:
+        source_type = _origin(_text("source_type", self.source_type, LABEL_LENGTH)) or SourceType.USER
+        if not replace(self, source_type=source_type).may_be_sensitive:
             refuse_personal(values)
-        source_type = _text("source_type", self.source_type, LABEL_LENGTH) or SourceType.USER
         if self.scope not in Scope.values:
             raise Invalid(fields={"scope": _("must be one of %s") % ", ".join(Scope.values)})
         if self.scope == Scope.USER and self.author is None:
@@ -154,30 +155,20 @@ def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
-def refuse_secrets(values: Mapping[str, Any]) -> None:
-    """Raises SecretRefused naming the field. The text itself goes nowhere."""
-    for name, text in _texts(values):
+def refuse_secrets(values: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> None:
+    """Raises SecretRefused naming the field. The text itself goes nowhere. ``beside``: other fields of the same memory,
+    looked at for what they make together with these alone.
+    """
+    for name, text in texts_of(values, beside or {}):
         if found := find_secret(text):
             raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=found.kind)
 
 
-def refuse_personal(values: Mapping[str, Any]) -> None:
-    """Raises Sensitive naming the field and what the number looks like, never the number."""
-    for name, text in _texts(values):
+def refuse_personal(values: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> None:
+    """Raises Sensitive naming the field and what the number looks like, never the number. ``beside``: as above."""
+    for name, text in texts_of(values, beside or {}):
         if found := find_personal(text):
             raise Sensitive(fields={name: _looks_like(name, PERSONAL[found.kind])}, kind=found.kind)
-
-
-def _texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is looked through, with the field it is of."""
-    for name in ("content", "summary", "key", "category"):
-        if values.get(name):
-            yield name, values[name]
-    if values.get("tags"):
-        yield "tags", "\n".join(values["tags"])
-    # Cut in two by the boundary of label and text: "api_key" beside "AbC123…", "PIN" beside "4711".
-    if values.get("key") and values.get("content"):
-        yield "content", f"{values['key']}={values['content']}"
 
 
 def _looks_like(name: str, thing: str | Promise) -> str:
@@ -189,7 +180,7 @@ def kind_in(memory: Memory) -> str:
 
     Or the kind of a number of somebody's own, where no person wrote, edited or restored the memory.
     """
-    values = {name: getattr(memory, name) for name in ("content", "summary", "key", "category", "tags")}
+    values = {name: getattr(memory, name) for name in TEXTS}
     try:
         refuse_secrets(values)
         if memory.is_automatic:
@@ -241,6 +232,12 @@ def _text(name: str, value: Any, limit: int) -> str:
         numbers = {"limit": f"{limit:,}", "length": f"{len(value):,}"}
         raise ValueError(_("may have at most %(limit)s characters and has %(length)s") % numbers)
     return value
+
+
+def _origin(label: str) -> str:
+    """The label of a source; in whatever case a caller writes it, an automatic one is automatic."""
+    small = label.lower()
+    return small if small in SourceType.values or small.startswith("auto_") else label
 
 
 def _content(name: str, value: Any) -> str:

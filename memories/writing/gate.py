@@ -49,12 +49,14 @@ from memories.writing.drafts import (
     Draft,
     clean_fields,
     content_hash,
+    is_delicate,
     refuse_personal,
     refuse_secrets,
 )
 from memories.writing.places import find_holder, one_writer_at_a_time
 from memories.writing.similar import MOST_KEYS
 from memories.writing.sources import add_sources, set_sources
+from memories.writing.together import TEXTS
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
 from memoryhub import metrics
@@ -359,13 +361,17 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
 
 def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -> None:
-    """Look again at what becomes of key and content together; what a memory holds already is not asked about."""
+    """Look again at what a change makes together with the rest; what a memory holds already is not asked about."""
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
-    if new.keys() & {"key", "content"}:
-        new = {"key": memory.key, "content": memory.content} | new
-    refuse_secrets(new)
+    rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}
+    rest = {name: text for name, text in rest.items() if not is_delicate(_as_text(text))}
+    refuse_secrets(new, rest)
     if not confirmed:
-        refuse_personal(new)
+        refuse_personal(new, rest)
+
+
+def _as_text(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else "\n".join(value)
 
 
 def _unlink(memory: Memory) -> Memory:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from memories.judging.secret_filter import find_personal, find_secret
+from tests.memories import secret_corpus_outsider as outsider
 from tests.memories.secret_corpus import HALVES, corpus
 
 TUNED_ON, HELD_BACK = HALVES
@@ -33,6 +34,33 @@ def test_talk_about_secrets_and_numbers_passes_in_every_language(which: str) -> 
     assert [line for line in talk if find_secret(line) or find_personal(line)] == []
     together = "\n".join(talk)
     assert find_personal(together) is None
+
+
+@pytest.mark.parametrize("text", outsider.CREDENTIALS)
+def test_a_credential_an_outsider_brought_is_refused(text: str) -> None:
+    assert find_secret(text) is not None
+
+
+@pytest.mark.parametrize("text", outsider.PERSONAL)
+def test_a_number_an_outsider_brought_is_asked_about(text: str) -> None:
+    assert find_personal(text) is not None
+
+
+@pytest.mark.parametrize(("part", "least"), [(outsider.TUNED_ON, 15), (outsider.HELD_BACK, 15)])
+def test_variants_of_an_outsiders_lines_are_told_too(part: list[tuple[str, str]], least: int) -> None:
+    assert sum(_is_told(kind, text) for kind, text in part) >= least
+
+
+def _is_told(kind: str, text: str) -> bool:
+    """A personal number may be refused as a credential as well."""
+    if kind == "credential":
+        return find_secret(text) is not None
+    return (find_secret(text) is None and find_personal(text) is None) == (kind == "talk")
+
+
+@pytest.mark.parametrize("text", [*outsider.TALK, *outsider.MORE_TALK])
+def test_talk_near_to_what_an_outsider_brought_passes(text: str) -> None:
+    assert find_secret(text) is None and find_personal(text) is None
 
 
 @pytest.mark.parametrize("which", HALVES)

@@ -62,6 +62,13 @@ def test_the_error_says_what_it_looks_like_and_never_the_number(cast: Cast) -> N
         {"content": "Mine", "category": CARD},
         {"content": "Mine", "key": CARD},
         {"content": "4711", "key": "PIN"},
+        {"content": "4711", "category": "PIN"},
+        {"content": "4711", "tags": ["bank", "PIN"]},
+        {"content": "4711", "summary": "my PIN"},
+        {"content": "is 4711", "key": "PIN"},
+        {"content": "my PIN", "summary": "4711"},
+        {"content": "1111 1111", "key": "4111 1111"},
+        {"content": "4111 1111", "summary": "1111 1111"},
     ],
 )
 def test_every_field_is_looked_at_and_key_and_text_together(cast: Cast, fields: dict[str, Any]) -> None:
@@ -74,6 +81,66 @@ def test_every_field_is_looked_at_and_key_and_text_together(cast: Cast, fields: 
 def test_nothing_automatic_may_confirm(cast: Cast, source: str) -> None:
     with pytest.raises(Sensitive):
         save(cast, source_type=source, confirmed=True)
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": "hunter2", "tags": ["home", "password"]},
+        {"content": "Sunshine", "tags": ["password"]},
+        {"content": "hunter2!", "category": "password"},
+        {"content": "q8Zr2LmX9vT4bN7c", "category": "api_key"},
+        {"content": "hunter2", "summary": "password"},
+        {"content": "password", "summary": "hunter2"},
+        {"content": "is the wifi password", "key": "hunter2x"},
+        {"content": "the router at home", "key": "hunter2x", "tags": ["password"]},
+    ],
+)
+def test_a_credential_cut_in_two_by_fields_is_one(cast: Cast, fields: dict[str, Any]) -> None:
+    with pytest.raises(SecretRefused):
+        save(cast, **fields, confirmed=True)
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {
+            "content": "Prefers Bitwarden, not LastPass",
+            "tags": ["password", "tools"],
+            "category": "preference",
+        },
+        {"content": "prefers bitwarden over lastpass", "tags": ["password"], "key": "password_manager"},
+        {
+            "content": "Logs in by OAuth2",
+            "tags": ["oauth2", "token", "password"],
+            "summary": "Login by OAuth2",
+        },
+        {"content": "Changed in May 2024", "category": "password"},
+        {"content": "Wires pin 13 of the board to the LED", "tags": ["pin", "arduino"], "key": "led"},
+    ],
+)
+def test_labels_beside_talk_are_no_credential(cast: Cast, fields: dict[str, Any]) -> None:
+    assert save(cast, **fields).content == fields["content"]
+
+
+def test_an_edit_of_a_label_is_looked_at_with_the_rest(cast: Cast) -> None:
+    edit = {"by": cast.owner, "now": timezone.now()}
+    with pytest.raises(SecretRefused):
+        gate.edit_memory(save(cast, "hunter2!x"), **edit, tags=["password"])
+    with pytest.raises(Sensitive):
+        gate.edit_memory(save(cast, "4711"), **edit, category="PIN")
+
+
+@pytest.mark.parametrize("source", ["Auto_bot", "AUTO_CHAT", " auto_chat", "Model", "IMPORT", "Auto"])
+def test_no_spelling_of_an_automatic_source_confirms(cast: Cast, source: str) -> None:
+    api = Api(base=V1, key=make_key_text(cast.owner, cast.workspace))
+    refused = api.post("memories", {"value": CARD, "source": source, "confirm": True})
+    assert error_of(refused)["code"] == "sensitive"
+    if source != "Auto":  # v1's word
+        with pytest.raises(Sensitive):
+            save(cast, source_type=source, confirmed=True)
     assert not Memory.objects.exists()
 
 

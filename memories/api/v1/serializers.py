@@ -48,7 +48,7 @@ def field_values(body: dict[str, Any]) -> dict[str, Any]:
     if "scope" in given:
         given["scope"] = SCOPES[given["scope"]]
     if "source_type" in given:
-        given["source_type"] = SOURCES.get(given["source_type"], given["source_type"])
+        given["source_type"] = SOURCES.get(given["source_type"].lower(), given["source_type"])
     return given
 
 

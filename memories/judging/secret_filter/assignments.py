@@ -17,21 +17,31 @@ from memories.judging.secret_filter.layouts import find_placed
 from memories.judging.secret_filter.seed_words import find_seed_words
 
 _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
-_ABOUT = rf"(?: (?:{names.OF})(?: [\w'./@-]{{1,24}}+){{1,4}}?)?"
+_ABOUT = (
+    rf"(?:(?P<about> (?:{names.OF})(?: [\w'./@-]{{1,24}}+){{1,4}}?)"
+    r"| \((?!str|bool|int|text|optional|required|default)[^()\n]{1,32}\)"
+    r"|(?(password)(?P<noun> (?!manager)[\w'.-]{2,16}+(?: [\w'.-]{2,16}+)??)"
+    rf"(?=:| (?:{names.EQUALS})[ :])|(?!)))?"
+)
+_MARKUP = r"</?[a-z][a-z0-9]{0,9}(?: [^<>\n]{0,60})?/?>"
 # password: str = …, password: &'static str = …, password string = …
 _TYPE = (
     r":\s?&?(?:'[a-z_]{1,12} )?[a-z][a-z0-9\[\]<>|.?]{0,24}\s?="
     r"|(?<=[a-z0-9_]) (?:string|str|text|\[\]byte|\[\]rune|any)\s?="
 )
-# A literal in the hands of a type: String::from("…"), []byte("…"), @"…"
+# A literal in the hands of a type: String::from("…"), []byte("…"), @"…", b'…'; of f'…' one that nothing is put into.
 _WRAPPED = (
-    r"(?:(?:(?:secret)?string::(?:from|new)|secret::new|\[\](?:byte|rune)|bytes|str|string)\(|@)(?=[\"'])"
+    r"(?:(?:(?:secret)?string::(?:from|new)|secret::new|\[\](?:byte|rune)|bytes|str|string)\(|@|[bru]{1,2}"
+    r"|r?f(?=.[^\"'{\n]{3,80}[\"']))(?=[\"'])"
 )
 _ADVERB = r"(?: (?:set to|changed to|now|still|currently|called|simply|just|literally)){0,2}"
 _SIGN = (
     rf"(?P<equals>\s{{0,3}}+(?:={{1,3}}>?|:=|\?=|%3d|{_TYPE})(?!=)\s{{0,10}}+(?:{_WRAPPED})?)"
-    r"|(?P<tag>(?<![\"'=-])>(?![=<])|\"\s{1,3}(?:value|content)\s?=\s?)"
+    r"|(?P<tag>(?<![\"'=-])>(?![=<])|\"\s{1,3}(?:value|content)\s?=\s?"
+    r"|(?:,\s{0,12}+|[ \t]{0,3}+\n[ \t]{0,24}+)[\"']?value[\"']?\s?:\s{0,3})"
+    rf"|(?P<cell>(?:{_MARKUP}){{1,3}}\s{{0,3}}<(?:td|dd|span)(?: [^<>\n]{{0,60}})?>\s{{0,10}})"
     r"|(?P<colon>\s{0,3}+(?::{1,2}|\||%3a)\s{0,20}+(?:[|>]-?\s{1,20})?)"
+    r"|(?P<dash>\s{1,3}+(?:-{1,2}>?|[\u2192\u21d2\u279c\u27f6])\s{1,3}+)"
     r"|(?P<call>(?<=[\"']), ?|\()(?=[\"'])"
     r"|(?P<verb>,?\s{1,3}+(?:is|was|are|will be|equals?|(?:set |changed |reset |updated )?to|as|has been)"
     rf"{_ADVERB}:?\s{{1,10}}+)"
@@ -41,19 +51,24 @@ _ASSIGNMENT = re.compile(
     r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
     rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
-    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|>(,%&\"'`\\\])*]|{names.ATTACHED})"  # else nothing can follow
+    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|><(,%&\"'`\\\])*]|{names.ATTACHED})"  # else nothing can follow
     r"(?: (?:key|token|secret|id|value|code)(?![a-z])|(?: string)(?! ?=)){0,2})"
-    rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}})"
-    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))[*_]{{0,3}}"
+    rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}}(?:</[a-z][a-z0-9]{{0,9}}>(?=\s?[:=])){{0,2}})"
+    rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))(?:[*_]{{1,3}}\s{{0,10}}+(?:\|\s{{0,5}}+)?|(?:{_MARKUP}\s{{0,10}}+){{1,4}})?"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
     r"(?=(?P<value>[^\s\"'`<>]{3,200}))"
 )
+_WEAK = frozenset(names.WEAK)
 _BEFORE, _AFTER = 24, 40  # characters around a statement that are looked at to judge it
 # What judging may cost, in characters: as many as the text has, and these besides. A statement that is judged counts
 # its value and 40, one that is passed over 32. The densest of real files (sources of sign-in forms) come to half the
 # length of the text; what exceeds it is no talk, and is refused rather than read for longer than prose.
 _ALLOWANCE = 32_768
 _JUDGED, _PASSED_OVER = 40, 32
+_GROUP = re.compile(
+    rf" (?:{names.any_of('gruppe mannschaft truppe klasse partei verein team group crew movement gruppo')}"
+    r"|squadra|grupo|equipo|groupe|equipe)(?![^\W_])"
+)
 _SAME_NAME = re.compile(names.SAME_NAME)
 _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
@@ -66,6 +81,7 @@ class _Sign(Enum):
     VERB = 3
     FOREIGN = 4  # a verb of another language than English, where nouns may be capitalised
     SPACE = 5
+    DASH = 6  # or an arrow, which may lead on in a sentence or a menu
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,8 @@ class _Statement:
     tight: bool  # no blank between sign and value
     quoted: bool
     json: bool  # name and value are both quoted
+    noun: bool  # a bare word says what it is for: "password wifi is", but also "password length is"
+    motto: bool  # a group's: a word in quotes is what it lives by
     value: str
     rest: str  # what follows the value
 
@@ -110,7 +128,7 @@ def _is_plain_speech(match: re.Match[str], text: str) -> bool:
     """Whether the statement is no assignment, or a plain word follows as it does in speech: the rules below would come
     to the same, and cost ten times as much.
     """
-    spoken = match["verb"] or match["foreign"] or match["space"]
+    spoken = match["verb"] or match["foreign"] or match["space"] or match["dash"]
     if spoken and (match["some_key"] or (match["pass"] and not match["quote"])):
         return True
     if match["quote"] or not (spoken or (match["colon"] and match["token"])):
@@ -153,6 +171,8 @@ def _judge(match: re.Match[str], text: str, value: str) -> str | None:
         tight=not text[match.start("value") - 1].isspace(),
         quoted=bool(match["quote"]),
         json=bool(match["quote"] and match["close"]),
+        noun=bool(match["noun"]),
+        motto=bool(match["about"] and _GROUP.search(match["about"])),
         value=value,
         rest=text[end : end + _AFTER],
     )
@@ -161,6 +181,8 @@ def _judge(match: re.Match[str], text: str, value: str) -> str | None:
     if match["some_key"] or (match["issuer"] and not _NAMES_A_SECRET.search(match["suffix"])):
         formal = statement.sign in (_Sign.EQUALS, _Sign.COLON)
         return "named_key" if formal and values.is_random(value, at_least=16) else None
+    if match["password"] in _WEAK and not values.is_mixed(value, at_least=5):
+        return None
     if match["password"] or match["pass"]:
         if match["pass"] and not (statement.sign is _Sign.EQUALS or statement.json):
             return None
@@ -175,10 +197,12 @@ def _judge(match: re.Match[str], text: str, value: str) -> str | None:
 def _sign(match: re.Match[str]) -> _Sign:
     if match["equals"] or match["tag"] or match["call"] is not None:
         return _Sign.EQUALS
-    if match["colon"]:
+    if match["colon"] or match["cell"]:
         return _Sign.COLON
     if match["foreign"]:
         return _Sign.FOREIGN
+    if match["dash"]:
+        return _Sign.DASH
     return _Sign.VERB if match["verb"] else _Sign.SPACE
 
 
@@ -190,6 +214,10 @@ def _is_password(statement: _Statement) -> bool:
     if statement.sign is _Sign.EQUALS:
         return statement.quoted or not values.is_code(value, rest)
     mixed = values.is_mixed(value, at_least=5)
+    if statement.noun or statement.sign is _Sign.DASH:
+        alone = values.ends_statement(rest)
+        number = not statement.noun and value.isdigit() and len(value) >= 4
+        return alone and (number or (mixed and not values.is_technical(value)))
     if statement.sign is _Sign.COLON:
         if statement.quoted:
             return not values.is_status(value) and len(value) >= 4
@@ -200,7 +228,17 @@ def _is_password(statement: _Statement) -> bool:
         number = alone and value.isdigit() and len(value) >= 4
         proper = statement.sign is _Sign.VERB and alone and value.isalpha() and value[0].isupper()
         proper = proper and len(value) >= 5
-        return mixed or number or proper or (statement.quoted and rest[:1] in "\"'`" and len(value) >= 4)
+        return (
+            mixed
+            or number
+            or proper
+            or (
+                statement.quoted
+                and rest[:1] in "\"'`"
+                and len(value) >= 4
+                and not (statement.motto and value.isalpha())
+            )
+        )
     command = statement.name.startswith("--") or statement.name.isupper()
     alone = values.ends_statement(rest) and not values.is_technical(value)
     return values.is_random(value, at_least=8) or (mixed and len(value) >= 6 and (command or alone))

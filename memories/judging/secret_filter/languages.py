@@ -10,6 +10,8 @@ import re
 
 from memories.judging.secret_filter.folding import fold
 
+# whose: what says whose number it is. weak: a password, among other things. bank: an account, which is somebody's own
+# where its bank's number stands beside it.
 # login: what stands before a password that is the other half of a pair. password: what is called one. equals: "is",
 # "reads", … between it and its value, apart by blanks. attached: the same where no blank stands before it. of: what
 # leads to what the thing is for ("password for the wifi"). pin, door: a short number that opens something. card, cvv,
@@ -21,6 +23,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": r"pass(?:words?|wd|phrase|code) passkey pwd pswd",
         "equals": "is was are equals? will_be (?:set_|changed_|reset_|updated_)?to as has_been",
         "of": "for to of on at from in",
+        "bank": "(?:bank_)?acc(?:oun)?t(?:_(?:number|no\\.?))?",
+        "whose": "my our your his her their",
         "pin": "pin pin_?code pin_number passcode puk",
         "door": "(?:door|gate|alarm|entry|garage|lock|safe|unlock|screen)_?code combination",
         "card": "cards? visa mastercard amex maestro",
@@ -31,9 +35,11 @@ LANGUAGES: dict[str, dict[str, str]] = {
     },
     "de": {
         "login": "benutzer(?:name)? nutzer(?:name)? zugang",
-        "password": "passwort kennwort passwoerter",
+        "password": "passwort kennwort passwoerter wlan-?schlüssel netzwerk-?schlüssel wifi-?schlüssel",
+        "bank": "konto(?:nummer|nr\\.?)? kto\\.?",
         "equals": "ist war lautet heisst heißt bleibt",
         "of": "für vom von zum zur zu des der im fürs beim",
+        "whose": "meiner meines meinem unserer unseres deiner",
         "pin": "geheimzahl pin-nummer",
         "door": "(?:tür|haustür|alarm|tor|zugangs)_?code",
         "card": "(?:kredit|ec-?|bank|giro)?_?karten?",
@@ -44,9 +50,11 @@ LANGUAGES: dict[str, dict[str, str]] = {
     },
     "es": {
         "login": "usuario",
-        "password": "contraseñas? clave_(?:de|del)_(?:la_)?(?:red|wi-?fi)",
+        "password": "contraseñas? contrasenya clave_(?:de|del)_(?:la_)?(?:red|wi-?fi)",
+        "weak": "clave",
         "equals": "es era son sera",
         "of": "de del para el la",
+        "whose": "mi tu su",
         "pin": "número_pin clave_de_la_tarjeta",
         "door": "código_de_la_(?:puerta|alarma)",
         "card": "tarjetas?",
@@ -60,6 +68,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": "mots?_de_passe mdp",
         "equals": "est etait c'est sera",
         "of": "de du des pour la le d' de_la",
+        "whose": "ma mon sa",
         "pin": "code_pin code_secret code_confidentiel",
         "door": "code_de_la_porte digicode code_de_l'alarme",
         "card": "carte(?:_bancaire|_bleue)?",
@@ -73,6 +82,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": "senhas? palavra-passe",
         "equals": "é era são será",
         "of": "de do da para o a no na",
+        "whose": "meu minha",
         "pin": "senha_do_cartão",
         "door": "código_da_porta código_do_alarme",
         "card": "cartão cartões",
@@ -86,6 +96,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": "parola_d'ordine parola_chiave",
         "equals": "è era sono",
         "of": "di del della dello per il la",
+        "whose": "mio mia sul",
         "pin": "codice_pin",
         "door": "codice_(?:della_porta|del_cancello|dell'allarme)",
         "card": "carta(?:_di_credito)?",
@@ -99,6 +110,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": "wachtwoord(?:en)?",
         "equals": "is was luidt heet",
         "of": "voor van op de het",
+        "whose": "mijn onze",
         "pin": "pincode pinnummer",
         "door": "(?:deur|alarm|poort)code",
         "card": "(?:bank|krediet)?kaart pas(?:je)? creditcard",
@@ -138,7 +150,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": "парол(?:ь|я|ем|и)",
         "equals": "это такой был",
         "of": "от для на к",
-        "pin": "пин пин_?код(?:а)?",
+        "whose": "моей моя нашей",
+        "pin": "пин пин_?код(?:а)? ПИН_?код(?:а)?",
         "door": "код_от_(?:двери|домофона|подъезда|сигнализации)",
         "card": "карт[аыеу]",
         "cvv": "cvv-код",
@@ -185,6 +198,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
     "ja": {
         "login": "ユーザー名",
         "password": "パスワード パスフレーズ 合言葉",
+        "weak": "パス",
         "attached": "は が",
         "pin": "暗証番号 pinコード",
         "door": "ドアの?暗証番号",
@@ -211,6 +225,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "password": "mật_khẩu",
         "equals": "là",
         "of": "của cho",
+        "whose": "tôi",
         "pin": "mã_pin",
         "door": "mã_(?:cửa|khóa)",
         "card": "thẻ",

@@ -52,6 +52,13 @@ _STORED = re.compile(
     r"secrets?(?:manager)?\b[^\n|;]{0,100}?\s(?:--(?:body|value|secret-string|secret)|-b)[ =][\"']?"
     r"(?P<value>(?![$<{*-])[^\s\"']{6,200})"
 )
+# "… is my password", "use … as password": found by the verb; the value stands before it.
+_SAID_AFTER = re.compile(
+    rf"(?<=\s)(?:{names.EQUALS}|als|como|comme|come) (?:[^\W\d_]{{1,8}}+ ){{0,2}}(?:{names.PASSWORD})(?![^\W_])"
+)
+_FOR_WHAT = re.compile(rf" (?:{names.OF}|here|there|now|too)(?!\w)")
+_WIFI = re.compile(r"(?<![^\W_])wifi:(?:[a-z0-9]{1,4}:[^;\n]{0,64};){0,5}?p:(?P<value>[^;\n]{4,64});")
+_QUERY = re.compile(r"[?&](?:key|auth|sig)=(?P<value>[\w-]{20,200})")
 _SET_UP = re.compile(
     r"(?:2fa|mfa|totp|otp|two-?factor|authenticat|set-?up|secret|code|key|schlussel|cle|clave|chiave|sleutel|klucz)"
     r"[^\n]{0,32}?(?<![a-z0-9])(?P<value>(?=(?:[a-z2-7]{4} ){0,12}(?:[a-z]{1,3}[2-7]|[2-7]{1,3}[a-z]))"
@@ -71,6 +78,8 @@ _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("secret", _TERRAFORM),
     ("secret", _STORED),
     ("authenticator_key", _SET_UP),
+    ("password", _WIFI),
+    ("secret", _QUERY),
 )
 
 
@@ -84,7 +93,7 @@ def find_placed(text: str, lower: str) -> Finding | None:
             value = values.trim(text[start:end], quoted=pattern in (_POSITIONAL, _TERRAFORM))
             if _is_one(pattern, match, value):
                 return Finding(kind, start, start + len(value))
-    return _find_behind_account(text, lower) or _find_in_column(text, lower)
+    return _find_said_after(text, lower) or _find_behind_account(text, lower) or _find_in_column(text, lower)
 
 
 def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
@@ -95,8 +104,12 @@ def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
     lower, start = match.string, match.start()
     if pattern is _POSITIONAL and not lower[max(start - 16, 0) : start].endswith(_CONNECTS):
         return False
-    if pattern in (_POSITIONAL, _TERRAFORM, _PGPASS):
+    if pattern is _WIFI:
+        return True
+    if pattern is _POSITIONAL or pattern is _TERRAFORM or pattern is _PGPASS:
         return not values.is_path(value)
+    if pattern is _QUERY:
+        return values.is_random(value, at_least=20)
     if not values.is_mixed(value, at_least=5):
         return False
     if pattern is _PAIR:
@@ -104,12 +117,34 @@ def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
     return True
 
 
+def _find_said_after(text: str, lower: str) -> Finding | None:
+    """ "… is my password": only of a value that no sentence would have as a word."""
+    for match in _SAID_AFTER.finditer(lower):
+        before = text[max(match.start() - _BACK, 0) : match.start()].rstrip(" \"'`*,)")
+        word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :].lstrip("\"'`*(")
+        if not values.may_be_random(word) and not _STRONG_SIGN.search(word):
+            continue
+        value = values.trim(word, quoted=False)
+        if (
+            not values.is_mixed(value, at_least=5)
+            or values.is_technical(value)
+            or values.is_placeholder(value)
+        ):
+            continue
+        after = lower[match.end() : match.end() + 8]
+        if values.ends_statement(after) or _FOR_WHAT.match(after):
+            start = text.rindex(value, 0, match.start())
+            return Finding("password", start, start + len(value))
+    return None
+
+
 def _find_behind_account(text: str, lower: str) -> Finding | None:
     """ "admin / …" and "credentials: bob / …". A text without any of these words is not looked through."""
     known, named = (any(map(lower.__contains__, words)) for words in (_KNOWN, _CREDENTIALS))
     for match in _SLASH.finditer(lower) if known or named else ():
         before = lower[max(match.start() - _BACK, 0) : match.start()]
-        if not named and not _STRONG_SIGN.search(match["value"]):
+        bare = match.group()[0] == ":" and match.start("value") == match.start() + 1 and before[-1:].isalpha()
+        if not named and not (bare or _STRONG_SIGN.search(match["value"])):
             continue
         is_known = known and before.rstrip().endswith(_KNOWN) and _KNOWN_BEFORE.search(before)
         if not is_known and not (named and any(map(before.__contains__, _CREDENTIALS))):
@@ -118,9 +153,18 @@ def _find_behind_account(text: str, lower: str) -> Finding | None:
         value = values.trim(text[start:end], quoted=False)
         if "/" in value or values.is_placeholder(value) or not values.is_mixed(value, at_least=5):
             continue
+        if bare and is_known and _is_login(before, value):
+            return Finding("password", start, start + len(value))
         if (is_known and _is_strong(value)) or (named and _CREDENTIALS_BEFORE.search(before)):
             return Finding("password", start, start + len(value))
     return None
+
+
+def _is_login(before: str, value: str) -> bool:
+    """ "admin:admin123", but neither "postgres:16-alpine" nor "root:x:0:0"."""
+    if before.endswith("postgres") or ":" in value or not value[0].isalpha():
+        return False
+    return any(char.isdigit() for char in value) and not values.is_technical(value)
 
 
 def _is_strong(value: str) -> bool:

@@ -10,8 +10,10 @@ def any_of(words: str) -> str:
     return "|".join(words.split())
 
 
+WEAK = column("weak")  # with a sign behind them they may announce a password, and any other thing as well
+
 # Short words that stand within others ("mdp", "senha") and all of scripts other than Latin are looked for as words.
-_WORDS = column("password")
+_WORDS = column("password") + [rf"{word}(?=[*_]{{0,3}}\s?[:=])" for word in WEAK]
 _LATIN = [word for word in _WORDS if word.isascii() and not word.startswith(("pass", "pwd", "pswd"))]
 _OTHERS = [word for word in _WORDS if not word.isascii()]
 

@@ -19,13 +19,9 @@ from stdnum import iban, luhn, numdb
 
 from memories.judging.secret_filter.alternatives import choice_of, spell_out
 from memories.judging.secret_filter.finding import Finding
-from memories.judging.secret_filter.identities import (
-    NAMED,
-    SHAPES,
-    Check,
-    any_number,
-)
+from memories.judging.secret_filter.identities import NAMED, SHAPES, Check, any_number
 from memories.judging.secret_filter.languages import column, folded
+from memories.judging.secret_filter.postal import is_postal
 
 _WORTH_IT = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){2}")  # no personal number has fewer than three digits
 _ALLOWANCE, _JUDGED = (
@@ -34,7 +30,7 @@ _ALLOWANCE, _JUDGED = (
 )  # characters: what judging may cost beyond the text's length, and one candidate
 _REACH, _LONGEST = 48, 40  # characters from a word to its number, and of a number
 _AROUND = 60  # characters about a number in which what it belongs to is named
-_SEPARATORS = str.maketrans("", "", " .-/")
+_SEPARATORS = str.maketrans("", "", " .-/_\u00b7\n")
 
 
 def find_personal(text: str) -> Finding | None:
@@ -42,7 +38,8 @@ def find_personal(text: str) -> Finding | None:
     if not _WORTH_IT.search(text):
         return None
     upper = _same_length(text, str.upper)
-    return _find_shaped(upper) or _find_named(_same_length(text, str.lower), upper)
+    lower = _same_length(text, str.lower)
+    return _find_shaped(upper) or _find_named(lower, upper) or _find_backwards(lower)
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
@@ -61,11 +58,17 @@ _ISSUED = re.compile(
     r"3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:4|5[0-8]|6[0-9]|35)[0-9]{14,15}|62[0-9]{14,17}"
     r"|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}"
 )
+_SIGN = r"[ ./_\u00b7\n-]{1,2}"
 _CARD = re.compile(
-    r"(?<![\w.,/-])(?:[0-9]{4}(?P<sign>[ .-]{1,2})[0-9]{4}(?P=sign)[0-9]{4}(?P=sign)[0-9]{4}(?:(?P=sign)[0-9]{1,3})?"
-    r"|[0-9]{4}(?P<mark>[ .-])[0-9]{6}(?P=mark)[0-9]{4,5}|[0-9]{14,19})(?![\w]|[.,-][0-9])"
+    rf"(?<![\w.,/-])(?:[0-9]{{4}}(?:{_SIGN}[0-9]{{4}}){{3}}(?:{_SIGN}[0-9]{{1,3}})?"
+    rf"|[0-9]{{4}}{_SIGN}[0-9]{{6}}{_SIGN}[0-9]{{4,5}}|[0-9]{{8}}\n[0-9]{{8}}|[0-9]{{14,19}}"
+    r"|[0-9]{2}(?P<two>[ .-])[0-9]{2}(?:(?P=two)[0-9]{2}){6}|[0-9](?P<one>[ .-])[0-9](?:(?P=one)[0-9]){12,17}"
+    r")(?![\w]|[.,-][0-9])"
 )
-_IBAN = re.compile(r"(?<![A-Z0-9])(?=([A-Z]{2}[0-9]{2}(?:[ .-]?[A-Z0-9]{2}){5,15}[A-Z0-9]?))[A-Z]{2}[0-9]{2}")
+_OF_A_PHONE = re.compile(r"\bIMEI(?:[ -]?(?:NUMBER|NO\.?|NUMMER))?(?: IS| IST)?[\s:=#]{0,3}\Z")
+_IBAN = re.compile(
+    r"(?<![A-Z0-9])(?=([A-Z]{2}[0-9]{2}(?:[ ./_\u00b7\n-]{0,2}[A-Z0-9]{2}){5,15}[A-Z0-9]?))[A-Z]{2}[0-9]{2}"
+)
 _IDENTITY = re.compile(rf"(?<![\w.-])(?:{'|'.join(f'({form})' for form, _ in SHAPES)})(?!\w|-[0-9])")
 _BITLOCKER = re.compile(r"(?<![\w-])[0-9]{6}(?:-[0-9]{6}){7}(?![\w-])")
 _WALLET_KEY = re.compile(r"(?<![0-9A-Z])(?:0X)?[0-9A-F]{64}(?![0-9A-Z])")
@@ -77,6 +80,8 @@ _PUBLIC_HASH = re.compile(r"transa|\btx|hash|sha-?256|block|digest|commit|checks
 
 def _card(match: re.Match[str]) -> int:
     number = match.group().translate(_SEPARATORS)
+    if _OF_A_PHONE.search(match.string, max(match.start() - _AROUND, 0), match.start()):
+        return 0
     return len(match.group()) if _ISSUED.fullmatch(number) and luhn.is_valid(number) else 0
 
 
@@ -88,7 +93,7 @@ def _iban(match: re.Match[str]) -> int:
         wanted -= given[end].isalnum()
         end += 1
     whole = not wanted and not match.string[match.start() + end : match.start() + end + 1].isalnum()
-    return end if end and whole and iban.is_valid(given[:end]) else 0
+    return end if end and whole and iban.is_valid(given[:end].translate(_SEPARATORS)) else 0
 
 
 @cache
@@ -153,13 +158,15 @@ def _any_of(words: list[str]) -> str:
     )
 
 
-_OF = "|".join(column("of"))
+_OF = "|".join([*column("of"), *column("whose"), *column("card"), "bancomat"])
 _EQUALS = "|".join(column("equals"))
+_ARTICLE = "el|la|le|il|a|o|die|the"
 _ATTACHED = "|".join(column("attached"))
 # What may stand between a word and the number that is said to be it: what it is for and then "is", or a sign.
 _SAYS_SO = re.compile(
-    rf"[\"'`*_)\]]{{0,3}}(?:(?: (?:{_OF})(?: [^\s0-9:=]{{1,20}}){{1,4}}?)?"
-    rf"(?:\s?[:=|]\s{{0,3}}|,?(?: (?:{_EQUALS})){{1,2}} ?:?\s{{1,3}})|\s?(?:{_ATTACHED}):?\s?)[\"'`*_(\[]{{0,3}}"
+    rf"[\"'`*_)\]]{{0,3}}(?:(?: (?:{_OF})(?![^\W\d_])(?: [^\s0-9:=]{{1,20}}){{0,4}}?| \u0644[^\W\d_]{{1,20}})?"
+    rf"(?:\s?[:=|]\s{{0,3}}|\s{{1,2}}(?:-{{1,2}}>?|[\u2192\u21d2])\s{{1,2}}"
+    rf"|(?:'s|,?(?: (?:{_EQUALS})){{1,2}}(?: (?:{_ARTICLE}))?) ?:?\s{{1,3}})|\s?(?:{_ATTACHED}):?\s?)[\"'`*_(\[]{{0,3}}"
 )
 _ALMOST_NOTHING = re.compile(r"[\s\"'`*_(-]{0,3}")
 _LOOSELY = re.compile(r"[^0-9.!?]{0,32}")
@@ -168,6 +175,10 @@ _ENDS = re.compile(
 )
 
 _CARD_WORD = re.compile(_any_of(column("card") + column("cvv")))
+_BANK = re.compile(
+    r"(?:sort[ -]?code|blz|bankleitzahl|routing(?: (?:number|no\.?))?|bsb|ifsc)[^0-9\n]{0,12}[0-9]{2}"
+    r"|ifsc[: ]{1,2}[a-z]{4}0"
+)
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
 
 
@@ -183,7 +194,7 @@ class _Named:
     words: list[str]
     forms: tuple[tuple[re.Pattern[str], Check], ...]
     said: bool = False
-    of_a_card: bool = False  # the word means a card's number only beside a word for a card
+    near: re.Pattern[str] | None = None  # the word means such a number only beside another
     loosely: bool = False  # anything but another sentence may stand between
 
 
@@ -191,7 +202,8 @@ def _form(expression: str, check: Check = any_number) -> tuple[tuple[re.Pattern[
     return ((re.compile(expression), check),)
 
 
-_NOT_MORE = r"(?![\w%$€£]|[.,:/-][0-9])"
+_NOT_MORE = r"(?![0-9A-Z_%$€£\u5186\u4e2a\u500b\u5e74\u5143\u4e07]|[.,:/-][0-9])"
+_SHORT = rf"(?<![0-9A-Za-z_.,-])(?:[0-9]{{4,8}}|[0-9](?:[ -][0-9]){{3,7}}){_NOT_MORE}"
 _CODE = (
     r"(?<![\w-])(?:(?=[A-Z-]{0,12}[0-9])[A-Z0-9]{3,10}(?:-[A-Z0-9]{3,10}){1,7}|[0-9]{4}(?: [0-9]{4}){1,7}"
     r"|[0-9]{6,12}|(?=[A-Z]{0,31}[0-9])(?=[0-9]{0,31}[A-Z])[A-Z0-9]{8,32})(?![\w-])"
@@ -199,10 +211,10 @@ _CODE = (
 _RULES = (
     _Named("cvv", column("cvv"), _form(rf"(?<![\w.,-])[0-9]{{3,4}}{_NOT_MORE}"), said=True),
     _Named(
-        "cvv", column("check"), _form(rf"(?<![\w.,-])[0-9]{{3,4}}{_NOT_MORE}"), of_a_card=True, loosely=True
+        "cvv", column("check"), _form(rf"(?<![\w.,-])[0-9]{{3,4}}{_NOT_MORE}"), near=_CARD_WORD, loosely=True
     ),
-    _Named("pin", column("pin"), _form(rf"(?<![\w.,-])[0-9]{{4,8}}{_NOT_MORE}"), said=True),
-    _Named("pin", column("door"), _form(rf"(?<![\w.,-])[0-9]{{4,8}}{_NOT_MORE}"), said=True),
+    _Named("pin", column("pin"), _form(_SHORT), said=True),
+    _Named("pin", column("door"), _form(_SHORT), said=True),
     _Named("recovery_code", column("recovery"), _form(_CODE), loosely=True),
     _Named(
         "passport",
@@ -210,13 +222,16 @@ _RULES = (
         _form(r"(?<!\w)(?:[0-9]{4} ?[0-9]{6}|(?=(?:[A-Z]{0,3}[0-9]){4})[A-Z0-9]{7,9})(?![\w-])"),
         said=True,
     ),
-    _Named("card", column("card"), _form(r"(?<![\w.])[0-9](?:[ .-]{0,2}[0-9]){11,18}(?![0-9])", _luhn)),
+    _Named(
+        "card", column("card"), _form(r"(?<![\w.])[0-9](?:[ ./_\u00b7\n-]{0,2}[0-9]){11,18}(?![0-9])", _luhn)
+    ),
+    _Named("iban", column("bank"), _form(r"(?<![\w.,-])[0-9]{6,12}(?![\w-])"), near=_BANK, loosely=True),
     *(
         _Named("national_id", folded(words), tuple((re.compile(form), check) for form, check in forms))
         for words, forms in NAMED
     ),
 )
-_NUMBER = re.compile("[0-9]{2}")
+_NUMBER = re.compile("[0-9]+")
 _WORD = re.compile(_any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True)))
 
 
@@ -253,13 +268,26 @@ def _find_named(lower: str, upper: str) -> Finding | None:
     return None
 
 
+# "4711 is my PIN": the number stands before its word.
+_BACKWARDS = re.compile(
+    rf"(?<![\w.,-])(?P<number>[0-9]{{4,8}})[\"'`]?,? (?:{_EQUALS}) (?:(?!not )[^\W\d_]{{1,12}} ){{0,3}}?"
+    rf"(?:{_any_of(column('pin') + column('door'))})(?:{_ENDS.pattern}| (?:{_OF})(?![^\W_]))"
+)
+
+
+def _find_backwards(lower: str) -> Finding | None:
+    match = _BACKWARDS.search(lower)
+    return Finding("pin", *match.span("number")) if match else None
+
+
 def _is_it(rule: _Named, word: re.Match[str], number: re.Match[str], lower: str) -> bool:
     """Whether the number is what the word announces, by what stands between and around."""
     between = lower[word.end() : number.start()]
-    if rule.of_a_card:
-        around = lower[max(word.start() - _AROUND, 0) : number.end() + _AROUND]
-        if not _CARD_WORD.search(around) or _YEAR.fullmatch(number.group()):
-            return False
+    around = lower[max(word.start() - _AROUND, 0) : number.end() + _AROUND]
+    if rule.kind == "pin" and is_postal(word.group(), number.group(), around):
+        return False
+    if rule.near and (not rule.near.search(around) or _YEAR.fullmatch(number.group())):
+        return False
     if rule.loosely:
         return bool(_LOOSELY.fullmatch(between))
     if not rule.said:
