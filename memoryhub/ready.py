@@ -1,7 +1,7 @@
 """Querysets whose SQL is made once.
 
 Django puts the text of a query together anew each time it is asked, and Postgres plans it anew: of a small query that
-is nearly all that it costs (docs/decisions/0021). Here the ORM says once what is asked, and makes the objects.
+is nearly all that it costs (docs/decisions/0018). Here the ORM says once what is asked, and makes the objects.
 """
 
 from __future__ import annotations

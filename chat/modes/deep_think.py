@@ -47,7 +47,7 @@ _BROKEN = "Something went wrong here."
 
 
 class DeepThink(AnswerMode):
-    """A model too small to extract can neither plan nor compare (docs/decisions/0018)."""
+    """A model too small to extract can neither plan nor compare (docs/decisions/0016)."""
 
     name = Mode.DEEP_THINK
     why_not = (

@@ -1,4 +1,4 @@
-"""Tombstones: how the gate knows what was forgotten for good, although nothing of it is kept (docs/decisions/0014).
+"""Tombstones: how the gate knows what was forgotten for good, although nothing of it is kept (docs/decisions/0012).
 
 A tombstone is the HMAC of a text in the form that ``essence`` gives, for one place. Its key lies in the data folder,
 not in the database: who reads the database alone cannot try out guesses. The key is none of those that sign

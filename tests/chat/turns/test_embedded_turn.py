@@ -39,7 +39,7 @@ def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_ou
 
 
 def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(local_model: Path) -> None:
-    """It was tried: of eight checks none was the JSON asked for (docs/decisions/0018)."""
+    """It was tried: of eight checks none was the JSON asked for (docs/decisions/0016)."""
     chat = make_chat(make_user("olive", memory_default=True))
     with pytest.raises(Invalid, match="too small"):
         begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now(), mode=Mode.DEEP_THINK)
