@@ -9,6 +9,8 @@ import pytest
 # A file, or one test of it, by how its node id begins. The first that fits counts.
 KINDS = {
     "tests/memories/test_secret_": "secrets",
+    "tests/memories/judging/test_secret_": "secrets",
+    "tests/memories/forgetting/test_secret_scan.py": "secrets",
     "tests/memories/writing/test_refusals.py": "secrets",
     "tests/chat/turns/test_injection.py": "injections",
     "tests/chat/turns/test_role_aware.py": "injections",

@@ -22,6 +22,7 @@ from chat.prompting.short_term import recent, short_term_for
 from memories.recalling.embedding import embed_one, embed_texts
 from memories.recalling.recall import recall
 from memories.recalling.search import search_workspace
+from tests.attacks import KINDS
 from workspaces.leaving_machine import Reach
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,3 +170,9 @@ def test_what_may_leave_is_said_by_every_caller(function: Callable[..., object])
     assert len(named) == 1
     assert all(parameter.default is inspect.Parameter.empty for parameter in named.values())
     assert all(field.default is MISSING for field in fields(Reach))
+
+
+def test_every_family_of_attacks_is_somewhere() -> None:
+    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+    lost = [start for start in KINDS if not any(name.startswith(start.split("::")[0]) for name in files)]
+    assert lost == []
