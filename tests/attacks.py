@@ -40,6 +40,7 @@ KINDS = {
     "tests/chat/test_personal.py": "isolation",
     "tests/memories/forgetting/test_forgetting_races.py": "races",
     "tests/memories/test_forgetting_guesses.py": "guessing",
+    "tests/chat/turns/test_attribution.py": "guessing",
     "tests/memories/test_copy_notes.py": "isolation",
     "tests/chat/test_exchange_forgetting.py::test_hostile": "oversized and malformed",
     "tests/chat/test_exchange_forgetting.py": "isolation",

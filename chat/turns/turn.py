@@ -35,7 +35,7 @@ from chat.rendering.rendered import set_html
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
-from memories.models import SourceType
+from memories.models import Receipt, SourceType
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, Recalled, recall
 from memories.recalling.receipts import split_recall, store_receipt
@@ -174,6 +174,8 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     if answer.attempt > 1:
         answer.tool_calls.all().delete()  # those of the attempt that this one replaces
         answer.steps.all().delete()
+        if not answer.memory_enabled:  # else this attempt has put its own in the place of that
+            Receipt.objects.filter(message_id=answer.public_id).delete()
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)

@@ -163,8 +163,8 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
     """The room of ``workspaces.actions.removal``: memories of workspaces and a person that go, a batch at a time."""
-    for table in (Receipt, Extraction):  # of others' turns
-        table.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
+    for of_turns in (Receipt, Extraction):
+        of_turns.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     places = workspace_ids + [
         place_of(0, agent_id=pk)
         for pk in Agent.objects.filter(workspace_id__in=workspace_ids).values_list("pk", flat=True)

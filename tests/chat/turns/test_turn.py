@@ -143,6 +143,21 @@ def test_a_temporary_chat_neither_recalls_nor_extracts(chat: Chat, scripted_mode
     assert not Extraction.objects.exists()
 
 
+def test_an_answer_written_anew_without_memory_keeps_no_receipt_of_the_attempt_before(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    scripted_model.script(Failure(401, "bad key"), Answer("Here it is."))
+    answer = ask(chat, "Hello?", memory_enabled=True)
+    assert Receipt.objects.filter(message_id=answer.public_id).exists()
+    Chat.objects.filter(pk=chat.pk).update(memory_enabled=False)
+    answer = Message.objects.get(pk=answer.pk)
+    retry_answer(answer, by=chat.created_by, now=timezone.now())
+    assert runner.wait_until_idle(10)
+    answer.refresh_from_db()
+    assert (answer.content, answer.attempt) == ("Here it is.", 2)
+    assert not Receipt.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("reply", "code", "kept"),
     [
