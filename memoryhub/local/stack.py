@@ -234,6 +234,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     """One web process. All of them take connections from the same socket."""
     arguments = ["-m", "uvicorn", "memoryhub.asgi:application", "--fd", str(listener.fileno())]
     arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
+    arguments += ["--http", "memoryhub.http.protocol:ImpatientProtocol"]
     # Whose X-Forwarded-For is believed is MEMORYHUB_TRUSTED_PROXIES's to say; uvicorn would believe this machine's.
     arguments += ["--no-proxy-headers"]
     arguments += ["--lifespan", "off", "--log-level", "warning"]

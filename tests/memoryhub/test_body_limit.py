@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from django.test import override_settings
 
 from memoryhub.asgi import django_application
 from memoryhub.http.body_limit import BodyLimit
@@ -85,9 +86,13 @@ def limit() -> BodyLimit:
 @pytest.fixture(scope="module")
 def port(limit: BodyLimit) -> Iterator[int]:
     """The server that really runs us, on a real socket."""
-    config = uvicorn.Config(limit, port=0, lifespan="off", log_level="warning", proxy_headers=False)
+    protocol = "memoryhub.http.protocol:ImpatientProtocol"
+    config = uvicorn.Config(limit, lifespan="off", log_level="warning", proxy_headers=False, http=protocol)
     server = uvicorn.Server(config)
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+    with (
+        override_settings(BODY_SECONDS=PATIENCE),
+        closing(socket.create_server(("127.0.0.1", 0))) as listener,
+    ):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         yield listener.getsockname()[1]
@@ -190,3 +195,29 @@ def test_one_line_of_ipv6_counts_once(port: int, settings: Any) -> None:
             last = stack.enter_context(begun(port, head=head))
             time.sleep(0.05)
         assert answer(last).startswith(b"HTTP/1.1 429")
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET / HTTP/1.1\r\nHost: loc"])
+def test_a_head_that_never_ends_is_hung_up_on(port: int, sent: bytes) -> None:
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(sent)
+        assert answer(connection) == b""
+    assert PATIENCE * 0.9 <= time.monotonic() - began < PATIENCE + 2
+
+
+def test_neither_is_a_later_one_of_a_connection_waited_for(port: int) -> None:
+    whole = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(whole)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        connection.sendall(whole[:20])
+        answer(connection)  # until it hangs up
+    assert PATIENCE * 0.9 <= time.monotonic() - began < PATIENCE + 2
+
+
+def test_who_takes_long_to_be_answered_is_not_hung_up_on(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert answer(connection).startswith(b"HTTP/1.1 200")
