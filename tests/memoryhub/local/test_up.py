@@ -207,7 +207,7 @@ def test_a_killed_service_comes_back(up: Installation, name: str, works_again) -
 
 
 def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Installation) -> None:
-    wait_until(lambda: up.service("worker") is not None, "the worker is started")
+    up.run_job()  # so the worker that lost its database above has been replaced
     first = up.service("worker")
     assert first is not None
     wait_until(lambda: len(first.children(recursive=True)) >= 4, "the workers are up")
