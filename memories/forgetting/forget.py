@@ -18,18 +18,16 @@ from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from memories.models import (
-    CommonWord,
     Extraction,
     Memory,
     MemorySource,
-    PlaceStatistics,
     Receipt,
     ReceiptItem,
     Review,
     Revision,
     Tombstone,
 )
-from memories.models.memory import place_of
+from memories.models.memory import MEMORY, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.words import index_lexemes, unindex_words
 from memories.writing import tombstones
@@ -39,7 +37,7 @@ from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows
 from workspaces.audit import MOST_WORDS, Verb, Word, record
-from workspaces.models import Agent, Role, User, Workspace
+from workspaces.models import Agent, CommonWord, PassageVector, PlaceStatistics, Role, User, Workspace
 
 BATCH = 500
 LOOKED_FOR = (
@@ -50,8 +48,8 @@ LEAST_PHRASE = 8  # characters: what is shorter stands in many texts that are ab
 
 # What an excerpt lent to a vector goes with it: the statement's own takes its place.
 _OWN_VECTOR = """
-UPDATE memories_memoryembedding SET embedding = statement, statement = NULL
-WHERE memory_id = ANY(%s) AND statement IS NOT NULL
+UPDATE workspaces_passagevector SET embedding = statement, statement = NULL
+WHERE kind = 1 AND ref = ANY(%s) AND statement IS NOT NULL
 """
 
 
@@ -230,9 +228,10 @@ def _with_equals(memories: list[Memory]) -> list[Memory]:
 
 def _remove(ids: Sequence[int]) -> Counts:
     """Delete rows that are locked, with everything that hangs on them."""
-    words = unindex_words(ids)
-    removed = counted(Memory.objects.filter(pk__in=ids).delete()[1])
-    return removed + _named("memory words", words)
+    removed = _named("memory words", unindex_words(ids))
+    vectors, _ = PassageVector.objects.filter(kind=MEMORY, ref__in=ids).delete()
+    removed += _named("memory embeddings", vectors)
+    return removed + counted(Memory.objects.filter(pk__in=ids).delete()[1])
 
 
 def _drop_copies(texts: Collection[str], of: Sequence[Memory]) -> Counts:

@@ -14,13 +14,15 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
-from workspaces.models import Agent, User, Workspace
+from workspaces.index.places import AGENT_PLACES, place_of
+from workspaces.models import Agent, PassageVector, User, Workspace
+from workspaces.models.passage import has_vector
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
 CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
-AGENT_PLACES = 2**40  # above every workspace's key: an assistant's place is this and its own key
+MEMORY = 1  # memories as a kind of passages (memories.recalling.kind)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
 
 
@@ -43,13 +45,6 @@ class SourceType(models.TextChoices):
 
 
 SOURCE_LABELS: dict[str, str] = dict(SourceType.choices)  # putting it together takes longer than all of a row
-
-
-def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | None = None) -> int:
-    """``Memory.place`` of such a memory."""
-    if owner_id is not None:
-        return -owner_id
-    return workspace_id if agent_id is None else AGENT_PLACES + agent_id
 
 
 class Review(models.TextChoices):
@@ -86,7 +81,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         )
 
     def without_vector(self, model: str) -> MemoryQuerySet:
-        return self.exclude(embeddings__model=model)
+        return self.filter(~has_vector(MEMORY, model))
 
 
 class Memory(models.Model):
@@ -226,6 +221,11 @@ class Memory(models.Model):
         an assistant's ``AGENT_PLACES`` and its key (docs/decisions/0011). The same in SQL is ``PLACE``.
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
+
+    @property
+    def embeddings(self) -> models.QuerySet[PassageVector]:
+        """Its vectors in the index, one a model."""
+        return PassageVector.objects.filter(kind=MEMORY, ref=self.pk)
 
     @property
     def is_live(self) -> bool:

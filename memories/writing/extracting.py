@@ -21,7 +21,6 @@ from memories.judging.extraction.provenance import is_taken_from
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
-from memories.recalling.embedding import embed_texts
 from memories.writing import gate, refusals
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
@@ -33,6 +32,7 @@ from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
 from workspaces.access import personal_place
 from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.index.embedding import embed_texts
 from workspaces.models import User, Workspace
 
 logger = logging.getLogger(__name__)

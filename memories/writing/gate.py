@@ -15,13 +15,7 @@ from django.db.models import QuerySet
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
-from memories.recalling.embedding import (
-    Embedded,
-    active_model,
-    embed_one,
-    queue_embedding,
-    store_vector,
-)
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import (
     SEARCH,
     index_lexemes,
@@ -52,6 +46,12 @@ from memoryhub.ready import Ready
 from memoryhub.single_rows import insert_row, update_row
 from workspaces.access import default_workspace
 from workspaces.audit import Verb, record
+from workspaces.index.embedding import (
+    Embedded,
+    active_model,
+    embed_one,
+    store_vector,
+)
 from workspaces.models import User
 
 __all__ = [

@@ -13,21 +13,14 @@ from django.conf import settings
 from django.db import transaction
 
 from memories.models import Memory, MemorySource, Revision
-from memories.models.memory import RevisionAction
-from memories.recalling.embedding import (
-    Embedded,
-    embed_texts,
-    put_vectors,
-    queue_embedding,
-)
+from memories.models.memory import MEMORY, RevisionAction
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_lexemes
 from memories.writing import cap, gate, tombstones
 from memories.writing.announcing import announce
 from memories.writing.copying import (
-    copy_vectors,
     insert_rows,
     number_rows,
-    stored_vectors,
 )
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
@@ -41,6 +34,12 @@ from memories.writing.similar import (
 )
 from memoryhub import metrics
 from workspaces.access import default_workspace
+from workspaces.index.copying import copy_vectors, stored_vectors
+from workspaces.index.embedding import (
+    Embedded,
+    embed_texts,
+    put_vectors,
+)
 from workspaces.models import User
 
 BATCH = 500  # rows of one transaction: other writers of the workspace wait for no more
@@ -248,7 +247,7 @@ class _Batch:
         within = np.tril(made @ made.T, k=-1)  # with earlier ones only
         for row, other in np.argwhere(within >= least).tolist():
             found.setdefault(ids[row], []).append((-ids[other], float(within[row, other])))
-        for pks, stored in stored_vectors(memories[0].place, with_vector[0][1].model, made.shape[1]):
+        for pks, stored in stored_vectors(MEMORY, memories[0].place, with_vector[0][1].model, made.shape[1]):
             cosines = made @ stored.T
             for row, other in np.argwhere(cosines >= least).tolist():
                 found.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
@@ -317,6 +316,7 @@ class _Batch:
                 later += [memory.pk for memory, _ in pairs]
                 continue
             copy_vectors(
+                MEMORY,
                 [memory.pk for memory, _ in pairs],
                 [memory.place for memory, _ in pairs],
                 model,

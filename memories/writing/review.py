@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.recalling.embedding import embed_one, queue_embedding, store_vector
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_words, unindex_words
 from memories.writing import cap, gate, tombstones
 from memories.writing.announcing import announce
@@ -25,6 +25,7 @@ from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
+from workspaces.index.embedding import embed_one, store_vector
 from workspaces.models import Role, User, Workspace
 
 

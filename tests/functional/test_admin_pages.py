@@ -21,7 +21,7 @@ PAGES = {
     "pairs": "/admin/memories/memory/pairs/",
     "memories": "/admin/memories/memory/",
     "refusals": "/admin/memories/refusal/",
-    "extractions": "/admin/memories/judging/extraction/",
+    "extractions": "/admin/memories/extraction/",
 }
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("database_beside_the_browser")]
 

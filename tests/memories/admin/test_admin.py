@@ -249,10 +249,10 @@ def test_failed_extractions_are_retried(
         for status in ("failed", "done")
     ]
     with django_capture_on_commit_callbacks(execute=True):
-        said = run(boss, "retry", *rows, at="/admin/memories/judging/extraction/")
+        said = run(boss, "retry", *rows, at="/admin/memories/extraction/")
     assert said == ["1 extraction queued again, 1 had not failed."]
     rows[0].refresh_from_db()
     assert (rows[0].status, rows[0].attempts) == ("pending", 0)
     assert OrmQ.objects.count() == 1
-    listed = boss.get("/admin/memories/judging/extraction/?status=done").context["cl"].result_list
+    listed = boss.get("/admin/memories/extraction/?status=done").context["cl"].result_list
     assert [row.message_id for row in listed] == ["msg_done"]

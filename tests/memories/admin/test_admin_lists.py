@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Extraction, Memory, Receipt
-from memories.recalling import reembedding
 from memories.writing import gate
 from memoryhub.llm.base import Embedder
 from tests.admin_pages import rows_scanned
@@ -21,6 +20,7 @@ from tests.bench.bulk import insert_memories
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
+from workspaces.index import reembedding
 
 LIST = "/admin/memories/memory/"
 MANY = 20_000
@@ -166,7 +166,7 @@ def test_lists_cost_the_same_queries_for_five_and_for_fifty(boss: Client, cast: 
             )
             Receipt.objects.create(**place, ranking="hybrid", threshold=0.3)
 
-    pages = (LIST, f"{LIST}?q=long", "/admin/memories/judging/extraction/", "/admin/memories/receipt/")
+    pages = (LIST, f"{LIST}?q=long", "/admin/memories/extraction/", "/admin/memories/receipt/")
     more(5)
     first = [queries(page) for page in pages]
     more(45)

@@ -112,7 +112,7 @@ def test_undo_is_offered_only_to_who_may(cast: Cast, fake_embedder: FakeEmbedder
 
 def test_failed_work_is_retried_one_by_one_and_all_at_once(cast: Cast, boss: Client) -> None:
     rows = [failed_extraction(cast, number) for number in range(4)]
-    listed = "/admin/memories/judging/extraction/?status=failed"
+    listed = "/admin/memories/extraction/?status=failed"
     run_action(boss, listed, "retry", rows[0])
     assert Extraction.objects.filter(status="failed").count() == 3
     answer = run_action(boss, listed, "retry", rows[1], select_across="1")
