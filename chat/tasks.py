@@ -13,6 +13,7 @@ from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact
 from chat.prompting.short_term import drop_expired
+from chat.rendering.rendered import keep_html
 from memoryhub.jobs import job
 from workspaces.models import User
 
@@ -34,6 +35,12 @@ def compact_chat(*, answer_id: int, user_id: int) -> str:
     return (
         compact(answer, user, now=timezone.now()) if answer and user else "the answer is gone, or its person"
     )
+
+
+@job
+def render_answers(*, message_ids: list[int]) -> str:
+    """Make and keep the HTML of answers that a page showed without. A second time it finds nothing to do."""
+    return f"{keep_html(message_ids)} answers rendered"
 
 
 @job

@@ -11,6 +11,7 @@ from chat.pages import (
 from chat.pages import (
     message_views,
     model_views,
+    personal_views,
     short_term_views,
     version_views,
 )
@@ -32,6 +33,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/models/", model_views.of_new_chat, name="models"),
     path("chats/<str:chat_id>/short-term/", short_term_views.short_term, name="short_term"),
     path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
+    path("chats/<str:chat_id>/personal/", personal_views.personal, name="personal"),
     path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),
     path("chats/<str:chat_id>/messages/", views.send, name="send"),
     path("chats/<str:chat_id>/messages/<str:message_id>/", message_views.message, name="message"),

@@ -35,13 +35,16 @@ class MemoriesConfig(AppConfig):
     def ready(self) -> None:
         from memories.assets.assets import forget_file
         from memories.forgetting.forget import empty_places
-        from memories.models import Asset
+        from memories.models import Asset, Memory
         from memories.recalling.kind import MEMORIES
         from workspaces.actions.removal import register_room
         from workspaces.index.kinds import register_kind
+        from workspaces.quotas import register_quota
 
         register_kind(MEMORIES)
         register_room(empty_places)
+        register_quota("memories", lambda user: Memory.objects.filter(author=user))
+        register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
         post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")
         post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")

@@ -4,8 +4,14 @@ from django.urls import path
 
 from memories.assets import asset_views
 from memories.nodes import node_views
-from memories.pages import forget_views, proposal_views
-from memories.pages import panel_views as views
+from memories.pages import (
+    copy_views,
+    forget_views,
+    proposal_views,
+)
+from memories.pages import (
+    panel_views as views,
+)
 
 app_name = "memories"
 urlpatterns = [
@@ -36,6 +42,8 @@ urlpatterns = [
         proposal_views.reconsider,
         name="reconsider",
     ),
+    path("workspaces/<str:ws_id>/copies/<str:mem_id>/forget/", copy_views.forget, name="copies_forget"),
+    path("workspaces/<str:ws_id>/copies/<str:mem_id>/keep/", copy_views.keep, name="copies_keep"),
     path("workspaces/<str:ws_id>/nodes/", node_views.node_list, name="nodes"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/", node_views.node, name="node"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/find/", node_views.find_memories, name="node_find"),

@@ -39,13 +39,16 @@ def _live(*, workspace: int, user: int, now: datetime) -> MemoryQuerySet:
 
 
 _LIVE = Ready(_live, workspace=int, user=int, now=datetime)
+_SHARED = Ready(lambda **asked: _live(**asked).filter(owner=None), workspace=int, user=int, now=datetime)
 _AUTOMATIC = Ready(
     lambda **asked: _live(**asked).filter(AUTOMATIC, agent=None), workspace=int, user=int, now=datetime
 )
 
 
-def count_live(workspace: Workspace, user: User) -> int:
-    return _LIVE.count(workspace=workspace.pk, user=user.pk, now=timezone.now())
+def count_live(workspace: Workspace, user: User, *, personal: bool = True) -> int:
+    """Without ``personal``, what nobody has for themselves alone."""
+    counted = _LIVE if personal else _SHARED
+    return counted.count(workspace=workspace.pk, user=user.pk, now=timezone.now())
 
 
 def usage(workspace: Workspace, user: User) -> Usage:

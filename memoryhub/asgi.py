@@ -10,14 +10,19 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402  after Django is set up
 
-from memoryhub.body_limit import BodyLimit  # noqa: E402
-from memoryhub.handler import OneThreadHandler  # noqa: E402
+from memoryhub.http.body_limit import BodyLimit  # noqa: E402
+from memoryhub.http.handler import OneThreadHandler  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
+from memoryhub.management.database import refuse_to_serve_newer_database  # noqa: E402
 
+refuse_to_serve_newer_database()
 django_application: Any = OneThreadHandler()
 ENVELOPE = 1_048_576  # bytes that a form may have beside its file
 application = BodyLimit(
-    django_application, most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE
+    django_application,
+    most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE,
+    patience=settings.BODY_SECONDS,
+    half_sent=settings.HALF_SENT_REQUESTS,
 )
 
 get_chat_model()  # its client takes half a second to import: better now than in somebody's first turn

@@ -7,6 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+ENGINES = {"django.db.backends.postgresql", "memoryhub.pooled"}
+
 
 @register()
 def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
@@ -19,6 +21,6 @@ def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def postgres_only(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if settings.DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+    if settings.DATABASES["default"]["ENGINE"] not in ENGINES:
         return [Error("MemoryHub needs PostgreSQL with pgvector.", id="memoryhub.E002")]
     return []

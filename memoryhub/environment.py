@@ -124,3 +124,29 @@ def database_from_url(url: str) -> dict[str, Any]:
         "PORT": str(port or options.pop("port", "")),
         "OPTIONS": options,
     }
+
+
+def mail_from_url(url: str) -> tuple[str, int, str, str, bool, bool]:
+    """Host, port, user, password, STARTTLS and TLS of ``smtp://user:password@host:587``.
+
+    ``smtps``: TLS from the first word. ``smtp`` asks for STARTTLS, but on this machine. Else ImproperlyConfigured.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port, secure = parts.hostname, parts.port, parts.scheme == "smtps"
+    except ValueError:
+        host, port, secure = None, None, False
+    if (
+        not host
+        or parts.scheme not in {"smtp", "smtps"}
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+    ):
+        raise ImproperlyConfigured(
+            "MEMORYHUB_SMTP_URL must look like smtp://user:password@mail.example.org:587, or smtps:// with port 465."
+        )
+    here = host in {"localhost", "127.0.0.1", "::1"}
+    starts_tls = not secure and not here
+    port = port or (465 if secure else 25 if here else 587)
+    return host, port, unquote(parts.username or ""), unquote(parts.password or ""), starts_tls, secure

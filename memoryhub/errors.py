@@ -84,6 +84,16 @@ class SecretRefused(Invalid):
     default_message = "This looks like a password or key, so it was not stored. Remove it and try again."
 
 
+class Sensitive(SecretRefused):
+    """The text holds a number of somebody's own. A person may have it stored all the same, if they say so twice."""
+
+    code = "sensitive"
+    default_message = (
+        "This looks like a number to keep to yourself, such as a card's or a PIN, so it was not stored yet. "
+        "Confirm it to have it stored."
+    )
+
+
 class TooManyRequests(DomainError):
     """Over a limit. ``retry_after``: seconds until the next one may pass."""
 

@@ -1,6 +1,7 @@
 """``/healthz``: this process answers. ``/readyz``: whether what it needs is there, part by part.
 
-Not ready (503) is only what makes every page fail: no database, or one that is not migrated. A worker, model or
+Not ready (503) is only what makes every page or every save fail: no database, or one that is not migrated or takes no
+writes. A worker, model or
 embedder that is missing degrades: chats can be read, memories saved and found by words, so traffic should still come.
 """
 
@@ -33,7 +34,12 @@ SELECT extract(epoch FROM now() - max(greatest(state_change, query_start))) FROM
 WHERE datname = current_database() AND application_name = %s
 """
 WORKER_NAME = "memoryhub worker"
-ESSENTIAL = ("database", "migrations")
+# Undone again. It is refused by a standby, by a database that is only read, and where the right to write is missing.
+WRITE = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
+# A row finds room in pages that are there already; a megabyte of rows without memory for them needs some of the disk.
+SPILL = "SELECT count(*) FROM unnest(array_fill(repeat('x', 1000), ARRAY[1000])) AS wide"
+NO_ROOM = {"53100", "53400"}  # of the disk, or of what the operator allows for files of this sort
+ESSENTIAL = ("database", "migrations", "writes")
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ def _trouble(asked: Future[str]) -> str:
 
 
 def _no_database() -> dict[str, Part]:
-    names = ("migrations", "queue", "worker")
+    names = ("migrations", "writes", "queue", "worker")
     return {"database": Part(False, "cannot be reached"), **dict.fromkeys(names, UNKNOWN)}
 
 
@@ -129,9 +135,10 @@ def _database() -> dict[str, Part]:
             parts = {"database": GOOD, "migrations": _migrated(connection)}
             if not parts["migrations"].ok:
                 return parts | dict.fromkeys(
-                    ("queue", "worker"), Part(False, "unknown before the migrations")
+                    ("writes", "queue", "worker"), Part(False, "unknown before the migrations")
                 )
-            return parts | {"queue": _queue(connection), "worker": _worker(connection)}
+            parts |= {"queue": _queue(connection), "worker": _worker(connection)}
+            return parts | {"writes": _writes(connection)}
     except psycopg.Error:
         return _no_database()
 
@@ -146,6 +153,22 @@ def _migrated(connection: psycopg.Connection[Any]) -> Part:
         applied = []
     missing = len(_migrations - set(applied))
     return Part(False, f"{missing} not applied") if missing else GOOD
+
+
+def _writes(connection: psycopg.Connection[Any]) -> Part:
+    """Whether a save would succeed. Some ten milliseconds."""
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(WRITE)
+            connection.execute("SET LOCAL work_mem = '64kB'")
+            connection.execute(SPILL)
+    except psycopg.errors.ReadOnlySqlTransaction:
+        return Part(False, "it can only be read")
+    except psycopg.Error as error:
+        if error.sqlstate in NO_ROOM:
+            return Part(False, "its disk is full")
+        return Part(False, f"it takes none ({error.sqlstate})" if error.sqlstate else "it takes none")
+    return GOOD
 
 
 def _queue(connection: psycopg.Connection[Any]) -> Part:

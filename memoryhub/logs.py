@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,10 +13,16 @@ from typing import TypeAlias
 
 from django.conf import settings
 
-from memoryhub import origin
+from memoryhub.http import origin
 
 MESSAGE_LENGTH = 200
+KEYS = re.compile(r"(accounts/(?:password/reset/key|confirm-email)/)[^\s\"'<>]+")
 ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+def without_keys(line: str) -> str:
+    """What follows in an address that sets a password or confirms an e-mail address is left out: it is the key."""
+    return KEYS.sub(r"\1…", line)
 
 
 class Formatter(logging.Formatter):
@@ -24,7 +31,7 @@ class Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         request_id = origin.current().request_id
         record.request = f" [{request_id}]" if request_id else ""
-        return super().format(record)
+        return without_keys(super().format(record))
 
     def formatException(self, ei: ExcInfo) -> str:
         return "\n".join(_told(ei[1], set())) if ei[1] else ""
@@ -47,7 +54,7 @@ class JsonFormatter(Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return without_keys(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def _told(error: BaseException, seen: set[int]) -> Iterator[str]:

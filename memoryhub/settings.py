@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.environment import Environment, database_from_url
+from memoryhub.environment import Environment, database_from_url, mail_from_url
 from memoryhub.local.postgres import connection_settings
 
 env = Environment("MEMORYHUB_")
@@ -102,12 +102,12 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 MIDDLEWARE = [
-    "memoryhub.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
-    "memoryhub.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
+    "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
+    "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "memoryhub.middleware.StorableCookiesMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "memoryhub.http.middleware.StorableCookiesMiddleware",
+    "memoryhub.http.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -116,8 +116,8 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "memoryhub.middleware.SecurityHeadersMiddleware",
-    "memoryhub.middleware.DomainErrorMiddleware",
+    "memoryhub.http.middleware.SecurityHeadersMiddleware",
+    "memoryhub.http.middleware.DomainErrorMiddleware",
 ]
 ROOT_URLCONF = "memoryhub.urls"
 ASGI_APPLICATION = "memoryhub.asgi.application"
@@ -162,7 +162,10 @@ def _database() -> dict[str, Any]:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     elif not RUNNING_COMMAND:
-        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 15, "max_idle": 120}
+        database["ENGINE"] = "memoryhub.pooled"
+        # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
+        waits = {"timeout": 15, "max_idle": 120, "reconnect_timeout": 5}
+        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
     return database
 
 
@@ -232,8 +235,24 @@ THROTTLES = {
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
     "model tests": 10,  # each makes several requests to somebody's server
 }
+BODY_SECONDS = env.number("BODY_SECONDS", 20.0, low=1, high=3600)  # then 4 kB a second are asked for
+HALF_SENT_REQUESTS = env.integer("HALF_SENT_REQUESTS", 100, low=1, high=1_000_000)  # per address and process
+EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
+# What one person may make in all (workspaces.quotas); 0: without a limit.
+QUOTAS = {
+    "workspaces": env.integer("MAX_WORKSPACES_PER_PERSON", 100, low=0, high=1_000_000),
+    "chats": env.integer("MAX_CHATS_PER_PERSON", 10_000, low=0, high=100_000_000),
+    "memories": env.integer("MAX_MEMORIES_PER_PERSON", 100_000, low=0, high=100_000_000),
+    "bytes": env.integer("MAX_BYTES_PER_PERSON", 5_000_000_000, low=0, high=10**15),
+}
 KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+# Without a server for mail none is sent. Printing it instead would put links that set a password into the logs.
+_smtp_url = env.optional("SMTP_URL")  # no setting: it has a password
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _smtp_url else 'dummy'}.EmailBackend"
+(EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMAIL_USE_SSL) = mail_from_url(
+    _smtp_url or "smtp://localhost"
+)
+EMAIL_TIMEOUT = 10  # seconds: somebody waits for the page meanwhile
 DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -392,6 +411,9 @@ LOGGING = {
         # A line for each request, for programs that collect them; a person's console is spared.
         "memoryhub.requests": {"level": "INFO" if LOG_FORMAT == "json" else "WARNING"},
         "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
+        # Addresses as they were asked for: some are as good as a password.
+        "uvicorn.access": {"level": "WARNING"},
+        "django.server": {"handlers": ["console"], "level": LOG_LEVEL, "propagate": False},
         # At DEBUG these quote statements with their values, and what is sent to a model.
         "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-handler500 = "memoryhub.middleware.server_error"
+handler500 = "memoryhub.http.middleware.server_error"
 urlpatterns = [
     path("", include("chat.urls")),
     path("", include("chat.exchange.urls")),
@@ -23,5 +24,6 @@ urlpatterns = [
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     # Its script comes as a file of its own, so that the policy need not allow inline ones.
     path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api_docs"),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
     path("admin/", admin.site.urls),
 ]

@@ -16,11 +16,15 @@ from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
 from workspaces.agents.agents import create_agent
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, KeyScope, Membership, Role, User, Workspace
 from workspaces.models.connection import Connection
 
 PASSWORD = "correct horse battery"
 _number = count(1)
+
+
+HERE = Reach(local_only=False, leaves=False, personal=True)  # what most tests ask with
 
 
 def make_user(username: str | None = None, **fields: Any) -> User:

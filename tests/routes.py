@@ -15,7 +15,7 @@ from chat.exchange import run
 from chat.models import MessageRole
 from chat.models.imports import Import
 from chat.turns.versions import set_aside
-from memories.models import Receipt, ReceiptItem
+from memories.models import CopyKind, KeptCopy, Receipt, ReceiptItem
 from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (
@@ -152,6 +152,9 @@ API_ROWS = [
         keys=KEYS_NEVER,
         proposed=True,
     ),
+    Row("GET", f"{WS}/copies", MEMBERS, keys=KEYS_READ),
+    Row("POST", f"{WS}/copies/<mem_id:memory_id>/forget", OWNERS, keys=KEYS_NEVER, fresh=True),
+    Row("POST", f"{WS}/copies/<mem_id:memory_id>/keep", answering(204, OWNERS), keys=KEYS_NEVER),
     Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("POST", f"{WS}/search", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("GET", "chat/api/chats", EVERYBODY),
@@ -353,6 +356,7 @@ PAGE_ROWS = [
     Row("GET", "chats/<str:chat_id>/short-term/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/short-term/", PAGE_EDITORS, {"summary": "Cats purr"}),
     Row("POST", "chats/<str:chat_id>/memory/", PAGE_EDITORS, {"memory": "on"}),
+    Row("POST", "chats/<str:chat_id>/personal/", PAGE_EDITORS, {"personal": "on"}),
     Row("GET", "chats/<str:chat_id>/transcript/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/", PAGE_MEMBERS),
@@ -426,6 +430,8 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/approve/", PAGE_EDITORS, proposed=True),
     Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/reject/", PAGE_EDITORS, proposed=True),
     Row("POST", "workspaces/<str:ws_id>/proposals/<str:mem_id>/reconsider/", PAGE_EDITORS, proposed=True),
+    Row("POST", "workspaces/<str:ws_id>/copies/<str:mem_id>/forget/", PAGE_OWNERS, fresh=True),
+    Row("POST", "workspaces/<str:ws_id>/copies/<str:mem_id>/keep/", PAGE_OWNERS),
     Row("POST", "workspaces/<str:ws_id>/reviews/", answering(302, PAGE_OWNERS), {"reviews": "on"}),
     Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
     # Theirs to say about their own turns: the cast's owner asked.
@@ -483,6 +489,7 @@ def make_world(cast: Cast) -> World:
     item = ReceiptItem.objects.create(
         receipt=receipt, memory=memory, position=1, score=0.5, content=memory.content, used=True
     )
+    KeptCopy.objects.create(memory=memory, kind=CopyKind.ITEM, row_id=item.pk)
     gone_memory = make_memory("Olive is vegetarian", by=owner, workspace=workspace)
     gone_chat = make_chat(owner, workspace, title="Gone")
     delete_memory(gone_memory, by=owner, now=timezone.now())

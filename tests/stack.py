@@ -114,13 +114,13 @@ def signed_up(web: Web, username: str) -> http.Client:
 
 
 @contextmanager
-def running_stack(folder: Path, **env: str) -> Iterator[Stack]:
+def running_stack(folder: Path, *, durable: bool = False, **env: str) -> Iterator[Stack]:
     """The database, migrated, with nothing else running yet. ``env`` goes to every process."""
     folder.chmod(0o755)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     clean.pop("DATABASE_URL", None)
     clean.pop("DJANGO_SETTINGS_MODULE", None)
-    database = EmbeddedPostgres(folder, durable=False)
+    database = EmbeddedPostgres(folder, durable=durable)
     database.initialise()
     database.start()
     stack = Stack(folder, clean | {"MEMORYHUB_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1"} | env)

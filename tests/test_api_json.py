@@ -14,7 +14,7 @@ from memories.api.serializers import MemoryJson
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_connection, make_memory
+from tests.factories import HERE, make_agent, make_chat, make_connection, make_memory
 from workspaces.api.serializers import PersonJson, WorkspaceJson, person_json, workspace_json
 from workspaces.api.views import with_counts
 from workspaces.models import Workspace
@@ -67,7 +67,7 @@ def test_a_replaced_memory_that_was_deleted_is_not_named(cast: Cast) -> None:
 @pytest.mark.parametrize("ranking", ["hybrid", "lexical", "semantic", "longterm"])
 def test_a_recalled_memory_is_as_one_that_was_read(cast: Cast, ranking: str) -> None:
     memories(cast)
-    found = recall("house blue green", cast.workspace, cast.owner, ranking=ranking, threshold=0.0)
+    found = recall("house blue green", cast.workspace, cast.owner, ranking=ranking, threshold=0.0, reach=HERE)
     assert found.items
     for item in found.items:
         memory = described(Memory.objects.filter(pk=item.memory.pk)).get()

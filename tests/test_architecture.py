@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import MISSING, fields
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from io import StringIO
@@ -13,6 +16,13 @@ from pathlib import Path
 
 import pytest
 from django.utils.module_loading import import_string
+
+from chat.modes.check import memories_beside
+from chat.prompting.short_term import recent, short_term_for
+from memories.recalling.recall import recall
+from memories.recalling.search import search_workspace
+from workspaces.index.embedding import embed_one, embed_texts
+from workspaces.leaving_machine import Reach
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("memoryhub", "workspaces", "memories", "chat")
@@ -142,3 +152,20 @@ def test_the_sprite_has_the_icons_that_are_named_and_no_others() -> None:
     assert named <= drawn
     code = pages + "".join(source.read_text() for source in [*SOURCES, *(ROOT / "static/js").glob("*.js")])
     assert {icon for icon in drawn if not re.search(rf"""["'#]{icon}["']""", code)} == set()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [recall, search_workspace, embed_texts, embed_one, short_term_for, recent, memories_beside],
+    ids=lambda function: function.__name__,
+)
+def test_what_may_leave_is_said_by_every_caller(function: Callable[..., object]) -> None:
+    """One value, and no default on the unsafe side: a caller that forgets it is an error, not a leak."""
+    named = {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name in {"reach", "reaches"}
+    }
+    assert len(named) == 1
+    assert all(parameter.default is inspect.Parameter.empty for parameter in named.values())
+    assert all(field.default is MISSING for field in fields(Reach))

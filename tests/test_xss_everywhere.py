@@ -53,6 +53,7 @@ MACHINE = {
     "memories.MemoryNode": {"folded"},
     "memories.Receipt": {"message_id"},
     "memories.Tombstone": {"digest"},
+    "memories.KeptCopy": {"kind"},
     "chat.Import": {"kind", "foreseen", "outcomes", "places"},
     "chat.Step": {"memory_ids"},
     "chat.ToolCall": {"memory_ids"},

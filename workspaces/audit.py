@@ -18,8 +18,8 @@ from django.core import signing
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from memoryhub import origin
 from memoryhub.errors import Malformed
+from memoryhub.http import origin
 from memoryhub.ids import PATTERN
 from memoryhub.single_rows import insert_row
 from workspaces.models import AuditEvent, User, Workspace
@@ -45,6 +45,9 @@ class Verb(models.TextChoices):
     REAUTHENTICATION_FAILED = "reauthentication_failed", "Failed to confirm their identity"
     PASSWORD_CHANGED = "password_changed", "Changed the password"
     PASSWORD_RESET = "password_reset", "Reset the password"
+    USERNAME_CHANGED = "username_changed", "Changed the username"
+    EMAIL_CHANGED = "email_changed", "Changed the e-mail address"
+    RIGHTS_CHANGED = "rights_changed", "Changed the rights"
     TWO_FACTOR_ON = "two_factor_on", "Turned two-factor sign-in on"
     TWO_FACTOR_OFF = "two_factor_off", "Turned two-factor sign-in off"
     RECOVERY_CODES_MADE = "recovery_codes_made", "Made new recovery codes"

@@ -19,7 +19,7 @@ class LiveAnswer:
         self._text = ""
         self._told: dict[str, tuple[str, dict[str, Any]]] = {}
         self.is_whole = False  # what is still done about it is not writing: a stop takes nothing away
-        self.leaves = True  # what the model is shown leaves this machine
+        self.model_is_local = False  # until it is known: what it is shown leaves this machine
         self.was_too_long = (
             False  # for the model's context, so that it was written with less of the conversation
         )

@@ -19,6 +19,7 @@ CHAT: dict[str, Any] = {
     "created_at": "2026-03-07T10:30:00.000000Z",
     "updated_at": "2026-03-07T10:31:00.000000Z",
 }
+ONE_CHAT: dict[str, Any] = {**CHAT, "read_by_others": True, "use_personal_memories": False}
 FOUND_CHAT: dict[str, Any] = {
     **CHAT,
     "match": {

@@ -38,7 +38,8 @@ class ChatMemoryCreate(ApiView):
         errors=[404],
         writes=True,
         description="At least one of `messageId` and `content`. The memory belongs to the chat's workspace. "
-        "200 with `duplicate: true` when it is known already; 422 with code `secret` for a credential. With "
+        "200 with `duplicate: true` when it is known already; 422 with code `secret` for a credential, with "
+        "code `sensitive` for a personal number that does not come with `confirm: true`. With "
         "`synthesize` the model rewrites the text into one statement before it is stored, and you wait for it; where "
         "the model is too small for that, or fails, the text is stored as it is and `synthesized` is false.",
         examples=[
@@ -47,6 +48,7 @@ class ChatMemoryCreate(ApiView):
             answer_example("Saved", {**examples.MEMORY, "duplicate": False, "synthesized": False}, code=201),
             answer_example("Known already", {**examples.MEMORY, "duplicate": True, "synthesized": False}),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def post(self, request: Request, chat_id: str) -> Response:
@@ -103,6 +105,7 @@ class ChatMemoryDetail(ChatMemoryView):
             request_example("New content", {"content": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:

@@ -7,14 +7,18 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chat.chats.personal import personal_in
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, ToolCall
 from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line
-from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
+from chat.modes.shown_steps import outcome_of
+from chat.tools.shown_calls import count_of
+from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from workspaces.api.serializers import PersonJson, person_json, shown_id
+from workspaces.models import User
 from workspaces.rest.fields import (
     Body,
     Choice,
@@ -72,6 +76,31 @@ class ChatJson(serializers.ModelSerializer[Chat]):
         return False if vetoed() else chat.memory_enabled
 
 
+class OneChatJson(ChatJson):
+    """A chat as one of its readers stands in it."""
+
+    read_by_others = serializers.BooleanField(
+        read_only=True, help_text="Whether anybody but you may open it."
+    )
+    use_personal_memories = serializers.BooleanField(
+        read_only=True,
+        help_text="Whether your personal memories are used in your turns here: always where nobody else reads, else "
+        "once you said so.",
+    )
+
+    class Meta(ChatJson.Meta):
+        fields = [*ChatJson.Meta.fields, "read_by_others", "use_personal_memories"]
+
+
+def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
+    personal = personal_in(chat, reader)
+    return {
+        **chat_json(chat),
+        "read_by_others": personal.read_by_others,
+        "use_personal_memories": personal.allowed,
+    }
+
+
 def chat_json(chat: Chat) -> dict[str, Any]:
     """What ``ChatJson`` describes, in a tenth of its time."""
     return {
@@ -126,6 +155,7 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
         help_text="saved, duplicate, found, noted, or why it failed: refused, denied, timeout, error. "
         "null while it runs."
     )
+    count = serializers.SerializerMethodField(help_text="How much it found, as far as you may see it.")
     memory_ids = serializers.SerializerMethodField(
         help_text="The memories it saved or found, as far as you may see them and they are not forgotten."
     )
@@ -148,6 +178,9 @@ class ToolCallJson(serializers.ModelSerializer[ToolCall]):
 
     def get_outcome(self, call: ToolCall) -> str | None:
         return call.outcome or None
+
+    def get_count(self, call: ToolCall) -> int:
+        return count_of(call)
 
     def get_memory_ids(self, call: ToolCall) -> list[str]:
         seen: dict[int, list[str]] = self.context["memories"]
@@ -197,7 +230,7 @@ class StepJson(serializers.ModelSerializer[Step]):
         ]
 
     def get_outcome(self, step: Step) -> str | None:
-        return step.outcome or None
+        return outcome_of(step) or None
 
     def get_line(self, step: Step) -> str:
         return step_line(step)
@@ -335,6 +368,10 @@ class ChatChanges(Body):
     )
     memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
     is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")
+    use_personal_memories = Flag(
+        required=False,
+        help_text="For you alone: true lets your personal memories be used in your turns here though others read them.",
+    )
 
 
 class ChatBody(ChatChanges):
@@ -368,7 +405,7 @@ class RetryBody(Body):
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
 
 
-class ChatMemoryBody(Body):
+class ChatMemoryBody(Confirmable):
     """``messageId`` is written as in the dashboard's API that this one follows."""
 
     at_least_one_of = ("messageId", "content")

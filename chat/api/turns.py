@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -22,6 +22,7 @@ from chat.turns.begin import Turn
 from chat.turns.stream import follow, follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.errors import NotFound
+from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
 from workspaces.rest.once import StillRunning
 from workspaces.rest.views import ApiView
@@ -44,12 +45,13 @@ def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
     """Begin a turn, or find the one that was begun under the same ``Idempotency-Key``, and answer with it."""
+    place = Place(view.person) if stream else None  # before anything is done
     turn = view.once(
         begin,
         keep=lambda begun: {"answer": begun.answer.public_id},
         again=lambda note: _turn_of(view.person, chat, note["answer"], wait=not stream),
     )
-    return turn_response(turn.message, turn.answer, view.person, stream=stream)
+    return turn_response(turn.message, turn.answer, view.person, place=place)
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
@@ -62,14 +64,14 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 
 
 def turn_response(
-    message: Message, answer: Message, user: User, *, stream: bool
+    message: Message, answer: Message, user: User, *, place: Place | None
 ) -> Response | StreamingHttpResponse:
-    """The turn as events, or 201 with all of it when it is done. It goes on if the client goes away."""
-    if stream:
-        response = StreamingHttpResponse(_events(message, answer, user), content_type="text/event-stream")
-        response["Cache-Control"] = "no-store"
-        response["X-Accel-Buffering"] = "no"  # proxies must not collect the events
-        return response
+    """The turn as events where there is a ``place`` for them, or 201 with all of it when it is done.
+
+    It goes on if the client goes away.
+    """
+    if place is not None:
+        return EventStream(_events(message, answer, user), place=place)
     _release_connection()
     async_to_sync(_wait)(answer.public_id)
     return Response(turn_json(message, load(answer), user), status=status.HTTP_201_CREATED)
@@ -90,7 +92,7 @@ async def _wait(answer_id: str) -> None:
                 return
 
 
-async def _events(message: Message, answer: Message, user: User) -> AsyncIterator[str]:
+async def _events(message: Message, answer: Message, user: User) -> AsyncGenerator[str, None]:
     yield _sse("message", await _reading(turn_json)(message, answer, user))
     async with aclosing(follow_for(user, answer.chat.public_id, answer.public_id)) as events:
         async for event in events:

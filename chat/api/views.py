@@ -18,18 +18,20 @@ from chat.api import examples
 from chat.api.serializers import (
     ChatBody,
     ChatChanges,
-    ChatJson,
     EventJson,
     FoundChatJson,
     MatchJson,
     MessageBody,
     MessageJson,
+    OneChatJson,
     RetryBody,
     TurnJson,
     chat_json,
+    one_chat_json,
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
 from chat.chats import actions
+from chat.chats.personal import use_personal
 from chat.chats.search import LONGEST, matches_in, matching
 from chat.models import Chat, ChatQuerySet, Message
 from chat.turns.begin import begin_turn
@@ -42,6 +44,7 @@ from memoryhub.ids import PATTERN
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.connections.choice import choose_connection
+from workspaces.event_streams import Place
 from workspaces.models import Role, User, Workspace
 from workspaces.rest.docs import (
     answer_example,
@@ -145,7 +148,7 @@ class ChatList(ApiView):
         "Begin a chat",
         tag="chats",
         operation="chats_create",
-        answers={201: ChatJson},
+        answers={201: OneChatJson},
         headers=ONCE,
         body=ChatBody,
         errors=[404],
@@ -153,7 +156,7 @@ class ChatList(ApiView):
         description="Without `workspace_id` it belongs to your own workspace.",
         examples=[
             request_example("A chat", {"title": "Deadlines", "memory_enabled": True}),
-            answer_example("Begun", examples.CHAT, code=201),
+            answer_example("Begun", examples.ONE_CHAT, code=201),
         ],
     )
     def post(self, request: Request) -> Response:
@@ -173,7 +176,7 @@ class ChatList(ApiView):
             keep=lambda made: {"chat": made.public_id},
             again=lambda note: get_chat(self.person, note["chat"]),
         )
-        return Response(chat_json(chat), status=status.HTTP_201_CREATED)
+        return Response(one_chat_json(chat, self.person), status=status.HTTP_201_CREATED)
 
 
 class ChatDetail(ApiView):
@@ -181,25 +184,26 @@ class ChatDetail(ApiView):
         "Look at a chat",
         tag="chats",
         operation="chats_get",
-        answers={200: ChatJson},
+        answers={200: OneChatJson},
         errors=[404],
-        examples=[answer_example("A chat", examples.CHAT)],
+        examples=[answer_example("A chat", examples.ONE_CHAT)],
     )
     def get(self, request: Request, chat_id: str) -> Response:
-        return Response(chat_json(get_chat(self.person, chat_id)))
+        return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
     @documented(
         "Change a chat",
         tag="chats",
         operation="chats_update",
-        answers={200: ChatJson},
+        answers={200: OneChatJson},
         body=ChatChanges,
         errors=[404, 409],
         writes=True,
-        description="What is left out stays. `is_private` is its creator's to change.",
+        description="What is left out stays. `is_private` is its creator's to change. `use_personal_memories` is each "
+        "person's own: it says nothing of anybody else's, who do not learn of it, and can be taken back.",
         examples=[
             request_example("A new title", {"title": "Plans"}),
-            answer_example("Changed", examples.CHAT),
+            answer_example("Changed", examples.ONE_CHAT),
         ],
     )
     def patch(self, request: Request, chat_id: str) -> Response:
@@ -218,7 +222,9 @@ class ChatDetail(ApiView):
                 actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
             if "is_private" in changes:
                 actions.set_private(chat, is_private=changes["is_private"], by=self.person)
-        return Response(chat_json(get_chat(self.person, chat_id)))
+            if "use_personal_memories" in changes:
+                use_personal(chat, allowed=changes["use_personal_memories"], by=self.person)
+        return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
     @documented(
         "Delete a chat",
@@ -241,16 +247,16 @@ class ChatRestore(ApiView):
         "Restore a deleted chat",
         tag="chats",
         operation="chats_restore",
-        answers={200: ChatJson},
+        answers={200: OneChatJson},
         errors=[404],
         writes=True,
         description="Its creator or an owner of the workspace.",
-        examples=[answer_example("Restored", examples.CHAT)],
+        examples=[answer_example("Restored", examples.ONE_CHAT)],
     )
     def post(self, request: Request, chat_id: str) -> Response:
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         actions.restore_chat(chat, by=self.person, now=timezone.now())
-        return Response(chat_json(get_chat(self.person, chat_id)))
+        return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
 
 
 class MessageList(ApiView):
@@ -349,9 +355,10 @@ class MessageRetry(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
+        place = Place(self.person) if body["stream"] else None
         answer = load(retry_answer(answer, by=self.person, now=timezone.now()))
         assert answer.reply_to is not None, "an answer replies to a message"
-        return turn_response(answer.reply_to, answer, self.person, stream=body["stream"])
+        return turn_response(answer.reply_to, answer, self.person, place=place)
 
 
 class MessageReceipt(MessageView):

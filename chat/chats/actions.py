@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from chat.chats.personal import use_personal
 from chat.models import TITLE_LENGTH, Chat
 from memories.writing.drafts import UNSTORABLE
 from memoryhub import events
@@ -15,6 +16,7 @@ from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.models.connection import Connection
+from workspaces.quotas import require_room
 
 
 def create_chat(
@@ -28,7 +30,10 @@ def create_chat(
     memory_enabled: bool | None = None,
     is_private: bool = False,
     is_temporary: bool = False,
+    use_personal_memories: bool = False,
 ) -> Chat:
+    """Raises Invalid for its title, and QuotaReached for who has as many as one person may."""
+    require_room("chats", by)
     chat = Chat.objects.create(
         workspace=workspace,
         created_by=by,
@@ -41,6 +46,8 @@ def create_chat(
         created_at=now,
         active_at=now,
     )
+    if use_personal_memories:
+        use_personal(chat, allowed=True, by=by)
     announce(chat)
     return chat
 
@@ -84,6 +91,8 @@ def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
         raise Forbidden("Only the person who began a chat can make it private or shared.")
     with transaction.atomic():
         announce(chat)  # still as it was: the pages of those who could see it look again, too
+        if chat.is_private and not is_private:  # whoever reads it now, nobody was asked about them
+            chat.personal_of.clear()
         chat.is_private = is_private
         chat.save(update_fields=["is_private"])
         announce(chat)

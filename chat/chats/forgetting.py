@@ -16,7 +16,6 @@ from memories.forgetting import forget as forgetting
 from memories.forgetting.forget import Report
 from memories.models import Memory
 from memoryhub.errors import NotFound
-from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User
@@ -24,11 +23,7 @@ from workspaces.models import Membership, Role, User
 
 def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
     """What came from this chat and is ``by``'s to forget for good, forgotten ones included."""
-    came_from_it = Memory.objects.filter(source_chat_id=chat.public_id)
-    mine = Q(owner=by) | Q(owner=None, author=by)
-    if role_in(by, chat.workspace) == Role.OWNER:
-        mine |= Q(owner=None, workspace=chat.workspace)
-    return came_from_it.filter(mine)
+    return Memory.objects.forgettable_by(by).filter(source_chat_id=chat.public_id)
 
 
 def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) -> Report:
@@ -40,7 +35,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
     require_own(chat, by)
     with transaction.atomic():
         wanted = memories_of(chat, by) if memories else Memory.objects.none()
-        gone, removed = _remove(chat, wanted, now=now)
+        gone, removed = _remove(chat, wanted, by=by, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
         record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
     return forgetting.report_on(gone, removed, by=by, now=now)
@@ -57,7 +52,7 @@ def purge(*, now: datetime, seconds: float) -> int:
             chat = due.order_by("deleted_at").select_for_update(skip_locked=True, of=("self",)).first()
             if chat is None:
                 break
-            _remove(chat, Memory.objects.none(), now=now)
+            _remove(chat, Memory.objects.none(), by=None, now=now)
         number += 1
     if number:
         record(Verb.PURGED, by=None, details={"chats": number})
@@ -80,7 +75,9 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None) -> Counts:
     return removed
 
 
-def _remove(chat: Chat, wanted: QuerySet[Memory], *, now: datetime) -> tuple[forgetting.Gone, Counts]:
+def _remove(
+    chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
+) -> tuple[forgetting.Gone, Counts]:
     """Messages first: an answer that is being written finds its row gone, and queues no extraction any more."""
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
@@ -92,4 +89,5 @@ def _remove(chat: Chat, wanted: QuerySet[Memory], *, now: datetime) -> tuple[for
     ]
     announce(chat)
     removed = counted(locked.delete()[1])
-    return forgetting.forget_source(noted_under, chat.public_id, memories=wanted, now=now), removed
+    gone = forgetting.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
+    return gone, removed

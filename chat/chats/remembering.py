@@ -26,11 +26,12 @@ def remember_message(
     category: str | None = None,
     content: str | None = None,
     synthesize: bool = False,
+    confirmed: bool = False,
 ) -> Saved:
     """Make a memory of a message, or of ``content`` said to come from it. Text of the message itself is cut to fit.
 
     With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
-    a second chance in the background; where none can, the text is stored as it is.
+    a second chance in the background; where none can, the text is stored as it is. ``confirmed``: see ``Draft``.
     """
     said = cut_at_word(message.content) if content is None else content
     text = message.content if content is None else content
@@ -44,6 +45,7 @@ def remember_message(
         source_message_id=message.public_id,
         source_excerpt=excerpt_around(message),
         source_details=_how_written(synthesize, written),
+        confirmed=confirmed,
     )
     saved = save_memory(draft, by=by, now=now)
     if synthesize and written is None and saved.created:
@@ -59,6 +61,7 @@ def remember_text(
     now: datetime,
     category: str | None = None,
     synthesize: bool = False,
+    confirmed: bool = False,
 ) -> Saved:
     """Make a memory of what somebody types in a chat, without a message of it; ``synthesize`` as of a message."""
     written = statement_of(content, _completer(chat, by)) if synthesize else None
@@ -69,6 +72,7 @@ def remember_text(
         category=category,
         source_chat_id=chat.public_id,
         source_details=_how_written(synthesize, written),
+        confirmed=confirmed,
     )
     return save_memory(draft, by=by, now=now)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 from chat.chats.actions import announce
@@ -16,6 +17,7 @@ from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
 from workspaces.models import Role, User, Workspace
+from workspaces.quotas import require_room
 
 ITEMS = 100  # of a receipt
 SMALL = 32_767
@@ -36,6 +38,8 @@ def take_chats(records: list[Record], places: Places) -> None:
         except DomainError as error:
             record.refuse_for(error)
     if places.stores and made:
+        for creator, number in Counter(chat.created_by for chat in made.values()).items():
+            require_room("chats", places.user if places.user.is_superuser else creator, number)
         Chat.objects.bulk_create(made.values())
         for chat in {chat.workspace_id: chat for chat in made.values()}.values():
             announce(chat)

@@ -199,7 +199,7 @@ def _receipt_line(receipt: Any) -> Line:
         "items": [
             {
                 "memory": item.memory.public_id,
-                "position": item.position,
+                "position": position,  # among those that this person may see
                 "score": item.score,
                 "score_parts": item.score_parts,
                 "content": item.content,
@@ -207,7 +207,7 @@ def _receipt_line(receipt: Any) -> Line:
                 "reason": item.reason,
                 "not_relevant": item.not_relevant,
             }
-            for item in receipt.items.all()
+            for position, item in enumerate(receipt.items.all(), start=1)
         ],
     }
 

@@ -53,6 +53,11 @@ def lines_of(public_id: str) -> Path:
     return folder_of(public_id) / "lines"
 
 
+def remove_upload(public_id: str) -> None:
+    """Of another program's export, once all its lines are made."""
+    upload_of(public_id).unlink(missing_ok=True)
+
+
 def remove(public_id: str) -> None:
     shutil.rmtree(folder_of(public_id), ignore_errors=True)
 

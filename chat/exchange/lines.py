@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from chat.models.imports import Outcome
+from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import DomainError, Invalid, SecretRefused
 
 MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history
 ROWS = 500
 ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
+FORGOTTEN = "it was forgotten for good here"
+GONE = b'{"type":"forgotten"}'  # in the place of a memory's line; shorter than any
 KINDS = {"workspace", "agent", "chat", "message", "memory", "receipt"}
 
 
@@ -34,13 +40,19 @@ class Record:
     def is_new(self) -> bool:
         return self.outcome in (Outcome.NEW, Outcome.UPDATE)
 
+    @property
+    def was_forgotten(self) -> bool:
+        return isinstance(self.refusal, WasForgotten)
+
     def refuse(self, reason: str, refusal: DomainError | None = None) -> None:
         self.outcome, self.reason, self.refusal = Outcome.REFUSED, reason[:200], refusal
 
     def refuse_for(self, error: DomainError) -> None:
-        """The reason as a word for a secret, else the wrong fields and what is allowed: never what stood there."""
+        """The reason as a word for a secret or a personal number, else the wrong fields and what is allowed: never what
+        stood there.
+        """
         if isinstance(error, SecretRefused):
-            self.refuse(f"secret: {', '.join(error.fields)}", error)
+            self.refuse(f"{error.code}: {', '.join(error.fields)}", error)
         else:
             self.refuse(error.message, error)
 
@@ -82,6 +94,29 @@ def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:
     return Chunk(records, offset, number, ends=False)
 
 
+def forget_lines(path: Path, offsets: Collection[int]) -> None:
+    """Write over these lines of memories that they were forgotten; the others stay where they are."""
+    if not offsets:
+        return
+    with path.open("r+b") as file:
+        for offset in offsets:
+            file.seek(offset)
+            write_over(file, offset, file.readline(), GONE)
+        sync(file)
+
+
+def write_over(file: BinaryIO, offset: int, raw: bytes, new: bytes) -> None:
+    """Put ``new``, which is no longer, in the place of the line ``raw`` with its end."""
+    end = b"\n" if raw.endswith(b"\n") else b""
+    file.seek(offset)
+    file.write(new.ljust(len(raw) - len(end)) + end)
+
+
+def sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
 def parse_line(raw: bytes) -> dict[str, Any]:
     """The object of one line. Raises Invalid."""
     try:
@@ -103,6 +138,9 @@ def _understand(record: Record, raw: bytes) -> None:
     record.line = line
     if kind in KINDS:
         record.kind = str(kind)
+    elif kind == "forgotten":
+        record.kind = "memory"
+        record.refuse(FORGOTTEN, WasForgotten())
     elif record.offset == 0 and kind == "memoryhub":
         record.kind = "header"
     else:

@@ -19,6 +19,7 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.agents.agents import create_agent
 from workspaces.models import Agent, Membership, Role, User, Workspace
+from workspaces.quotas import QuotaReached
 
 MOST_PLACES = 500  # workspaces and assistants of one file
 NO_PLACE = "its workspace is not in the file, or was refused"
@@ -114,6 +115,8 @@ class Places:
         for record in records:
             try:
                 self._add_workspace(record)
+            except QuotaReached:
+                raise  # the import stops, and can go on once there is room
             except DomainError as error:
                 record.refuse_for(error)
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from chat.exchange import run
 from chat.exchange.lines import MAX_LINE, parse_line
 from chat.models.imports import Import, ImportRow
-from memories.judging.secret_filter import find_secret
 from memories.models import Memory
-from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
 from memoryhub.errors import Invalid
 
 SHOWN = 300  # characters of a line's text
@@ -50,6 +49,6 @@ def _text(row: ImportRow, raw: bytes) -> str:
         text = parse_line(raw).get(TEXT_IN.get(row.kind, ""))
     except Invalid:
         return ""
-    if not isinstance(text, str) or find_secret(text):
+    if not isinstance(text, str) or is_delicate(text):
         return ""
     return cut_at_word(UNSTORABLE.sub("", text), SHOWN)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
+from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from chat.exchange.conversations import chats_at, memories_at, messages_at
 from chat.exchange.ids import resolve
-from chat.exchange.lines import Record
+from chat.exchange.lines import FORGOTTEN, Record
 from chat.exchange.places import NO_PLACE, Places
 from chat.models.imports import ImportRow, Outcome
-from memories.models import Scope
+from memories.models import Memory, Scope
 from memories.writing import tombstones
 from memories.writing.drafts import Draft, content_hash
 from memories.writing.gate import Saved
 from memories.writing.many import foresee, save_cleaned
-from memories.writing.places import one_writer_at_a_time, rows_beside
+from memories.writing.places import one_writer_at_a_time
 from memories.writing.portable import (
     Past,
+    PastRevision,
     ReadMemory,
     read_memory,
     settle,
@@ -29,8 +32,9 @@ from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
 from workspaces.index.embedding import Embedded, embed_texts
+from workspaces.leaving_machine import Reach
+from workspaces.models import Workspace
 
-FORGOTTEN = "it was forgotten for good here"
 KEY_TAKEN = "another memory has this key"
 
 
@@ -61,7 +65,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
         here = _here_already(read, places)
         wanted = [each for each in read if each not in here]
         texts = [(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted]
-        made = embed_texts(texts, stays=[_stays(each, places) for each in wanted])
+        made = embed_texts(texts, [_reach(each, places) for each in wanted])
         if wanted and made is None:
             raise NoVectors
         for each, embedded in zip(wanted, made or [], strict=True):
@@ -69,12 +73,11 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
     return read
 
 
-def _stays(read: Read, places: Places) -> bool:
-    """Whether it comes to a workspace whose memories never leave this machine; a new one is none yet."""
-    if read.memory.draft.scope == Scope.USER:
-        return places.home().local_only
-    place = places.workspace(read.memory.workspace)
-    return place is not None and place.local_only
+def _reach(read: Read, places: Places) -> Reach:
+    """What the workspace allows that it comes to; one that is yet to be made is not held to this machine."""
+    personal = read.memory.draft.scope == Scope.USER
+    place = places.home() if personal else places.workspace(read.memory.workspace)
+    return Reach.here(place or Workspace())
 
 
 def _here_already(read: list[Read], places: Places) -> set[Read]:
@@ -93,9 +96,9 @@ def take_memories(
 ) -> None:
     """Decide about each, and store if that is what ``places`` is for.
 
-    ``native``: as they were, near-duplicates and all; only what was here under the same id, with the same text before
-    (up to the key ``newest``) or under the same key is left. Otherwise the gate compares. ``rows``: of the lines
-    that were looked at before.
+    ``native``: as they were, near-duplicates and all; only what was here before (up to the key ``newest``) with the
+    same text or under the same key is left, and what is here under the same id. Otherwise the gate compares.
+    ``rows``: of the lines that were looked at before.
     """
     _settle(read, places)
     _find_by_id([each for each in read if each.draft is not None], places)
@@ -107,6 +110,7 @@ def take_memories(
             {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
         ):
             one_writer_at_a_time(workspace)
+        _leave_forgotten(left)
     if native:
         _take_as_they_were(left, places, newest)
     else:
@@ -166,6 +170,35 @@ def _keep_own_sources(read: list[Read], places: Places) -> None:
         each.past = replace(each.past, sources=kept)
 
 
+def _leave_forgotten(read: list[Read]) -> None:
+    """Drop summaries and earlier versions that were forgotten for good; of contents the gate's writer knows."""
+    said: list[tuple[Read, str]] = []
+    for each in read:
+        befores = [revision.before or {} for revision in each.past.revisions]
+        texts = [before.get(name) for before in befores for name in ("content", "summary")]
+        if each.draft is not None:
+            said += [(each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text]
+    gone: dict[Read, set[str]] = {}
+    asked = [(each.draft, text) for each, text in said if each.draft is not None]
+    for (each, text), is_gone in zip(said, tombstones.forgotten_texts(asked), strict=True):
+        if is_gone:
+            gone.setdefault(each, set()).add(text)
+    for each, texts_gone in gone.items():
+        assert each.draft is not None
+        if each.draft.summary in texts_gone:
+            each.draft = replace(each.draft, summary=None)
+        each.past = replace(each.past, revisions=tuple(_without(r, texts_gone) for r in each.past.revisions))
+
+
+def _without(revision: PastRevision, texts: set[str]) -> PastRevision:
+    before = {
+        name: value
+        for name, value in (revision.before or {}).items()
+        if not (isinstance(value, str) and value in texts)
+    }
+    return replace(revision, before=before)
+
+
 def _into(draft: Draft) -> str:
     return draft.owner.public_id if draft.owner else draft.workspace.public_id
 
@@ -192,55 +225,32 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
-    by_place: dict[tuple[int | None, int], list[Read]] = {}
+    """What is in a place that is not stored yet meets nothing there."""
     drafts = {each: each.draft for each in read if each.draft is not None}
-    for each, draft in drafts.items():
-        if (
-            each.past.deleted_at is None
-            and draft.workspace.pk is not None
-            and (draft.agent is None or draft.agent.pk)
-        ):
-            by_place.setdefault((draft.workspace.pk, draft.place), []).append(each)
-    for group in by_place.values():
-        beside = rows_beside(drafts[group[0]], places.now)
-        older = beside if newest is None else beside.filter(pk__lte=newest)
-        hashes = {each: content_hash(drafts[each].content) for each in group}
-        equal = dict(older.filter(content_hash__in=hashes.values()).values_list("content_hash", "public_id"))
-        wanted = {key for each in group if (key := drafts[each].key)}
-        keys = dict(beside.filter(key__in=wanted).values_list("key", "public_id"))
-        for each in group:
-            key = drafts[each].key
-            if hashes[each] in equal:
-                each.record.is_known(equal[hashes[each]])
-            elif key and key in keys:
-                each.record.is_known(keys[key], KEY_TAKEN)
-    left = [each for each in read if each.record.is_new]
-    if places.stores:
-        saved = save_cleaned(
-            [drafts[each] for each in left],
-            [each.embedded for each in left],
-            [each.past for each in left],
-            by=places.user,
-            now=places.now,
-            dedupe="create",
-        )
-        _tell(left, saved)
-        return
-    there = [each for each in left if drafts[each].workspace.pk is not None]
-    for each, is_gone in zip(there, tombstones.forgotten([drafts[each] for each in there]), strict=True):
-        if is_gone:
-            each.record.refuse(FORGOTTEN, tombstones.WasForgotten())
+    left = [
+        each
+        for each, draft in drafts.items()
+        if draft.workspace.pk is not None and (draft.agent is None or draft.agent.pk is not None)
+    ]
+    if newest is None:
+        newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    _settled(left, places, near=False, kept_up_to=newest)
+
+
+def _settled(read: list[Read], places: Places, **how: Any) -> None:
+    """Stored, or foreseen, and told."""
+    drafts = [each.draft for each in read if each.draft is not None]
+    vectors, pasts = [each.embedded for each in read], [each.past for each in read]
+    store = partial(save_cleaned, by=places.user) if places.stores else foresee
+    _tell(read, store(drafts, vectors, pasts, now=places.now, **how))
 
 
 def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
-    drafts = [each.draft for each in read if each.draft is not None]
-    vectors, pasts = [each.embedded for each in read], [each.past for each in read]
+    _settled(read, places)
     if places.stores:
-        _tell(read, save_cleaned(drafts, vectors, pasts, by=places.user, now=places.now))
         return
-    _tell(read, foresee(drafts, vectors, now=places.now))
     first: dict[int, int] = {}
-    prints = [fingerprint(draft) for draft in drafts]
+    prints = [fingerprint(each.draft) for each in read if each.draft is not None]
     for each, made in zip(read, prints, strict=True):
         each.record.fingerprint = made
         first.setdefault(made, each.record.number)
@@ -266,9 +276,22 @@ def _tell(read: Sequence[Read], saved: Sequence[Saved]) -> None:
         elif result.duplicate and result.memory.pk in line_of:
             each.record.outcome, each.record.same_as = Outcome.DUPLICATE, line_of[result.memory.pk]
         elif result.duplicate:
-            each.record.is_known(result.memory.public_id)
+            each.record.is_known(
+                result.memory.public_id, KEY_TAKEN if _is_namesake(each, result.memory) else ""
+            )
         elif not result.created:
             each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
+
+
+def _is_namesake(read: Read, memory: Memory) -> bool:
+    """Whether it is known by its key alone."""
+    draft = read.draft
+    return (
+        draft is not None
+        and draft.key is not None
+        and draft.key == memory.key
+        and content_hash(draft.content) != memory.content_hash
+    )
 
 
 def fingerprint(draft: Draft) -> int:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from chat.exchange import chunk, files, sources
-from chat.exchange.lines import Chunk, read_chunk
+from chat.exchange.lines import Chunk, forget_lines, read_chunk
 from chat.exchange.remembering import NoVectors
 from chat.models.imports import (
     MAX_ATTEMPTS,
@@ -34,6 +34,7 @@ from memoryhub.ids import new_id
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
+from workspaces.quotas import QuotaReached, require_room
 from workspaces.throttles import spend
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Outcome(StrEnum):
     ELSEWHERE = "another process is at it"
     UNFINISHED = "unfinished"
     WAITING = "the embedder does not answer"
+    FULL = "the person may have no more"
     FAILED = "failed"
     CHECKED = "checked"
     DONE = "done"
@@ -58,7 +60,8 @@ def begin(
 ) -> Import:
     """Keep an upload and have it looked at in the background. Without a workspace each of the file's goes to its own.
 
-    Raises TooLarge, Invalid for a file that is none we know, Forbidden for viewers, Conflict for too many at once.
+    Raises TooLarge, Invalid for a file that is none we know, Forbidden for viewers, Conflict for too many at once,
+    QuotaReached.
     """
     if workspace is not None:
         get_workspace(user, workspace.public_id, need=Role.EDITOR)
@@ -66,9 +69,11 @@ def begin(
     if unfinished.count() >= MOST_OPEN:
         raise Conflict(f"You have {MOST_OPEN} unfinished imports. Finish or delete one first.")
     spend("uploads", user, now=now)
+    require_room("bytes", user)  # before anything is written; with its size once that is known
     public_id = new_id("imp")
     path = files.keep_upload(public_id, pieces)
     try:
+        require_room("bytes", user, path.stat().st_size)
         imported = Import.objects.create(
             public_id=public_id,
             user=user,
@@ -156,6 +161,8 @@ def advance(import_id: int, *, seconds: float) -> Outcome:
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
             return _go_through(imported, time.monotonic() + seconds)
+        except QuotaReached as error:
+            return _halt(imported, error.message)
         except NoVectors:
             return _wait(imported, "The embedder does not answer.")
         except DomainError as error:
@@ -195,6 +202,7 @@ def _go_through(imported: Import, deadline: float) -> Outcome:
                 return Outcome.NOTHING  # stopped, or deleted
             now = timezone.now()
             chunk.take(locked, piece.records, read, now=now, stores=stores)
+            forget_lines(path_of(locked), [each.offset for each in piece.records if each.was_forgotten])
             _step(locked, piece, now, stores=stores)
         if piece.ends:
             return Outcome.DONE if stores else Outcome.CHECKED
@@ -250,6 +258,8 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
         transaction.on_commit(lambda: files.remove(imported.public_id))
     elif piece.ends:
         imported.checked_at = now
+        if imported.kind != ImportKind.MEMORYHUB:  # from here on the file of lines is read
+            transaction.on_commit(lambda: files.remove_upload(imported.public_id))
     imported.save()
 
 
@@ -259,6 +269,13 @@ def _wait(imported: Import, why: str) -> Outcome:
     if imported.attempts + 1 >= MAX_ATTEMPTS and not imported.is_checking:
         Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING).update(status=ImportStatus.STOPPED)
     return Outcome.WAITING
+
+
+def _halt(imported: Import, why: str) -> Outcome:
+    """Until the person has made room and goes on."""
+    running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
+    running.update(status=ImportStatus.STOPPED, error=why[:300])
+    return Outcome.FULL
 
 
 def _fail(imported: Import, why: str) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,6 +69,12 @@ class Chat(models.Model):
     )
     is_private = models.BooleanField(default=False)
     is_temporary = models.BooleanField(default=False)
+    personal_of = models.ManyToManyField(
+        User,
+        related_name="+",
+        blank=True,
+        help_text="Who lets their personal memories be used here though others read it (chat.chats.personal).",
+    )
     created_at = models.DateTimeField(default=timezone.now)
     active_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -117,6 +124,21 @@ class Message(models.Model):
     role = models.CharField(max_length=10, choices=MessageRole.choices)
     author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     content = models.TextField(blank=True)
+    html = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="An answer's content as it is shown. Empty: as it was written. Written by chat.rendering.rendered.",
+    )
+    html_of = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Marks the content, and the renderer, that the HTML was made of and by.",
+    )
     status = models.CharField(max_length=10, choices=MessageStatus.choices, default=MessageStatus.DONE)
     error_code = models.CharField(max_length=30, blank=True)
     error = models.CharField(
@@ -230,6 +252,9 @@ class ToolOutcome(models.TextChoices):
 class ToolCall(models.Model):
     """What the model had done while it wrote an answer. Of memories only the ids: their text may be forgotten."""
 
+    known: Collection[
+        str
+    ]  # the ids that the reader may know of, where ``chat.tools.shown_calls`` has loaded it
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

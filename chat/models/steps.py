@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -47,6 +48,9 @@ FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
 class Step(models.Model):
     """What deep thinking did beside writing its answer. Of memories only the ids: their text may be forgotten."""
 
+    known: Collection[
+        str
+    ]  # the ids that the reader may know of, where ``chat.modes.shown_steps`` has loaded it
     public_id = PublicIdField(prefix="step")
     message = models.ForeignKey("chat.Message", on_delete=models.CASCADE, related_name="steps")
     kind = models.CharField(max_length=10, choices=StepKind.choices)

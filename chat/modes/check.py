@@ -27,6 +27,7 @@ from memories.usage import count_live
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as Prompt
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 MOST_MEMORIES = 12
@@ -49,26 +50,28 @@ class Verdict:
         return any(not found["agrees"] for found in self.findings)
 
 
-def memories_beside(
-    answer: Message, text: str, user: User, *, leaves: bool = True, now: datetime
-) -> list[Memory]:
+def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now: datetime) -> list[Memory]:
     """What this answer can be held against: what it was given, what its tools found, and what its own words recall.
 
     The last are what it may have missed: a question about a restaurant does not recall that its asker is vegetarian.
-    ``leaves`` as for ``recall``.
+    ``reach`` as for ``recall``, whatever the answer was given.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
     for found in ToolCall.objects.filter(message=answer).values_list("memory_ids", flat=True):
         ids += found
     rows = Memory.objects.visible_to(user).live(now).filter(public_id__in=ids)
+    if not reach.personal:
+        rows = rows.filter(owner=None)
     by_id = {memory.public_id: memory for memory in rows}
     chosen = {memory_id: by_id[memory_id] for memory_id in ids if memory_id in by_id}
     workspace = answer.chat.workspace
-    threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
+    threshold = injection_threshold(
+        settings.RECALL_THRESHOLD, count_live(workspace, user, personal=reach.personal)
+    )
     agent = answer.chat.agent
     recalled = [
-        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, leaves=leaves)
+        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, reach=reach)
         for portion in _portions(text)
     ]
     scored = [item for each in recalled for item in each.items if item.score >= threshold]

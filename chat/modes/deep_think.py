@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
+from chat.chats.personal import personal_allowed
 from chat.models import Message, MessageStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.check import build_check, memories_beside, read_verdict
@@ -29,7 +30,8 @@ from chat.tools.loop import Plan, replied, write
 from memories.models import Memory, SourceType
 from memoryhub.llm.base import Capabilities, ChatModel, Tool
 from memoryhub.llm.base import Message as Prompt
-from memoryhub.llm.errors import ModelError, ModelNotLocal
+from memoryhub.llm.errors import ModelError
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -170,10 +172,10 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     answer = Message.objects.select_related("chat__workspace", "chat__agent", "reply_to").get(pk=live.pk)
     if not answer.memory_enabled:
         return answer, []
-    if live.leaves and answer.chat.workspace.local_only:  # switched on since the turn began
-        raise ModelNotLocal
     user = User.objects.get(pk=user_pk)
-    return answer, memories_beside(answer, live.text, user, leaves=live.leaves, now=timezone.now())
+    personal = personal_allowed(answer.chat, user)
+    reach = Reach.to_model(answer.chat.workspace, is_local=live.model_is_local, personal=personal)
+    return answer, memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
 
 
 async def _reply(

@@ -17,6 +17,7 @@ from chat.models.steps import (
     StepOutcome,
 )
 from memories.models import Memory
+from memories.recalling.receipts import for_everyone
 from workspaces.models import User
 
 
@@ -69,7 +70,7 @@ class ShownStep:
 
     @property
     def differs(self) -> bool:
-        return self.step.outcome == StepOutcome.DIFFERS
+        return outcome_of(self.step) == StepOutcome.DIFFERS
 
     @property
     def icon(self) -> str:
@@ -78,6 +79,22 @@ class ShownStep:
         if self.step.status == "failed" or self.step.outcome == StepOutcome.OFF:
             return "info"
         return "memory" if self.is_check else "check"
+
+
+def outcome_of(step: Step) -> str:
+    """What came of it as far as the reader may know: to them, nobody's personal memories were compared with.
+
+    A correction stands in the answer for all to read, so what it corrects did differ.
+    """
+    if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS) or step.text:
+        return step.outcome
+    if not step.known:
+        return StepOutcome.NOTHING
+    return StepOutcome.DIFFERS if _differing(step) else StepOutcome.AGREES
+
+
+def _differing(step: Step) -> int:
+    return sum(not found["agrees"] and found["memory_id"] in step.known for found in step.findings)
 
 
 def line_of(step: Step, *, is_over: bool = False) -> str:
@@ -98,7 +115,8 @@ def _planned(step: Step) -> str:
 
 
 def _checked(step: Step) -> str:
-    if step.outcome == StepOutcome.NOTHING:
+    outcome = outcome_of(step)
+    if outcome == StepOutcome.NOTHING:
         return _("Nothing in memory to check the answer against")
     if step.outcome == StepOutcome.OFF:
         return _("Not checked against memory: it is off")
@@ -108,34 +126,38 @@ def _checked(step: Step) -> str:
         return _("Not checked against memory. %(why)s") % {"why": step.error}
     if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS):
         return _("Not checked against memory: it was stopped")
-    count = len(step.memory_ids)
+    count = len(step.known)
     with_what = ngettext("Checked against %(count)d memory", "Checked against %(count)d memories", count)
-    return f"{with_what % {'count': count}} · {_verdict(step)}"
+    with_what = with_what % {"count": count} if count else _("Checked against memory")
+    return f"{with_what} · {_verdict(step)}"
 
 
 def _verdict(step: Step) -> str:
-    differ = sum(not found["agrees"] for found in step.findings)
+    differ = _differing(step)
     if not differ:
-        return _("nothing differs")
+        return _("corrected") if step.text else _("nothing differs")
     said = ngettext("%(count)d statement differs", "%(count)d statements differ", differ) % {"count": differ}
     return f"{said}, {_('corrected')}" if step.text else said
 
 
 def event_of(step: Step) -> dict[str, Any]:
-    """What a stream says of a step while its answer is written. Of memories nothing but their number."""
+    """What a stream says of a step while its answer is written. Of memories nothing but their number, and of that
+    not the personal ones: every reader is told the same. Costs one query where memories were compared.
+    """
+    step.known = for_everyone(step.memory_ids)
     return {
         "id": step.public_id,
         "kind": step.kind,
         "status": step.status,
-        "outcome": step.outcome or None,
+        "outcome": outcome_of(step) or None,
         "text": line_of(step),
         "plan": step.text if step.kind == StepKind.PLAN else None,
-        "count": len(step.memory_ids),
+        "count": len(step.known),
     }
 
 
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
-    """The steps of these answers, each with those of its memories that this person may see.
+    """The steps of these answers, each with those of its memories that this person may see and that are not forgotten.
 
     Costs two queries, and none where nothing was thought through.
     """
@@ -146,10 +168,12 @@ def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[St
     wanted = {memory_id for step in found for memory_id in step.memory_ids}
     memories: dict[str, Memory] = {}
     if wanted:
-        rows = Memory.objects.visible_to(user).live().filter(public_id__in=wanted)
+        rows = Memory.objects.visible_to(user).filter(public_id__in=wanted)
         memories = {memory.public_id: memory for memory in rows}
     steps: dict[int, list[tuple[Step, tuple[Memory, ...]]]] = defaultdict(list)
     for step in found:
-        seen = tuple(memories[memory_id] for memory_id in step.memory_ids if memory_id in memories)
+        step.known = {memory_id for memory_id in step.memory_ids if memory_id in memories}
+        seen = tuple(memories[memory_id] for memory_id in step.memory_ids if memory_id in step.known)
+        seen = tuple(memory for memory in seen if memory.is_live)
         steps[step.message_id].append((step, seen))
     return steps

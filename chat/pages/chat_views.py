@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_chat, get_message
 from chat.chats import actions
 from chat.chats.chat_list import rail_page
+from chat.chats.personal import personal_in
 from chat.models import Chat, Message
 from chat.models.steps import Mode
 from chat.pages.transcript import entries_for, load_transcript
@@ -53,6 +54,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "can_write": _can_write(workspace),
         "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
         "memory_vetoed": vetoed(),
+        "personal": personal_in(chat, user) if chat and _can_write(workspace) else None,
         "ask_consent": must_ask(user),
         "memory_count": count_live(workspace, user),
         **model_context(user, workspace, chat, request.GET.get("connection", "")),

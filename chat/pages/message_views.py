@@ -8,7 +8,7 @@ from typing import cast
 from asgiref.sync import sync_to_async
 from django.contrib.auth.decorators import login_required
 from django.db import connection
-from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
@@ -22,6 +22,8 @@ from chat.pages.transcript import entry_for
 from chat.turns.retry import retry_answer
 from chat.turns.stream import follow_for, to_sse
 from memories.usage import count_live
+from memoryhub.errors import Sensitive
+from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
 from workspaces.pages.page_request import PageRequest
 
@@ -59,10 +61,21 @@ def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 @login_required
 @require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again."""
+    """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
+
+    A number of their own is asked about first: the button becomes the question.
+    """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user = request.user
-    saved = remember_message(wanted, by=user, now=timezone.now())
+    try:
+        confirmed = request.POST.get("confirm") == "true"
+        saved = remember_message(wanted, by=user, now=timezone.now(), confirmed=confirmed)
+    except Sensitive as error:
+        asked = {"chat_id": chat_id, "message_id": message_id, "state": "asks"}
+        asked["asks"] = next(iter(error.fields.values()), "")
+        response = render(request, "chat/remember_slot.html", asked, status=422)
+        response["HX-Retarget"], response["HX-Reswap"] = "closest .remember-slot", "outerHTML"
+        return response
     context = {
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",
@@ -82,12 +95,7 @@ async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
     await in_thread(get_message, user, chat_id, message_id)
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     await sync_to_async(_close_connection)()
-    response = StreamingHttpResponse(
-        _events(user, chat_id, message_id, after), content_type="text/event-stream"
-    )
-    response["Cache-Control"] = "no-store, no-transform"
-    response["X-Accel-Buffering"] = "no"
-    return response
+    return EventStream(_events(user, chat_id, message_id, after), place=Place(user))
 
 
 async def _events(user: User, chat_id: str, answer_id: str, after: int) -> AsyncGenerator[str, None]:

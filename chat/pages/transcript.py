@@ -7,23 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.utils.functional import cached_property
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answers.problems import advice_for
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
-from chat.rendering.markdown import render_markdown
+from chat.rendering.rendered import Shown, show
 from chat.tools.shown_calls import ShownCall, calls_of
 from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
-from memories.recalling.receipts import receipts_for
+from memories.recalling.receipts import OTHERS_READ, receipts_for
 from memoryhub.ready import Ready
 from workspaces.models import User
 
 WINDOW = 60
+PAGE_TEXT = (
+    2_000_000  # characters, as said and as rendered, beyond which a page shows fewer messages than its window
+)
+MOST_AFTER = 4 * WINDOW  # messages from a place that was asked for onwards
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Entry:
     has_receipt: bool = False
     used_count: int = 0
     left_out: int = 0
+    withheld: int = 0  # of these, the reader's personal memories, since others read the chat
     saved: list[Memory] = field(default_factory=list)
     degraded: str = ""
     remembered: str = ""
@@ -47,6 +50,7 @@ class Entry:
     is_own: bool = False  # the reader said it
     versions: int = 0  # earlier ones, which it took the place of
     shows_versions: bool = False
+    shown: Shown | None = None  # an answer that is written; its text as HTML
 
     @property
     def before(self) -> list[ShownStep]:
@@ -56,10 +60,6 @@ class Entry:
     @property
     def after(self) -> list[ShownStep]:
         return [shown for shown in self.steps if shown.is_check]
-
-    @cached_property
-    def html(self) -> SafeString:
-        return render_markdown(self.message.content)
 
     @property
     def shows_receipt(self) -> bool:
@@ -100,10 +100,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Transcript:
-    """``earlier``: the oldest message shown when there are older ones, else empty."""
+    """``earlier``: the oldest message shown when there are older ones, else empty. ``later``: there are newer ones."""
 
     entries: list[Entry]
     earlier: str = ""
+    later: bool = False
 
     @property
     def mode(self) -> str:
@@ -121,7 +122,7 @@ _LATEST = Ready(_messages, chat=int)
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """The latest messages, those before one, or everything from a little before ``around``. Ten queries at most.
+    """The latest messages, those before one, or what stands around one, from a little before it. Ten queries at most.
 
     ``around`` may name a message of an earlier version: it is shown under what took its place.
     """
@@ -129,25 +130,38 @@ def load_transcript(
     if before:
         messages = messages.filter(pk__lt=_key(chat, before))
     named = chat.messages.filter(public_id=around).first() if around else None
+    later = False
     if named is not None:
         shown = standing_for(named)
+        following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
+        kept = _fitting(following[:MOST_AFTER])
+        later = len(kept) < len(following)
         older = list(messages.filter(pk__lt=shown.pk)[: window // 2 + 1])
-        found = [*messages.filter(pk__gte=shown.pk), *older]
-        more = len(older) > window // 2
+        found = [*reversed(kept), *_fitting(older[: window // 2])]
+        more = len(found) < len(kept) + len(older)
     else:
         most = window + 1
-        found = list(messages[:most]) if before else _LATEST.all(chat=chat.pk, limit=most)
-        more = len(found) > window
-    if more:
-        found.pop()
+        read = list(messages[:most]) if before else _LATEST.all(chat=chat.pk, limit=most)
+        found = _fitting(read[:window])
+        more = len(found) < len(read)
     found.reverse()
     earlier = found[0].public_id if more else ""
-    entries = entries_for(found, chat, user, now=now, ends=not before)
+    entries = entries_for(found, chat, user, now=now, ends=not before and not later)
     for entry in entries:
         entry.shows_versions = named is not None and named != shown and entry.message == shown
-    if not before:
+    if not before and not later:
         _mark_what_the_model_sees(entries, chat)
-    return Transcript(entries, earlier)
+    return Transcript(entries, earlier, later)
+
+
+def _fitting(messages: list[Message]) -> list[Message]:
+    """The first of these whose texts fit on a page together; one at least, if there is one."""
+    room = PAGE_TEXT
+    for number, message in enumerate(messages):
+        room -= len(message.content) + len(message.html)
+        if room < 0 and number:
+            return messages[:number]
+    return messages
 
 
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat) -> None:
@@ -178,6 +192,7 @@ def entries_for(
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
     steps = steps_of(answers, user)
+    shown = show(answers)
     kept, noticed = _memories_of(messages, user)
     versions = count_versions(messages)
     entries = []
@@ -191,11 +206,13 @@ def entries_for(
             if not entry.is_own:
                 entry.author = message.author.get_username() if message.author else _("Somebody who left")
         else:
+            entry.shown = shown.get(message.pk)
             receipt = receipts.get(message.public_id)
             if receipt is not None:
                 entry.has_receipt = True
                 entry.used_count = sum(item.used for item in receipt.items.all())
                 entry.left_out = len(receipt.items.all()) - entry.used_count
+                entry.withheld = sum(item.reason == OTHERS_READ for item in receipt.items.all())
                 entry.degraded = receipt.degraded
             entry.calls = [
                 ShownCall(call, memories, is_over=not entry.is_streaming)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.llm.base import Message as Prompt
 from workspaces.access import require
+from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User
 
 logger = logging.getLogger(__name__)
@@ -55,30 +57,42 @@ class ShortTerm:
 
 
 def short_term_for(
-    question: Message, user: User, *, can_update: bool, room: int, leaves: bool = False, now: datetime
+    question: Message,
+    user: User,
+    *,
+    can_update: bool,
+    room: int,
+    reach: Reach,
+    now: datetime,
 ) -> ShortTerm:
     """Other chats, this chat's summary, the hint at the tool, each where its conditions hold. Never raises.
 
     ``can_update`` says that the model is offered the tool in this turn, ``room`` how many tokens a prompt may have:
     other chats get a share of it, and a small model is shown nothing, since every line costs it time and attention.
-    ``leaves``: it leaves this machine, where chats of other workspaces may not all go.
+    ``reach`` as for ``recent``.
     """
     if room < LEAST_ROOM:
         return ShortTerm()
     try:
         # A failed query must not spoil the caller's transaction, where there is one.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            return _gather(question, user, can_update=can_update, room=room, leaves=leaves, now=now)
+            own, others = recent(question.chat, user, reach=reach, now=now)
+            return _gather(question, own, others, can_update=can_update, room=room, now=now)
     except Exception:
         logger.exception("Short-term memory failed; the turn goes on without it")
         return ShortTerm()
 
 
 def _gather(
-    question: Message, user: User, *, can_update: bool, room: int, leaves: bool, now: datetime
+    question: Message,
+    own: ShortTermMemory | None,
+    others: Sequence[ShortTermMemory],
+    *,
+    can_update: bool,
+    room: int,
+    now: datetime,
 ) -> ShortTerm:
     items = []
-    own, others = recent(question.chat, user, leaves=leaves, now=now)
     if others:
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
         lines = [_line(entry, longest, now) for entry in others]
@@ -114,19 +128,22 @@ def live_memory(chat: Chat, *, now: datetime) -> ShortTermMemory | None:
 
 
 def recent(
-    chat: Chat, user: User, *, leaves: bool = False, now: datetime
+    chat: Chat, user: User, *, reach: Reach, now: datetime
 ) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
     """This chat's own, and those of up to three other chats that this person may see, the one touched last first.
 
     Those of the same workspace, and of all their workspaces if they chose so. Private chats only where their
-    workspace allows it, and then to their own person alone. With ``leaves`` none of a workspace whose memories never
-    leave this machine. One query.
+    workspace allows it, and then to their own person alone. None of a workspace whose memories never leave this
+    machine where ``reach`` does. Where others read along, only what they may all open: chats of this workspace that
+    are not private. One query.
     """
     seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
     seen = seen.filter(Q(is_private=False) | Q(workspace__private_short_term=True))
-    if leaves:
+    if reach.leaves:
         seen = seen.filter(workspace__local_only=False)
-    if not user.short_term_everywhere:
+    if not reach.personal:
+        seen = seen.filter(is_private=False)
+    if not (reach.personal and user.short_term_everywhere):
         seen = seen.filter(workspace_id=chat.workspace_id)
     is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
     something = ~Q(summary="") | ~Q(last_said=[])

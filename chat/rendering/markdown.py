@@ -1,16 +1,27 @@
-"""Answers are Markdown from a model: rendered without raw HTML, then sanitised all the same."""
+"""Answers are Markdown from a model: rendered without raw HTML, then sanitised all the same.
+
+Text can be made so that it takes long to render, so what a text costs is counted while it is rendered, in steps of a
+``Budget``, and a text that is over its budget is not rendered at all: it is shown as it was written. Which budgets
+hold is in ``chat.rendering.rendered``, what they are measured by in ``tests/bench/bench_markdown.py``.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import nh3
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
+from chat.rendering.colouring import coloured
+
+RENDERER = 1  # counts up with every change of what a text is rendered to: what was kept of it is made anew
 TAGS = {
     *(
         "p",
@@ -33,30 +44,90 @@ TAGS = {
 }
 ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "div": {"class"}, "code": {"class"}, "ol": {"start"}}
 SCHEMES = {"http", "https", "mailto"}
-HIGHLIGHTED_LENGTH = 20_000  # longer code is shown plain: colouring is not worth the wait
-_formatter = HtmlFormatter(nowrap=True)
+COLOURED_LENGTH = 20_000  # what of a text's code is coloured: a block that goes beyond is shown plain
+CODE_A_STEP = 2  # characters of it
+SOURCE_A_STEP = (
+    50  # characters of a text, of a line looked at again, and of what is made, that count as one step
+)
+TOKENS_A_STEP = 2
+# What each of these costs, in steps, wherever it stands: a run of stars is looked at once and makes many tokens, and
+# what may be a link is looked at closely.
+SIGNS = {"\n": 1, "*": 1, "_": 1, "~": 1, "`": 1, "]": 1, "<": 4}
+
+
+class TooHeavy(Exception):
+    """A text costs more to render than its budget has."""
+
+
+class Budget:
+    """Steps of work, each a few microseconds; spending more of them than there are raises TooHeavy."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooHeavy
+
+
+def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """Stands before the rules for blocks and fits nothing: every line looked at, by whichever of them, counts, and so
+    does what was made since: one short row of a wide table is filled up with thousands of cells.
+    """
+    length, made = state.eMarks[line] - state.bMarks[line], len(state.tokens)
+    state.env["budget"].spend(1 + length // SOURCE_A_STEP + (made - state.env["made"]) // TOKENS_A_STEP)
+    state.env["made"] = made
+    return False
+
+
+def _count_inline(state: StateInline, silent: bool) -> bool:
+    """As above, for the signs within a line."""
+    state.env["budget"].spend(1)
+    return False
+
+
+class _Inline(ParserInline):
+    def skipToken(self, state: StateInline) -> None:
+        """What is looked over for the end of a link's label counts, too: brackets make that over and over again."""
+        state.env["budget"].spend(1)
+        super().skipToken(state)
+
+
+def _parser() -> MarkdownIt:
+    made = MarkdownIt()
+    made.inline = _Inline()
+    made.configure("commonmark", {"html": False, "linkify": False, "breaks": True, "highlight": _code_block})
+    made.enable(["table", "strikethrough"]).disable("image")
+    made.block.ruler.before(
+        "table", "count", _count_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    )
+    made.inline.ruler.before("text", "count", _count_inline)
+    return made
 
 
 def _code_block(code: str, language: str, attributes: str) -> str:
     name = language.split(":")[0].strip().lower()
-    try:
-        lexer = get_lexer_by_name(name) if name and len(code) <= HIGHLIGHTED_LENGTH else None
-    except ClassNotFound:
-        lexer = None
-    body = highlight(code, lexer, _formatter) if lexer else escape(code)
-    return f'<pre><code class="language-{escape(name) or "text"}">{body}</code></pre>'
+    return f'<pre><code class="language-{escape(name) or "text"}">{coloured(code, name)}</code></pre>'
 
 
-_markdown = MarkdownIt(
-    "commonmark", {"html": False, "linkify": False, "breaks": True, "highlight": _code_block}
-).enable(["table", "strikethrough"])
-_markdown.disable("image")
+_markdown = _parser()
 
 
-def render_markdown(text: str) -> SafeString:
-    """Sanitised HTML. Links open outside and pass no referrer; code is coloured, each in a ``code-block``."""
+def render_markdown(text: str, budget: Budget) -> SafeString:
+    """Sanitised HTML. Links open outside and pass no referrer; code is coloured, each in a ``code-block``.
+
+    Raises TooHeavy as soon as the text has cost more than the budget.
+    """
+    budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
+    env: dict[str, Any] = {"budget": budget, "made": 0}
+    tokens = _markdown.parse(text, env)
+    _leave_plain(tokens, budget)
+    _spend_on(tokens, budget)
+    html = _markdown.renderer.render(tokens, _markdown.options, env)
+    budget.spend(len(html) // SOURCE_A_STEP)
     cleaned = nh3.clean(
-        _markdown.render(text),
+        html,
         tags=TAGS,
         attributes=ATTRIBUTES,
         url_schemes=SCHEMES,
@@ -65,3 +136,25 @@ def render_markdown(text: str) -> SafeString:
     )
     wrapped = cleaned.replace("<pre>", '<div class="code-block"><pre>').replace("</pre>", "</pre></div>")
     return mark_safe(wrapped)  # noqa: S308  cleaned above
+
+
+def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
+    """Code beyond what is coloured of one text loses the name of its language."""
+    left = COLOURED_LENGTH
+    for token in tokens:
+        if token.type == "fence" and token.info:
+            left -= len(token.content)
+            if left < 0:
+                token.info = ""
+            else:
+                budget.spend(len(token.content) // CODE_A_STEP)
+
+
+def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:
+    """Before anything is made of them: a short text can name a long link, or a table's empty cells, many times."""
+    budget.spend(len(tokens) // TOKENS_A_STEP)
+    for token in tokens:
+        made = len(token.content) + sum(len(str(value)) for value in token.attrs.values())
+        budget.spend(made // SOURCE_A_STEP)
+        if token.children:
+            _spend_on(token.children, budget)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.chats.chat_list import rail_page
+from chat.chats.personal import with_personal_of
 from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
@@ -19,6 +20,7 @@ from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, Workspace
 
 register = template.Library()
+MOST_NAMED = 20
 
 
 @register.inclusion_tag("chat/rail.html", takes_context=True)
@@ -72,6 +74,14 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     found = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
     messages = Message.objects.filter(public_id__in=ids, chat__in=chats).select_related("chat")
     return found | {message.public_id: message.chat for message in messages.defer("content")}
+
+
+@register.simple_tag(takes_context=True)
+def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
+    """Chats of this workspace open to all its members, now and later, in which answers used this person's own
+    memories; the newest first. One query.
+    """
+    return list(with_personal_of(context["request"].user, workspace)[:MOST_NAMED])
 
 
 @register.filter

@@ -89,6 +89,7 @@ REASONS = {
     "below the threshold": gettext_lazy("left out: not relevant enough"),
     "over the limit": gettext_lazy("left out: others were more relevant"),
     "no room in the model's context": gettext_lazy("left out: too long for the model in use"),
+    "others read this chat": gettext_lazy("left out: personal, and others read this chat"),
 }
 
 

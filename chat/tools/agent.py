@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AllowInfNan, Field
 
-from chat.tools.base import Arguments, Caller, ChatTool, Result, within
+from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, within
 from chat.tools.memory import RECALLED, Category, Limit, Query, Statement, recalled, store
 from memories.recalling.recall import recall
 
@@ -24,27 +24,27 @@ class OwnSave(Arguments):
     )
 
 
-def ltm_recall(caller: Caller, asked: OwnRecall) -> Result:
+def ltm_recall(caller: ToolCaller, asked: OwnRecall) -> Result:
     found = recall(
         asked.query,
-        caller.chat.workspace,
-        caller.user,
+        caller.workspace,
+        caller.person,
         limit=asked.k,
         ranking="longterm",
         now=caller.now,
-        agent=caller.chat.agent,
-        leaves=caller.leaves,
+        agent=caller.agent,
+        reach=caller.reach,
     )
     return recalled(found)
 
 
-def ltm_remember(caller: Caller, asked: OwnSave) -> Result:
+def ltm_remember(caller: ToolCaller, asked: OwnSave) -> Result:
     return store(
         caller,
         asked.text,
         category=asked.kind,
         importance=asked.importance,
-        agent=caller.chat.agent,
+        agent=caller.agent,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from pydantic import (
@@ -21,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from chat.models import Chat, Message, ToolOutcome
 from memoryhub.llm.base import Tool
-from workspaces.models import User
+from workspaces.caller import Caller
 
 MOST_ARGUMENTS = 20_000  # characters of one call
 
@@ -35,15 +34,19 @@ class ToolTrouble(Exception):
 
 
 @dataclass(frozen=True)
-class Caller:
-    """For whom and where a tool acts, loaded anew for every call: rights may have changed since the turn began."""
+class InChat:
+    """Where in a stored chat a tool is called: in which answer to which question."""
 
-    user: User
     chat: Chat
-    answer: Message
     question: Message
-    now: datetime
-    leaves: bool = True  # what the model is shown leaves this machine
+    answer: Message
+
+
+@dataclass(frozen=True)
+class ToolCaller(Caller):
+    """``turn``: None where the conversation is not stored, as with programs that keep it themselves."""
+
+    turn: InChat | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class ChatTool(Generic[A]):
     name: str
     description: str
     takes: type[A]
-    act: Callable[[Caller, A], Result]
+    act: Callable[[ToolCaller, A], Result]
     kept: frozenset[str] = frozenset()
 
     @property

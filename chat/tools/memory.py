@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.text import escape
-from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, at_most, within
+from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
 from chat.turns.attribution import heard_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
@@ -21,6 +22,7 @@ from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Invalid, SecretRefused
 from workspaces.access import personal_place, require
 from workspaces.models import Agent, Role
+from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
 LONGEST_LIST = 12_000  # characters of a list: twenty of the longest memories would fill a context
@@ -51,12 +53,12 @@ class ToSearch(Arguments):
     limit: Limit = RECALLED
 
 
-def save(caller: Caller, asked: ToSave) -> Result:
+def save(caller: ToolCaller, asked: ToSave) -> Result:
     return store(caller, asked.content, category=asked.category)
 
 
 def store(
-    caller: Caller,
+    caller: ToolCaller,
     content: str,
     *,
     category: str | None = None,
@@ -64,11 +66,11 @@ def store(
     agent: Agent | None = None,
 ) -> Result:
     """Through the gate, as the person. What is said in a private chat becomes personal, as with extraction."""
-    chat, user = caller.chat, caller.user
-    require(chat.role, Role.EDITOR)
-    workspace, scope = chat.workspace, Scope.WORKSPACE if agent is None else Scope.AGENT
-    if chat.is_private:
-        workspace, scope, agent = personal_place(user, said_in=workspace), Scope.USER, None
+    turn, person = caller.turn, caller.person
+    require(caller.role, Role.EDITOR)
+    workspace, scope = caller.workspace, Scope.WORKSPACE if agent is None else Scope.AGENT
+    if turn is not None and turn.chat.is_private:
+        workspace, scope, agent = personal_place(person, said_in=workspace), Scope.USER, None
     draft = Draft(
         content=content,
         workspace=workspace,
@@ -76,43 +78,54 @@ def store(
         category=category,
         importance=importance,
         agent=agent,
-        author=user,
+        author=person,
         source_type=SourceType.MODEL,
-        source_chat_id=chat.public_id,
-        source_message_id=caller.question.public_id,
-        source_excerpt=excerpt_around(caller.question),
-        source_details={"tool": True, "answer": caller.answer.public_id},
-        for_review=heard_until(caller.answer).is_taken(content),
+        source_details={"tool": True},
     )
+    if turn is not None:
+        draft = replace(draft, **_origin(turn, content))
     try:
-        saved = save_memory(draft, by=user, now=caller.now)
+        saved = save_memory(draft, by=person, now=caller.now)
     except (SecretRefused, WasForgotten):
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
+    except QuotaReached as error:
+        raise ToolTrouble(f"not stored: {error.message}", ToolOutcome.REFUSED) from None
     except Invalid as error:
         raise ToolTrouble("; ".join(f"{name} {why}" for name, why in error.fields.items())) from None
     memory = saved.memory
     if saved.pending:
         return Result("Proposed. A person decides whether it is kept; do not count on it.", ToolOutcome.NOTED)
-    if saved.duplicate and caller.leaves and memory.workspace.local_only:
+    if saved.duplicate and caller.reach.leaves and memory.workspace.local_only:
         return Result("Already in memory, nothing new was stored.", ToolOutcome.DUPLICATE)
     if saved.duplicate:
         text = f"Already in memory, nothing new was stored:\n{_entry(1, memory)}"
         return Result(text, ToolOutcome.DUPLICATE, (memory.public_id,))
-    if saved.created:
-        announce_auto_saved([memory], chat_id=chat.public_id)
+    if saved.created and turn is not None:
+        announce_auto_saved([memory], chat_id=turn.chat.public_id)
     return Result(f"Saved to memory:\n{_entry(1, memory)}", ToolOutcome.SAVED, (memory.public_id,))
 
 
-def look_up(caller: Caller, asked: ToRecall) -> Result:
+def _origin(turn: InChat, content: str) -> dict[str, Any]:
+    """Where in the chat a draft comes from, and whether nobody there had said it."""
+    return {
+        "source_chat_id": turn.chat.public_id,
+        "source_message_id": turn.question.public_id,
+        "source_excerpt": excerpt_around(turn.question),
+        "source_details": {"tool": True, "answer": turn.answer.public_id},
+        "for_review": heard_until(turn.answer).is_taken(content),
+    }
+
+
+def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
     found = recall(
         asked.query,
-        caller.chat.workspace,
-        caller.user,
+        caller.workspace,
+        caller.person,
         limit=asked.limit,
         offset=asked.offset,
         now=caller.now,
-        agent=caller.chat.agent,
-        leaves=caller.leaves,
+        agent=caller.agent,
+        reach=caller.reach,
     )
     return recalled(found, first=asked.offset + 1)
 
@@ -129,15 +142,15 @@ def recalled(found: Recall, *, first: int = 1) -> Result:
     )
 
 
-def search(caller: Caller, asked: ToSearch) -> Result:
+def search(caller: ToolCaller, asked: ToSearch) -> Result:
     found = search_workspace(
         asked.query,
-        caller.chat.workspace,
-        caller.user,
+        caller.workspace,
+        caller.person,
         limit=asked.limit,
         now=caller.now,
-        agent=caller.chat.agent,
-        leaves=caller.leaves,
+        agent=caller.agent,
+        reach=caller.reach,
     )
     entries = [
         f"{number}. **{item.id}** ({item.type}, score {item.score:.2f})\n{escape(item.text)}"

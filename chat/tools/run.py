@@ -13,16 +13,18 @@ from chat.access import get_chat
 from chat.answers.live import LiveAnswer
 from chat.answers.state import message_channel
 from chat.answers.threads import in_tool_thread
+from chat.chats.personal import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
-from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, read_arguments
+from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
-from memories.judging.secret_filter import find_secret
 from memories.models import SourceType
-from memories.writing.drafts import UNSTORABLE
+from memories.writing.drafts import UNSTORABLE, is_delicate
 from memories.writing.extracting import queue_distillation
 from memoryhub import events
-from memoryhub.errors import DomainError, Forbidden
+from memoryhub.errors import DomainError
 from memoryhub.llm.base import ToolCall as Asked
+from memoryhub.llm.errors import ModelNotLocal
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -73,6 +75,8 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
         result = _failure(str(trouble), trouble.outcome)
     except DomainError as error:
         result = _failure(error.message, ToolOutcome.DENIED)
+    except ModelNotLocal as error:  # switched on since the turn began
+        result = _failure(str(error), ToolOutcome.DENIED)
     except Exception:
         logger.exception("The tool %s failed", call.name[:64])
         result = _failure("the tool failed. Answer without it", ToolOutcome.ERROR)
@@ -80,15 +84,15 @@ def _call(live: LiveAnswer, user_pk: int, row: ToolCall, call: Asked, tools: Map
     return result.text
 
 
-def _distil_later(row: ToolCall, caller: Caller, result: Result) -> None:
+def _distil_later(row: ToolCall, caller: ToolCaller, result: Result) -> None:
     """Mine the output in the background. What memory itself said has none: it would only be stored again."""
     row.output = result.output
-    if result.output:
+    if result.output and caller.turn is not None:
         row.save(update_fields=["output"])
         queue_distillation(
-            workspace=caller.chat.workspace,
-            user=caller.user,
-            chat_id=caller.chat.public_id,
+            workspace=caller.workspace,
+            user=caller.person,
+            chat_id=caller.turn.chat.public_id,
             message_id=row.public_id,
             source_type=SourceType.MODEL,
             text=result.output,
@@ -100,23 +104,31 @@ def _failure(why: str, outcome: str) -> Result:
     return Result(why if outcome == ToolOutcome.REFUSED else f"Error: {why.rstrip('.')}.", outcome)
 
 
-def _caller(live: LiveAnswer, user_pk: int) -> Caller:
+def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
     """Loaded as things stand now. Raises NotFound where the person may no longer see the chat."""
     answer = Message.objects.select_related("reply_to", "chat").get(pk=live.pk)
     user = User.objects.get(pk=user_pk)
     chat = get_chat(user, answer.chat.public_id)
-    if live.leaves and chat.workspace.local_only:  # switched on since the turn began
-        raise Forbidden("Memories of this workspace no longer leave its machine.")
     assert answer.reply_to is not None, "an answer replies to a message"
     answer.chat = answer.reply_to.chat = chat
-    return Caller(user, chat, answer, answer.reply_to, timezone.now(), leaves=live.leaves)
+    return ToolCaller(
+        person=user,
+        workspace=chat.workspace,
+        role=chat.role,
+        reach=Reach.to_model(
+            chat.workspace, is_local=live.model_is_local, personal=personal_allowed(chat, user)
+        ),
+        now=timezone.now(),
+        agent=chat.agent,
+        turn=InChat(chat, answer.reply_to, answer),
+    )
 
 
 def _kept(tool: ChatTool, arguments: Arguments) -> dict[str, object]:
-    """The arguments that stay with the chat, none of them a credential."""
+    """The arguments that stay with the chat, none of them a credential or a number of somebody's own."""
     kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
-        name: value for name, value in kept.items() if not (isinstance(value, str) and find_secret(value))
+        name: value for name, value in kept.items() if not (isinstance(value, str) and is_delicate(value))
     }
 
 

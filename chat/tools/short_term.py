@@ -8,7 +8,8 @@ from pydantic import Field
 
 from chat.models import SUMMARY_LENGTH, ToolOutcome
 from chat.prompting.short_term import TOOL_NAME, set_summary
-from chat.tools.base import Arguments, Caller, ChatTool, Result, ToolTrouble, at_most
+from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble, at_most
+from memories.judging.secret_filter import find_personal
 from memoryhub.errors import Conflict, SecretRefused
 
 
@@ -18,10 +19,15 @@ class Summary(Arguments):
     )
 
 
-def update(caller: Caller, asked: Summary) -> Result:
-    attempt = f"{caller.answer.public_id}:{caller.answer.attempt}"
+def update(caller: ToolCaller, asked: Summary) -> Result:
+    if find_personal(asked.summary):
+        raise ToolTrouble("not stored", ToolOutcome.REFUSED)
+    turn = caller.turn
+    if turn is None:
+        raise ToolTrouble("there is no chat whose summary could be kept")
+    attempt = f"{turn.answer.public_id}:{turn.answer.attempt}"
     try:
-        row = set_summary(caller.chat, asked.summary, by=caller.user, now=caller.now, answer=attempt)
+        row = set_summary(turn.chat, asked.summary, by=caller.person, now=caller.now, answer=attempt)
     except SecretRefused:
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
     except Conflict as error:

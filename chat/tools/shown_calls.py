@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 from chat.models import ToolCall, ToolOutcome, ToolStatus
 from chat.prompting.text import one_line
 from memories.models import Memory
+from memories.recalling.receipts import for_everyone
 from workspaces.models import User
 
 SAVES = ("x_save_memory", "ltm_remember")
@@ -46,6 +47,11 @@ class ShownCall:
         return "memory" if self.call.name in SAVES else "search"
 
 
+def count_of(call: ToolCall) -> int:
+    """How much it found, as far as the reader may know of it: others' personal memories are not even counted."""
+    return max(0, call.count - len(set(call.memory_ids).difference(call.known)))
+
+
 def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
     if call.status == ToolStatus.RUNNING:
@@ -55,8 +61,9 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     if call.outcome == ToolOutcome.DUPLICATE:
         return _("Already in memory")
     if call.outcome == ToolOutcome.FOUND:
-        found = ngettext("%(count)d found", "%(count)d found", call.count) % {"count": call.count}
-        return f"{_searched(call)} · {found if call.count else _('nothing found')}"
+        count = count_of(call)
+        found = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
+        return f"{_searched(call)} · {found if count else _('nothing found')}"
     if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
         return _("Proposed for memory: somebody has to approve it")
     if call.outcome == ToolOutcome.NOTED:
@@ -89,27 +96,35 @@ def _searched(call: ToolCall) -> str:
 
 
 def event_of(call: ToolCall) -> dict[str, Any]:
-    """What a stream says of a call while its answer is written. Ids and our own words, no stored text."""
+    """What a stream says of a call while its answer is written. Ids and our own words, no stored text.
+
+    The same to every reader, so nothing in it counts personal memories. Costs one query where memories were found.
+    """
+    call.known = for_everyone(call.memory_ids)
     return {
         "id": call.public_id,
         "name": call.name,
         "status": call.status,
         "outcome": call.outcome or None,
         "text": line_of(call),
-        "count": call.count,
+        "count": count_of(call),
     }
 
 
 def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
-    """The calls of these answers, each with those of its memories that this person may see. Costs two queries."""
+    """The calls of these answers, each with those of its memories that this person may see and that are not forgotten.
+    Costs two queries.
+    """
     found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
     wanted = {memory_id for call in found for memory_id in call.memory_ids}
     memories: dict[str, Memory] = {}
     if wanted:
-        rows = Memory.objects.visible_to(user).live().select_related("workspace")
+        rows = Memory.objects.visible_to(user).select_related("workspace")
         memories = {memory.public_id: memory for memory in rows.filter(public_id__in=wanted)}
     calls: dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]] = defaultdict(list)
     for call in found:
-        seen = tuple(memories[memory_id] for memory_id in call.memory_ids if memory_id in memories)
+        call.known = {memory_id for memory_id in call.memory_ids if memory_id in memories}
+        seen = tuple(memories[memory_id] for memory_id in call.memory_ids if memory_id in call.known)
+        seen = tuple(memory for memory in seen if memory.is_live)
         calls[call.message_id].append((call, seen))
     return calls

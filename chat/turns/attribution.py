@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from chat.chats.personal import personal_allowed
 from chat.models import Chat, Message, MessageRole, ToolCall, ToolOutcome
 from chat.models.steps import Step
 from chat.prompting.short_term import recent
 from memories.judging.extraction.provenance import is_taken_from
 from memories.models import Memory, ReceiptItem
+from workspaces.leaving_machine import Reach
 
 MESSAGES, ANSWERS = 20, 10  # looked back at
 
@@ -25,7 +27,7 @@ class Heard:
 
 
 def heard_until(last: Message) -> Heard:
-    """Up to this message. Eight queries at most."""
+    """Up to this message. Nine queries at most."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
     said = before.filter(role=MessageRole.USER).values_list("content", flat=True)[:MESSAGES]
     answers = dict(before.filter(role=MessageRole.ASSISTANT).values_list("pk", "public_id")[:ANSWERS])
@@ -52,5 +54,7 @@ def _set_before_it(last: Message) -> Iterator[str]:
         yield chat.agent.instructions
     question = last.reply_to or last
     if question.author is not None:
-        for other in recent(chat, question.author, now=last.created_at)[1]:
+        personal = personal_allowed(chat, question.author)
+        reach = Reach.to_model(chat.workspace, is_local=True, personal=personal)
+        for other in recent(chat, question.author, reach=reach, now=last.created_at)[1]:
             yield from (other.chat.title, other.summary, *(text for _role, text in other.last_said))

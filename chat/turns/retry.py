@@ -98,5 +98,6 @@ def _blank_anew(answer: Message, *, now: datetime) -> Message:
         anew = answer
         anew.attempt += 1
     anew.status, anew.content, anew.error, anew.error_code = MessageStatus.STREAMING, "", "", ""
+    anew.html, anew.html_of = "", ""
     anew.stop_requested, anew.beat_at, anew.finished_at = False, now, None
     return anew

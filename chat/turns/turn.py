@@ -18,6 +18,7 @@ from chat.answers.problems import reason_of
 from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
+from chat.chats.personal import personal_allowed
 from chat.models import Message, MessageStatus
 from chat.modes.registry import get_mode
 from chat.modes.steps import close_unfinished
@@ -30,6 +31,7 @@ from chat.prompting.context import (
 )
 from chat.prompting.short_term import ShortTerm, short_term_for, touch
 from chat.prompting.stored import conversation_of
+from chat.rendering.rendered import set_html
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
@@ -41,6 +43,7 @@ from memories.usage import count_live
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events, metrics
 from memoryhub.llm.errors import ModelError
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -78,7 +81,7 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
         plan = await in_thread(_prepare, live.pk, user_pk)
-        live.leaves = not plan.model.capabilities.local
+        live.model_is_local = plan.model.capabilities.local
         stopped = asyncio.create_task(_stop_requested(live))
         answering = asyncio.create_task(get_mode(plan.mode).answer(live, plan, user_pk))
         try:
@@ -158,11 +161,13 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     offered = [tool.tool for tool in tools]
     reserve = get_mode(answer.mode).reserve()
+    personal = answer.memory_enabled and personal_allowed(answer.chat, user)
+    reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
             room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-            used = _recall_for(answer, question, user, room=room, leaves=not model.capabilities.local)
+            used = _recall_for(answer, question, user, room=room, reach=reach)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
@@ -172,8 +177,7 @@ def _prepare(answer_pk: int, user_pk: int) -> Plan:
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
-        leaves = not model.capabilities.local
-        short_term = short_term_for(question, user, can_update=bool(tools), room=room, leaves=leaves, now=now)
+        short_term = short_term_for(question, user, can_update=bool(tools), room=room, reach=reach, now=now)
     built = build_prompt(
         conversation_of(question, latest_compaction(answer.chat)),
         used,
@@ -204,11 +208,21 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(answer: Message, question: Message, user: User, *, room: int, leaves: bool) -> list[Recalled]:
+def _recall_for(answer: Message, question: Message, user: User, *, room: int, reach: Reach) -> list[Recalled]:
     workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
-    threshold = injection_threshold(settings.RECALL_THRESHOLD, count_live(workspace, user))
+    threshold = injection_threshold(
+        settings.RECALL_THRESHOLD, count_live(workspace, user, personal=reach.personal)
+    )
     agent = answer.chat.agent
-    found = recall(question.content, workspace, user, limit=limit + LEFT_OUT, agent=agent, leaves=leaves)
+    found = recall(
+        question.content,
+        workspace,
+        user,
+        limit=limit + LEFT_OUT,
+        agent=agent,
+        reach=reach,
+        withheld=limit,
+    )
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     verdicts = leave_out_what_does_not_fit(found.items, verdicts, room)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
@@ -241,7 +255,9 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             return
         answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
         answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
-        answer.save(update_fields=["content", "status", "finished_at", "error_code", "error"])
+        set_html(answer)
+        kept = ["content", "html", "html_of", "status", "finished_at", "error_code", "error"]
+        answer.save(update_fields=kept)
         events.publish(message_channel(live.public_id), "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         announce(answer.chat)

@@ -25,8 +25,13 @@ PERSON, MODEL, NOTICED, IMPORTED, OTHERS = (
     "imported",
     "from other programs",
 )
-CREDENTIALS, FORGOTTEN, BROKEN = "looked like a credential", "forgotten for good before", "broke a rule"
-_REASONS = {"forgotten": FORGOTTEN, "invalid": BROKEN}
+CREDENTIALS, PERSONAL, FORGOTTEN, BROKEN = (
+    "looked like a credential",
+    "held a personal number",
+    "forgotten for good before",
+    "broke a rule",
+)
+_REASONS = {"sensitive": PERSONAL, "forgotten": FORGOTTEN, "invalid": BROKEN}
 _NAMES = {
     "openai": "OpenAI",
     "github": "GitHub",
@@ -78,7 +83,7 @@ def refused(now: datetime, workspace_id: int | None = None) -> tuple[Chart, list
     most = by_kind.most_common(TOP_KINDS)
     kinds = [Kind(kind_label(kind), number, 100 * number // most[0][1]) for kind, number in most]
     empty = f"Nothing was refused in the last {DAYS} days."
-    names = (CREDENTIALS, FORGOTTEN, BROKEN)
+    names = (CREDENTIALS, PERSONAL, FORGOTTEN, BROKEN)
     return stacked("Not stored", names, days, by_day, empty=empty), kinds
 
 

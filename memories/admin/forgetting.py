@@ -30,7 +30,8 @@ class ForgetForGood(LeanAdmin):
     def forget_for_good(self, request: HttpRequest, rows: QuerySet[Memory]) -> Iterator[tuple[str, int]]:
         ask_for_password(request)
         by = cast("User", request.user)
-        report = forget_memories(list(rows.select_related("workspace")), by=by, now=timezone.now())
+        chosen = list(rows.select_related("workspace"))
+        report = forget_memories(chosen, by=by, now=timezone.now(), among=self.get_queryset(request))
         number = report.removed["memories"]
         rest = ", ".join(f"{each:,} {name}" for name, each in report.lines if name != "memories")
         sentence = f"{counted(number, 'memory', 'memories')} forgotten for good."

@@ -273,11 +273,15 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def restore(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         gone = list(rows.filter(deleted_at__isnull=False))
         in_use = rows.count() - len(gone)
+        keyless = 0
         for memory in gone:
-            gate.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+            restored = gate.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+            keyless += restored.key != memory.key
         offer_undo(self, request, "forget", [memory.pk for memory in gone])
         sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
         yield _with_rest(sentence, in_use, "not forgotten"), messages.SUCCESS
+        if keyless:
+            yield f"{keyless} came back without a key, since another memory has it by now.", messages.WARNING
 
     @action(
         "Embed anew",

@@ -106,6 +106,10 @@ class ReceiptItemInline(ReadOnlyInline):
     readonly_fields = fields
     verbose_name_plural = "what was recalled, best first"
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Without positions for those who do not see all: a gap would say that there is a personal memory."""
+        return self.fields if may_read_personal(request.user) else self.fields[1:]
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
         return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)

@@ -24,6 +24,7 @@ class ReasonFilter(ChoiceFilter):
         return [
             ("", "All"),
             ("secret", "Looked like a credential"),
+            ("sensitive", "Held a personal number"),
             ("forgotten", "Forgotten for good before"),
             ("invalid", "Broke a rule"),
         ]
@@ -33,7 +34,7 @@ class ReasonFilter(ChoiceFilter):
             case "":
                 return queryset
             case "secret":
-                return queryset.exclude(kind__in=("forgotten", "invalid"))
+                return queryset.exclude(kind__in=("sensitive", "forgotten", "invalid"))
             case reason:
                 return queryset.filter(kind=reason)
 

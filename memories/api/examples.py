@@ -6,6 +6,8 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample
 
+from memoryhub.errors import Sensitive
+
 PERSON = {"id": "usr_8pRw5TzB2mYw1KsX9vLcHn3Q", "username": "maria"}
 MEMORY: dict[str, Any] = {
     "id": "mem_7hQx2TzB8mYw1RsX9vLcHn4E",
@@ -80,6 +82,18 @@ RECEIPT = {
         }
     ],
 }
+SENSITIVE = OpenApiExample(
+    "A personal number",
+    value={
+        "error": {
+            "code": "sensitive",
+            "message": Sensitive.default_message,
+            "fields": {"content": "looks like a card number"},
+        }
+    },
+    response_only=True,
+    status_codes=["422"],
+)
 SECRET = OpenApiExample(
     "A credential",
     value={

@@ -57,8 +57,8 @@ class MemoryForget(WorkspaceMemoryView):
         writes=True,
         session_only=True,
         description="Its author or an owner of the workspace; of a deleted memory, too. Removes the text, vectors, "
-        "words, history, files and what receipts and other memories quote of it, and leaves a keyed hash: nothing "
-        f"notices it again by itself. {FRESH}",
+        "words, history, files and what receipts and other memories quote of it, as far as that is yours to forget, "
+        f"and leaves a keyed hash: nothing notices it again by itself. Nothing else is counted. {FRESH}",
         examples=[answer_example("Gone", REPORT)],
     )
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from memories.api import examples
 from memories.api.queries import described, memory_json, memory_response
 from memories.api.saving import save_once, saved_response
-from memories.api.serializers import MemoryJson, SavedMemoryJson
+from memories.api.serializers import Confirmable, MemoryJson, SavedMemoryJson
 from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.writing import review
@@ -26,13 +26,13 @@ from workspaces.rest.docs import (
     page_of,
     request_example,
 )
-from workspaces.rest.fields import Body, Text, Words
+from workspaces.rest.fields import Text, Words
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.keys import KeyedView
 from workspaces.rest.paging import PageQuery
 
 
-class ProposalBody(Body):
+class ProposalBody(Confirmable):
     content = Text(max_length=CONTENT_LENGTH)
     category = Text(max_length=CATEGORY_LENGTH, required=False)
     tags = Words(word_length=TAG_LENGTH, max_length=TAGS, required=False)
@@ -73,6 +73,7 @@ class ProposalList(KeyedView):
             answer_example("It waits", examples.MEMORY, code=202),
             answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def post(self, request: Request, workspace_id: str) -> Response:

@@ -105,6 +105,17 @@ class SavedMemoryJson(MemoryJson):
         fields = [*MemoryJson.Meta.fields, "duplicate"]
 
 
+class RestoredMemoryJson(MemoryJson):
+    """For the schema: a memory, and the key that it came back without."""
+
+    lost_key = serializers.CharField(
+        allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."
+    )
+
+    class Meta(MemoryJson.Meta):
+        fields = [*MemoryJson.Meta.fields, "lost_key"]
+
+
 class RecalledJson(MemoryJson):
     """For the schema: a memory with its score."""
 
@@ -140,7 +151,10 @@ class SearchJson(serializers.Serializer[Any]):
 
 class RevisionJson(serializers.ModelSerializer[Revision]):
     by = PersonJson(allow_null=True, help_text="null: the system.")
-    before = serializers.DictField(help_text="The old values of the fields that were changed.")
+    before = serializers.DictField(
+        help_text="The old values of the fields that were changed. Beside a key that went to another memory "
+        "`key_went_to`, the id of that one; of `also_said` the other wording."
+    )
     at = Moment()
 
     class Meta:
@@ -188,7 +202,17 @@ class ReceiptJson(serializers.ModelSerializer[Receipt]):
         return receipt.degraded or None
 
 
-class MemoryChanges(Body):
+class Confirmable(Body):
+    """Of a person's own save: they may have been asked about a number of their own that it holds."""
+
+    confirm = Flag(
+        source="confirmed",
+        default=False,
+        help_text="true: the person was asked (422 with code `sensitive`) and wants it stored all the same.",
+    )
+
+
+class MemoryChanges(Confirmable):
     """What a client may change. Everything else about a memory is the system's to say."""
 
     content = Text(max_length=CONTENT_LENGTH, required=False)
@@ -218,7 +242,7 @@ class MemoryBody(MemoryChanges):
         ["key", "create"],
         default="key",
         help_text="key (default): a memory of the same key is updated, a near-duplicate is not stored again. "
-        "create: always a new one.",
+        "create: always a new one, and the key moves to it.",
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from memories.api import forgetting, proposals, views
+from memories.api import copies, forgetting, proposals, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
 PROPOSALS = "workspaces/<ws_id:workspace_id>/proposals"
+COPIES = "workspaces/<ws_id:workspace_id>/copies"
 PROPOSAL = f"{PROPOSALS}/<mem_id:memory_id>"
 
 app_name = "memories_api"
@@ -22,6 +23,9 @@ urlpatterns = [
     path(PROPOSALS, proposals.ProposalList.as_view(), name="proposals"),
     path(f"{PROPOSAL}/approve", proposals.ProposalApprove.as_view(), name="approve"),
     path(f"{PROPOSAL}/reject", proposals.ProposalReject.as_view(), name="reject"),
+    path(COPIES, copies.CopyList.as_view(), name="copies"),
+    path(f"{COPIES}/<mem_id:memory_id>/forget", copies.CopyForget.as_view(), name="copies_forget"),
+    path(f"{COPIES}/<mem_id:memory_id>/keep", copies.CopyKeep.as_view(), name="copies_keep"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),
     path("workspaces/<ws_id:workspace_id>/search", views.Search.as_view(), name="search"),
 ]

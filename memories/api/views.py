@@ -17,6 +17,7 @@ from memories.api.serializers import (
     MemoryJson,
     RecallBody,
     RecallJson,
+    RestoredMemoryJson,
     RevisionJson,
     SavedMemoryJson,
     SearchBody,
@@ -29,6 +30,7 @@ from memories.writing import gate
 from workspaces.access import get_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
+from workspaces.leaving_machine import Reach
 from workspaces.models import Role
 from workspaces.rest.docs import (
     answer_example,
@@ -74,7 +76,8 @@ class MemoryList(KeyedView):
         errors=[404, 429],
         writes=True,
         description="201 with the new memory. 200 with the existing one when it says nearly the same "
-        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential.",
+        "(`duplicate: true`) or has the same key (updated in place). 422 with code `secret`: a credential; with code "
+        "`sensitive`: a personal number, stored when the same comes with `confirm: true`.",
         examples=[
             request_example(
                 "A fact", {"content": "Quarterly review meets every Thursday", "category": "fact"}
@@ -82,6 +85,7 @@ class MemoryList(KeyedView):
             answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
             answer_example("Known already", {**examples.MEMORY, "duplicate": True}),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def post(self, request: Request, workspace_id: str) -> Response:
@@ -89,7 +93,7 @@ class MemoryList(KeyedView):
         body = self.body(MemoryBody)
         dedupe, agent_id = body.pop("dedupe"), body.pop("agent_id", None)
         agent = choose_agent(workspace, agent_id) if agent_id is not None else None
-        draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **body)
+        draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **body, named={*body})
         now = timezone.now()
         saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         return saved_response(saved)
@@ -137,6 +141,7 @@ class MemoryDetail(WorkspaceMemoryView):
             request_example("New content", {"content": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
             examples.SECRET,
+            examples.SENSITIVE,
         ],
     )
     def patch(self, request: Request, workspace_id: str, memory_id: str) -> Response:
@@ -162,16 +167,18 @@ class MemoryRestore(WorkspaceMemoryView):
         "Restore a deleted memory",
         tag="memories",
         operation="memories_restore",
-        answers={200: MemoryJson},
+        answers={200: RestoredMemoryJson},
         headers=[ETAG],
         errors=[404, 429],
         writes=True,
-        description="Undo of a delete. Restoring a memory that is not deleted changes nothing.",
-        examples=[answer_example("Restored", examples.MEMORY)],
+        description="Undo of a delete. Restoring a memory that is not deleted changes nothing. Where another has its "
+        "key by now, it comes back without (`lost_key`).",
+        examples=[answer_example("Restored", {**examples.MEMORY, "lost_key": None})],
     )
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
-        return memory_response(gate.restore_memory(memory, by=self.person, now=timezone.now()))
+        restored = gate.restore_memory(memory, by=self.person, now=timezone.now())
+        return memory_response(restored, lost_key=None if restored.key == memory.key else memory.key)
 
 
 class MemoryRevisions(WorkspaceMemoryView):
@@ -218,7 +225,14 @@ class Recall(KeyedView):
         body = self.body(RecallBody)
         agent_id = body.pop("agent_id")
         agent = choose_agent(workspace, agent_id, or_archived=True) if agent_id is not None else None
-        found = recall(workspace=workspace, user=self.person, agent=agent, now=timezone.now(), **body)
+        found = recall(
+            workspace=workspace,
+            user=self.person,
+            agent=agent,
+            reach=Reach.here(workspace),
+            now=timezone.now(),
+            **body,
+        )
         answer = {
             "memories": [
                 {**memory_json(item.memory), "score": item.score, "score_parts": item.parts}
@@ -242,7 +256,8 @@ class Search(KeyedView):
         body=SearchBody,
         errors=[404, 429],
         description="What matters to the query, best first, each with its type: memories today, your personal ones "
-        "included. What is said in chats is not searched. The model's tool `x_workspace_search` finds the same.",
+        "included. What is said in chats is not searched. The model's tool `x_workspace_search` finds the same, in a "
+        "chat that others read without your personal ones unless you let them in there.",
         examples=[
             request_example("A search", {"query": "project deadline", "limit": 10}),
             answer_example("Found", examples.SEARCH),
@@ -251,6 +266,10 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(
-            workspace=workspace, user=self.person, now=timezone.now(), **self.body(SearchBody)
+            workspace=workspace,
+            user=self.person,
+            reach=Reach.here(workspace),
+            now=timezone.now(),
+            **self.body(SearchBody),
         )
         return Response({"results": FoundJson(found, many=True).data})

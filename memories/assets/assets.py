@@ -32,6 +32,7 @@ from memories.writing.announcing import announce
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, TooLarge, Unavailable
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User
+from workspaces.quotas import require_room
 from workspaces.throttles import spend
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,8 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
     """Store a file with a memory. Reads ``content`` once, never all of it into memory.
 
     Raises TooManyRequests, TooLarge over MEMORYHUB_ASSET_MAX_BYTES, Invalid when it is empty, SecretRefused for its
-    name, Conflict when the memory has MOST_ASSETS, NotFound when it was deleted meanwhile, Unavailable when the disk
+    name, Conflict when the memory has MOST_ASSETS, QuotaReached,
+    NotFound when it was deleted meanwhile, Unavailable when the disk
     takes no more.
     """
     name = clean_name(name)
@@ -85,6 +87,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
         raise SecretRefused(fields={"file": "has a name that looks like a credential"})
     if by is not None:
         spend("uploads", by, now=now)
+    require_room("bytes", by)  # before anything is written; with its size once that is known
     stored = _write(content)
     try:
         with transaction.atomic():
@@ -92,6 +95,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             locked = rows.select_related("workspace", "owner").filter(pk=memory.pk).first()
             if locked is None:
                 raise NotFound("This memory was forgotten in the meantime.")
+            require_room("bytes", by, stored.size)
             if locked.assets.count() >= MOST_ASSETS:
                 raise Conflict(f"A memory has at most {MOST_ASSETS} files.")
             facts = {"size": stored.size, "sha256": stored.sha256, "content_type": stored.content_type}

@@ -6,17 +6,25 @@ here. Whatever a background job still has in its hands finds its row gone, or is
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from memories.forgetting import copies
+from memories.forgetting.copies import (
+    BATCH,
+    Wanted,
+    drop_excerpts,
+    named,
+    own_items,
+    parts,
+)
 from memories.models import (
     Extraction,
     Memory,
@@ -29,7 +37,7 @@ from memories.models import (
 )
 from memories.models.memory import MEMORY, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
-from memories.recalling.words import index_lexemes, unindex_words
+from memories.recalling.words import unindex_words
 from memories.writing import tombstones
 from memories.writing.announcing import announce
 from memories.writing.places import one_writer_at_a_time
@@ -37,20 +45,19 @@ from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows
 from workspaces.audit import MOST_WORDS, Verb, Word, record
-from workspaces.models import Agent, CommonWord, PassageVector, PlaceStatistics, Role, User, Workspace
-
-BATCH = 500
-LOOKED_FOR = (
-    20  # texts whose copies are looked for in a whole workspace; of more, only beside their own chats
+from workspaces.leaving_machine import Reach
+from workspaces.models import (
+    Agent,
+    CommonWord,
+    Membership,
+    PassageVector,
+    PlaceStatistics,
+    Role,
+    User,
+    Workspace,
 )
-LOOKED_UP = 5  # texts that are asked for again afterwards
-LEAST_PHRASE = 8  # characters: what is shorter stands in many texts that are about something else
 
-# What an excerpt lent to a vector goes with it: the statement's own takes its place.
-_OWN_VECTOR = """
-UPDATE workspaces_passagevector SET embedding = statement, statement = NULL
-WHERE kind = 1 AND ref = ANY(%s) AND statement IS NOT NULL
-"""
+LOOKED_UP = 5  # texts that are asked for again afterwards
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Gone:
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
     memories: list[Memory] = field(default_factory=list)  # as they were
+    wanted: Wanted = field(default_factory=Wanted)  # what they said
 
 
 def require_right(memory: Memory, by: User) -> None:
@@ -89,34 +97,44 @@ def may_forget(memory: Memory, by: User, role: str | None) -> bool:
     return role == Role.OWNER or memory.author_id == by.pk
 
 
-def forget_memories(memories: Collection[Memory], *, by: User | None, now: datetime) -> Report:
+def forget_memories(
+    memories: Collection[Memory], *, by: User | None, now: datetime, among: QuerySet[Memory] | None = None
+) -> Report:
     """Remove these for good, and with them what else says the same in their places. The caller knows the right.
 
+    ``among``: what ``by`` may forget, where that is not what memberships say; nothing else is touched or counted.
     Costs a look through the workspaces' excerpts and histories, and for a member a few recalls at the end.
     """
     with transaction.atomic():
-        gone = _forget(Memory.objects.filter(pk__in=[memory.pk for memory in memories]), now=now)
+        rows = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
+        gone = _forget(rows, by=by, among=among, now=now)
         _note(gone, by)
     return _report(gone, by, now)
 
 
 def forget_source(
-    noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], now: datetime
+    noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:
-    """Remove what is kept here of a chat that goes for good, and those ``memories``; others only lose their excerpt.
+    """Remove what is kept here of a chat that goes for good, and those ``memories``; others only lose their excerpt,
+    the earlier ones of their histories, too. What is not ``by``'s to forget is not counted.
 
     ``noted_under``: the public ids of its messages, tool calls and summaries, under which extractions are noted.
     Part of the transaction that removed the messages: what mines them at this moment is waited for, or stores nothing.
     """
     removed: Counts = Counter()
-    for part in _parts([chat_id, *noted_under]):
+    for part in parts([chat_id, *noted_under]):
         removed += counted(Extraction.objects.filter(message_id__in=part).delete()[1])
-        removed += counted(Receipt.objects.filter(message_id__in=part).delete()[1])
+        items = ReceiptItem.objects.filter(receipt__message_id__in=part)
+        own = own_items(items, by)
+        removed += _counting(Receipt.objects.filter(message_id__in=part).delete()[1], own)
         MemorySource.objects.filter(source_id__in=part).delete()
-    gone = _forget(memories, now=now)
+    gone = _forget(memories, by=by, among=None, now=now)
     kept = Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
     ids = list(kept.values_list("pk", flat=True))
-    gone.removed += removed + _named("source excerpts", drop_excerpts(ids))
+    theirs = set(_forgettable(by).filter(pk__in=ids).values_list("pk", flat=True))
+    gone.removed += removed + named("source excerpts", drop_excerpts([pk for pk in ids if pk in theirs]))
+    drop_excerpts(ids)
+    copies.drop_earlier_excerpts(ids)
     Memory.objects.filter(pk__in=ids).update(source_chat_id="", source_message_id="")
     return gone
 
@@ -166,24 +184,78 @@ def empty_places(*, workspace_ids: list[int], user_id: int | None) -> Counts:
     return removed
 
 
-def _forget(rows: QuerySet[Memory], *, now: datetime) -> Gone:
+def _forgettable(by: User | None) -> QuerySet[Memory]:
+    return Memory.objects.all() if by is None else Memory.objects.forgettable_by(by)
+
+
+def _forget(
+    rows: QuerySet[Memory], *, by: User | None, among: QuerySet[Memory] | None, now: datetime
+) -> Gone:
     locked = _lock(rows)
     if not locked:
         return Gone()
-    locked = _with_equals(locked)
+    among = _forgettable(by) if among is None else among
+    equals = _equals(locked)
+    theirs = set(among.filter(pk__in=equals).values_list("pk", flat=True))
+    locked += _lock(Memory.objects.filter(pk__in=theirs))
     ids = [memory.pk for memory in locked]
-    texts = [(memory.place, text) for memory in locked for text in (memory.content, memory.summary) if text]
-    places = {memory.pk: memory.place for memory in locked}
-    for pk, before in Revision.objects.filter(memory_id__in=ids).values_list("memory_id", "before"):
-        texts += [(places[pk], text) for name in ("content", "summary") if (text := before.get(name))]
+    texts = _texts(locked)
     stones = tombstones.put_up(texts, now=now)
+    _leave_notes(locked, texts, [pk for pk in equals if pk not in theirs], among, now)
     removed: Counts = Counter()
-    for part in _parts(ids):
-        removed += _remove(part)
-    removed += _drop_copies({text for _, text in texts}, locked)
+    for part in parts(ids):
+        removed += _remove(part, by)
+    wanted = Wanted({text for _, text in texts}, {memory.source_chat_id for memory in locked})
+    removed += copies.drop(wanted, _beside(locked, by).filter(_is_among(among)), by)
     for memory in {memory.place: memory for memory in locked}.values():
         announce(memory, "forget")
-    return Gone(removed, stones, locked)
+    return Gone(removed, stones, locked, wanted)
+
+
+def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
+    """What these say and said, with their place."""
+    texts = [(memory.place, text) for memory in memories for text in (memory.content, memory.summary) if text]
+    places = {memory.pk: memory.place for memory in memories}
+    for pk, before in Revision.objects.filter(memory_id__in=places).values_list("memory_id", "before"):
+        texts += [(places[pk], text) for name in ("content", "summary") if (text := before.get(name))]
+    return texts
+
+
+def _is_among(among: QuerySet[Memory]) -> Exists:
+    """As a join: among a million rows a list of keys would be gone through for each."""
+    return Exists(among.filter(pk=OuterRef("pk")))
+
+
+def _beside(memories: Sequence[Memory], by: User | None) -> QuerySet[Memory]:
+    """Where copies may lie: in their workspaces, and in what is ``by``'s alone, which may come from chats there."""
+    return Memory.objects.filter(
+        Q(workspace__in={memory.workspace_id for memory in memories}) | Q(owner=by, owner__isnull=False)
+    )
+
+
+def _leave_notes(
+    memories: Sequence[Memory],
+    texts: Sequence[tuple[int, str]],
+    equals: Collection[int],
+    among: QuerySet[Memory],
+    now: datetime,
+) -> None:
+    """For the members who could read what goes, of copies that are theirs and not ``among`` the actor's.
+
+    Of personal memories nobody hears: else who plants guesses in histories of their own would learn who forgets them.
+    """
+    shared = [memory for memory in memories if memory.owner_id is None]
+    if not shared:
+        return
+    said = {text for place, text in texts if place in {memory.place for memory in shared}}
+    workspaces = {memory.workspace_id for memory in shared}
+    members = Membership.objects.filter(workspace__in=workspaces)
+    if any(memory.review for memory in shared):  # which viewers do not see
+        members = members.exclude(role=Role.VIEWER)
+    theirs = Q(owner__in=members.values("user"))
+    rows = Memory.objects.filter(Q(workspace__in=workspaces, owner=None) | theirs)
+    others = rows.filter(~_is_among(among))
+    copies.note(Wanted(said, {memory.source_chat_id for memory in shared}), others, equals, now=now)
 
 
 def _note(gone: Gone, by: User | None) -> None:
@@ -214,100 +286,47 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
     return list(locked.defer("search", "source_excerpt"))
 
 
-def _with_equals(memories: list[Memory]) -> list[Memory]:
-    """And what says the same in the same place: forgotten softly before, or saved twice by the same person."""
+def _equals(memories: Sequence[Memory]) -> list[int]:
+    """What says the same in the same place: forgotten softly before, or saved twice by the same person."""
     said = {(memory.place, memory.content_hash) for memory in memories}
-    ids = {memory.pk for memory in memories}
     equals = Memory.objects.filter(
         Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
         workspace_id__in={memory.workspace_id for memory in memories},
         content_hash__in={memory.content_hash for memory in memories},
-    ).exclude(pk__in=ids)
-    return memories + [memory for memory in _lock(equals) if (memory.place, memory.content_hash) in said]
+    ).exclude(pk__in=[memory.pk for memory in memories])
+    found = equals.only("workspace", "owner", "agent", "content_hash")
+    return [memory.pk for memory in found if (memory.place, memory.content_hash) in said]
 
 
-def _remove(ids: Sequence[int]) -> Counts:
+def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
     """Delete rows that are locked, with everything that hangs on them."""
-    removed = _named("memory words", unindex_words(ids))
+    words = unindex_words(ids)
     vectors, _ = PassageVector.objects.filter(kind=MEMORY, ref__in=ids).delete()
-    removed += _named("memory embeddings", vectors)
-    return removed + counted(Memory.objects.filter(pk__in=ids).delete()[1])
-
-
-def _drop_copies(texts: Collection[str], of: Sequence[Memory]) -> Counts:
-    """Take the texts out of what quotes them beside other memories: excerpts, histories and receipts."""
-    workspaces = {memory.workspace_id for memory in of}
-    holds = _holding(texts)
-    rows = Memory.objects.filter(workspace_id__in=workspaces).exclude(source_excerpt="")
-    if len(texts) <= LOOKED_FOR:
-        rows = rows.filter(_any("source_excerpt", texts))
-    else:
-        rows = rows.filter(source_chat_id__in={memory.source_chat_id for memory in of} - {""})
-    quoting = rows.order_by("pk").select_for_update().values_list("pk", "source_excerpt")
-    removed = _named("source excerpts", drop_excerpts([pk for pk, text in quoting if holds.search(text)]))
-    histories = Revision.objects.filter(memory__workspace_id__in=workspaces).exclude(before={})
-    earlier = 0
-    for revision in histories.filter(_any("before__content", texts) | _any("before__summary", texts)):
-        kept = {name: value for name, value in revision.before.items() if not holds.search(str(value))}
-        if kept != revision.before:
-            revision.before, earlier = kept, earlier + 1
-            revision.save(update_fields=["before"])
-    items = ReceiptItem.objects.filter(memory__workspace_id__in=workspaces, content__gt="")
-    changed_since = items.exclude(content=F("memory__content")).filter(_any("content", texts))
-    quoted = [pk for pk, text in changed_since.values_list("pk", "content") if holds.search(text)]
-    ReceiptItem.objects.filter(pk__in=quoted).update(content="")
-    return (
-        removed + _named("earlier versions of other memories", earlier) + _named("receipt items", len(quoted))
+    own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
+    return _counting(Memory.objects.filter(pk__in=ids).delete()[1], own) + Counter(
+        named("memory words", words) + named("memory embeddings", vectors)
     )
 
 
-def _holding(texts: Iterable[str]) -> re.Pattern[str]:
-    """Finds any of the texts standing in another as a phrase; a very short one only where it stands alone."""
-    either = [
-        rf"(?<!\w){re.escape(text)}(?!\w)" if len(text) >= LEAST_PHRASE else rf"\A{re.escape(text)}\Z"
-        for text in texts
-    ]
-    return re.compile("|".join(either), re.IGNORECASE)
-
-
-def drop_excerpts(ids: Sequence[int]) -> int:
-    """The messages around a memory's origin, with their words and their part of its vector; how many had some."""
-    ids = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").values_list("pk", flat=True))
-    for part in _parts(ids):
-        unindex_words(part)
-        Memory.objects.filter(pk__in=part).update(source_excerpt="")
-        index_lexemes(part)
-        with connection.cursor() as cursor:
-            cursor.execute(_OWN_VECTOR, [list(part)])
-    return len(ids)
+def _counting(by_label: dict[str, int], own: int) -> Counts:
+    """What ``delete()`` says, without what was noted under the answers of others, nor the notes left for them."""
+    removed = counted(by_label)
+    for name in ("receipt items", "kept copies"):
+        removed.pop(name, None)
+    return removed + named("receipt items", own)
 
 
 def _report(gone: Gone, by: User | None, now: datetime) -> Report:
+    """After the commit. What the rooms above keep in files goes now."""
+    if by is not None:
+        gone.removed += copies.drop_elsewhere(gone.wanted, by)
     found = others = 0
     for memory in gone.memories[:LOOKED_UP]:
         workspace, text = memory.workspace, memory.content
         if by is None or role_in(by, workspace) is None:  # the system, and staff that forgets in the admin
             continue
-        again = [item.memory for item in recall(text, workspace, by, limit=MAX_LIMIT, now=now).items]
+        found_again = recall(text, workspace, by, limit=MAX_LIMIT, now=now, reach=Reach.here(workspace))
+        again = [item.memory for item in found_again.items]
         same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in again)
         found, others = found + same, others + len(again) - same
     return Report(gone.removed, gone.tombstones, found, others)
-
-
-def _any(column: str, texts: Collection[str]) -> Q:
-    """Rows that may hold one of the texts in this column; of many texts, those that are one of them."""
-    if len(texts) > LOOKED_FOR:
-        return Q(**{f"{column}__in": list(texts)})
-    wanted = Q(pk__in=[])
-    for text in texts:
-        wanted |= Q(**{f"{column}__icontains": text})
-    return wanted
-
-
-def _named(words: str, number: int) -> Counts:
-    return Counter({words: number}) if number else Counter()
-
-
-def _parts(ids: Sequence[int] | Sequence[str]) -> Iterator[list]:
-    for start in range(0, len(ids), BATCH):
-        yield list(ids[start : start + BATCH])

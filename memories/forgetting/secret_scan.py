@@ -12,7 +12,7 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from memories.forgetting.forget import drop_excerpts
+from memories.forgetting.copies import drop_excerpts
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.models.memory import RevisionAction

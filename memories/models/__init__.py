@@ -1,5 +1,6 @@
 from memories.models.asset import Asset
 from memories.models.extraction import Extraction
+from memories.models.kept_copy import CopyKind, KeptCopy
 from memories.models.memory import Memory, Review, Revision, Scope, SourceType
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
 from memories.models.receipt import Receipt, ReceiptItem
@@ -9,7 +10,9 @@ from memories.models.tombstone import Tombstone
 
 __all__ = [
     "Asset",
+    "CopyKind",
     "Extraction",
+    "KeptCopy",
     "Memory",
     "MemoryNode",
     "MemorySource",

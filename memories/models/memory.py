@@ -11,15 +11,17 @@ from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
 from workspaces.index.places import AGENT_PLACES, place_of
-from workspaces.models import Agent, PassageVector, User, Workspace
+from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
 from workspaces.models.passage import has_vector
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
+KEY_IS_UNIQUE = "memory_key"  # the name of its index
 CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
 MEMORY = 1  # memories as a kind of passages (memories.recalling.kind)
@@ -63,6 +65,13 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
     def visible_to(self, user: User) -> MemoryQuerySet:
         """What this person's memberships allow: all but the personal memories of others in their workspaces."""
         return self.filter(workspace__memberships__user=user).filter(Q(owner=None) | Q(owner=user))
+
+    def forgettable_by(self, user: User) -> MemoryQuerySet:
+        """What this person may remove for good, deleted ones included; ``forget.may_forget`` of many."""
+        places = Membership.objects.filter(user=user)
+        shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
+        shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))
+        return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
         """What belongs to a conversation of this person in this workspace, their personal memories included.
@@ -204,6 +213,16 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
             ),
+            # The same place, whatever the scope: that follows from whose it is (scope_says_whose). An expired one keeps
+            # its key until another takes it, since an index knows no time.
+            models.UniqueConstraint(
+                "workspace",
+                "key",
+                Coalesce("owner", 0, output_field=models.BigIntegerField()),
+                Coalesce("agent", 0, output_field=models.BigIntegerField()),
+                name=KEY_IS_UNIQUE,
+                condition=Q(deleted_at=None, key__isnull=False),
+            ),
             models.CheckConstraint(
                 condition=Q(scope=Scope.WORKSPACE, owner=None, agent=None)
                 | Q(scope=Scope.USER, owner__isnull=False, agent=None)
@@ -222,6 +241,9 @@ class Memory(models.Model):
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
+    def has_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
     @property
     def embeddings(self) -> models.QuerySet[PassageVector]:
         """Its vectors in the index, one a model."""
@@ -229,7 +251,7 @@ class Memory(models.Model):
 
     @property
     def is_live(self) -> bool:
-        return self.deleted_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+        return self.deleted_at is None and not self.has_expired(timezone.now())
 
     @property
     def is_automatic(self) -> bool:
@@ -252,10 +274,15 @@ class RevisionAction(models.TextChoices):
     APPROVE = "approve", "Approved"
     REJECT = "reject", "Rejected"
     HIDE = "hide", "Hidden: looks like a credential"
+    KEY = "key", "Its key went to another"
+    ALSO_SAID = "also_said", "Also said as"
 
 
 class Revision(models.Model):
-    """What changed, when, by whom (empty: by the system). ``before`` holds the old values of the changed fields."""
+    """What changed, when, by whom (empty: by the system). ``before`` holds the old values of the changed fields.
+
+    Where a key went, ``key_went_to`` beside it is the other memory's id. Of what was also said it holds those words.
+    """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")
     action = models.CharField(max_length=10, choices=RevisionAction.choices)

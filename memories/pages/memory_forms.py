@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from memories.models import Memory, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.writing.versions import version_of
+from memoryhub.errors import Invalid, Sensitive
 from workspaces.models import Agent
 
 
@@ -27,8 +28,19 @@ class MemoryForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "usual-categories", "autocomplete": "off"}),
     )
 
-    def add_domain_errors(self, message: str, fields: dict[str, str]) -> None:
-        """What the gate refused, at the field it is about."""
+    asks: str | None = None  # what a number looks like that is stored only if its person says so once more
+
+    @property
+    def confirmed(self) -> bool:
+        """The person was asked, and pressed “Save anyway”. The answer goes with the button alone, so the next asks."""
+        return self.data.get("confirm") == "true"
+
+    def add_domain_errors(self, error: Invalid) -> None:
+        """What the gate refused, at the field it is about; a number of somebody's own is a question of the form's."""
+        if isinstance(error, Sensitive):
+            self.asks = next(iter(error.fields.values()), "")
+            return
+        message, fields = error.message, error.fields
         named = {name: text for name, text in fields.items() if name in self.fields}
         if not named:
             self.add_error("content", message)

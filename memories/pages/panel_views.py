@@ -12,10 +12,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import get_memory
+from memories.forgetting.copy_notes import noted
 from memories.models import Memory
 from memories.models.memory import CATEGORIES, SOURCE_LABELS
 from memories.pages.memory_forms import AddForm, EditForm
 from memories.pages.panel_page import (
+    PROPOSALS_SHOWN,
     PanelFilters,
     PanelPage,
     assistants,
@@ -113,6 +115,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     context["usage"] = usage(found, request.user)
     if not filters:
         context["proposals"] = proposals(found, request.user)
+        context["copies"] = noted(found, request.user)[:PROPOSALS_SHOWN]
     if asked.get("part") == "list":
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)
@@ -146,11 +149,13 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
         fields = form.draft_fields
         agent_id = fields.pop("agent_id")
         agent = next((agent for agent in agents if agent.public_id == agent_id), None)
-        draft = gate.Draft(workspace=found, author=request.user, agent=agent, **fields)
+        draft = gate.Draft(
+            workspace=found, author=request.user, agent=agent, confirmed=form.confirmed, **fields
+        )
         try:
             saved = review.save_or_propose(draft, by=request.user, now=context["now"])
         except Invalid as error:
-            form.add_domain_errors(error.message, error.fields)
+            form.add_domain_errors(error)
         else:
             context |= {"form": AddForm(agents=agents), "saved": saved}
             return _changed(request, render(request, "memories/add_form.html", context), found)
@@ -185,9 +190,16 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     if form.is_valid():
         changes = {"content": form.cleaned_data["content"], "category": form.cleaned_data["category"] or None}
         try:
-            edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=form.seen, **changes)
+            edited = gate.edit_memory(
+                memory,
+                by=request.user,
+                now=context["now"],
+                seen=form.seen,
+                confirmed=form.confirmed,
+                **changes,
+            )
         except Invalid as error:
-            form.add_domain_errors(error.message, error.fields)
+            form.add_domain_errors(error)
         except Stale as stale:
             context |= {"form": form.over(stale.memory), "newer": stale.memory}
             return _refused(render(request, "memories/edit_form.html", context), status=stale.status)
@@ -211,7 +223,11 @@ def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
     restored = gate.restore_memory(memory, by=request.user, now=context["now"])
-    return _show(request, restored, context, changed=True)
+    response = _show(request, restored, context, changed=True)
+    if memory.key != restored.key:
+        text = _("Restored without its key “{key}”, which another memory has by now.").format(key=memory.key)
+        response.write(render(request, "partials/toast_oob.html", {"text": text}).content.decode())
+    return response
 
 
 @login_required

@@ -28,6 +28,7 @@ from memoryhub.llm.registry import get_embedder
 from workspaces.index.candidates import Where, look
 from workspaces.index.embedding import embed_query, embed_texts
 from workspaces.index.words import bm25
+from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 
 BEFORE, AFTER = 2, 1  # the neighbours a remembered message is stored with
@@ -156,7 +157,8 @@ def load_conversation(
     ids: dict[int, str] = {}
     drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
     while batch := list(islice(drafts, BATCH)):
-        vectors = embed_texts([(draft.content, draft.source_excerpt) for _, _, draft in batch])
+        texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
+        vectors = embed_texts(texts, [Reach.here(workspace)] * len(batch))
         numbered = list(enumerate(batch))
         for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):  # a save has one moment
             numbers, parts = zip(*part, strict=True)
@@ -242,6 +244,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
             threshold=-10.0,
             now=now,
             weights=line.weights,
+            reach=Reach.here(workspace),
         )
         transaction.set_rollback(True)
     return [item.memory.pk for item in found.items]
@@ -250,7 +253,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
 def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
     """The baseline others ship: the statement's own vector, nearest first, nothing else."""
     where = look(workspace.pk, user.pk)
-    embedded = embed_query([text], where.active) if where else None
+    embedded = embed_query([text], where.active, local_only=where.local_only) if where else None
     if embedded is None:
         return []
     model, vectors = embedded

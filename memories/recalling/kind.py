@@ -18,7 +18,8 @@ MEMORIES = Kind(
     place=PLACE,
     words="memories_counted_words",
     here="workspace_id = %(workspace)s::bigint",
-    own="owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint",
+    own="owner_id = %(user)s::bigint AND workspace_id <> %(workspace)s::bigint "
+    "AND -(%(user)s::bigint) = ANY(%(places)s::bigint[])",
     excerpt="source_excerpt",
     queue=lambda ids: async_task("memories.tasks.embed_memories", memory_ids=ids, task_name="embed memories"),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.cache import caches
-from django.db import connection
+from django.db import DatabaseError, connection
 from django_q.tasks import async_task
 
 from memories.judging.secret_filter import RULES
@@ -18,6 +19,7 @@ from memories.writing.drafts import kind_in
 from memoryhub import prepared
 from workspaces.models import User
 
+logger = logging.getLogger(__name__)
 BUMPED_EVERY = timedelta(minutes=1)
 RECHECKED_EVERY = 10  # seconds: rows of older rules are few, and a job for each recall of them would be many
 # A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it and the
@@ -65,8 +67,18 @@ def note_use(memories: list[Memory], now: datetime) -> None:
     for memory in bumped:
         memory.last_accessed_at = now
     if ids := [each.pk for each in bumped]:
-        quick = "1" if connection.in_atomic_block else _QUICK
-        prepared.rows(_BUMP.format(quick=quick), {"now": now, "ids": prepared.bigints(ids)})
+        statement = _BUMP.format(quick="1" if connection.in_atomic_block else _QUICK)
+        _try(lambda: prepared.rows(statement, {"now": now, "ids": prepared.bigints(ids)}))
+
+
+def _try(write: Callable[[], object]) -> None:
+    """What was found is found all the same on a database that is full, or only read."""
+    try:
+        write()
+    except DatabaseError as error:
+        if connection.in_atomic_block:  # whose transaction this is must know that it is spoilt
+            raise
+        logger.warning("A note about what was recalled was not written: %s", type(error.__cause__).__name__)
 
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
@@ -94,6 +106,7 @@ def _clean(memories: list[Memory]) -> list[Memory]:
     if not stale:
         return memories
     if caches["process"].add("memories.recheck", True, RECHECKED_EVERY):
-        async_task("memories.tasks.recheck_memories", memory_ids=[memory.pk for memory in stale])
+        ids = [memory.pk for memory in stale]
+        _try(lambda: async_task("memories.tasks.recheck_memories", memory_ids=ids))
     refused = {memory.pk for memory in stale if kind_in(memory)}
     return [memory for memory in memories if memory.pk not in refused]

@@ -6,7 +6,8 @@ import logging
 import math
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,10 +41,16 @@ from memories.recalling.signals import (
 from memoryhub import metrics, prepared
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.errors import EmbedderError, ModelNotLocal
 from workspaces.index import embedding
-from workspaces.index.candidates import Candidate, Where, find_candidates, look
+from workspaces.index.candidates import (
+    Candidate,
+    Where,
+    find_candidates,
+    look,
+)
 from workspaces.index.words import bm25
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)
@@ -103,6 +110,7 @@ class Recall:
     items: list[Recalled] = field(default_factory=list)
     ranking: str = "hybrid"
     degraded: str = ""  # why recall fell back to words, empty when it did not
+    withheld: list[Recalled] = field(default_factory=list)  # what of the person's own was not to be used
 
 
 Scored = tuple[int, dict[str, float]]  # a memory's key and the parts of its score
@@ -120,7 +128,9 @@ def recall(
     weights: Weights = WEIGHTS,
     exact: bool = False,
     agent: Agent | None = None,
-    leaves: bool = False,
+    *,
+    reach: Reach,
+    withheld: int = 0,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -129,16 +139,21 @@ def recall(
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
     unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
-    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``leaves``: what is
-    found leaves this machine, so personal memories do not belong to it where their own workspace forbids that.
+    hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
+    what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
+    Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": f"must be one of {', '.join(RANKINGS)}"})
     where = look(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
         raise NotFound("There is no such workspace, or it is not yours to see.")
-    if leaves:
+    if reach.leaves:
+        if where.local_only:  # switched on since the caller looked
+            raise ModelNotLocal
         where = where.without_what_stays()
+    withheld = 0 if reach.personal or not where.personal else withheld
+    where = replace(where, personal=where.personal and reach.personal)
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": "is no assistant of this workspace"})
     query = _clean_query(query)
@@ -156,8 +171,9 @@ def recall(
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     items = search.load(scored[offset : offset + limit])
     note_use([item.memory for item in items], now)
+    own = search.own(ranking, degraded, withheld) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
-    return Recall(items, ranking, degraded)
+    return Recall(items, ranking, degraded, own)
 
 
 def expect(query: str, *, now: datetime) -> None:
@@ -196,6 +212,16 @@ class _Search:
         self.where, self.wanted, self.weights, self.exact = where, wanted, weights, exact
         self.depth = max(CANDIDATES, wanted)
         self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places), **_NO_VECTOR}
+        self.embedded: tuple[str, Vectors] | None = None
+
+    def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
+        """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
+        search = copy(self)
+        search.where = replace(self.where, personal_alone=True)
+        search.params = self.params | search.where.params | {"at": words.at(search.where.places)}
+        if degraded:
+            return search.load(search._without_vectors(ranking, read_question(self.query, self.now))[:most])
+        return search.load(search.ranked(ranking)[0][:most])
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
         """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
@@ -206,6 +232,7 @@ class _Search:
             embedded = self._embed(question if ranking == "hybrid" else None)
             if embedded is None:
                 return self._without_vectors(ranking, question), "no embedder is configured"
+            self.embedded = embedded
             self.params |= self._vector(embedded)
             with self._guarded():
                 if ranking == "hybrid":
@@ -241,10 +268,12 @@ class _Search:
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
+        if self.embedded is not None:
+            return self.embedded
         share = self.weights.gist
         texts = _embedded_for(self.query, question, share)
         alone = len(texts) == 1
-        embedded = embedding.embed_query(texts, self.where.active, stays=self.where.local_only)
+        embedded = embedding.embed_query(texts, self.where.active, local_only=self.where.local_only)
         if embedded is None:
             return None
         model, vectors = embedded

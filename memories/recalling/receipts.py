@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.apps import apps
@@ -17,6 +17,7 @@ from workspaces.models import User, Workspace
 BELOW_THRESHOLD = "below the threshold"
 OVER_LIMIT = "over the limit"
 NO_ROOM = "no room in the model's context"
+OTHERS_READ = "others read this chat"
 
 
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
@@ -45,11 +46,14 @@ def store_receipt(
 ) -> Receipt:
     """Keep what a turn recalled with its answer; a retried answer gets a new receipt in place of the old.
 
-    What was forgotten for good since it was recalled is left out.
+    Behind it stands what was withheld and would have been used, which its person alone is shown. What was forgotten
+    for good since it was recalled is left out.
     """
+    withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if item.score >= threshold]
+    pairs = [*zip(found.items, verdicts, strict=True), *withheld]
     with transaction.atomic():
-        there = _hold([item.memory.pk for item in found.items])
-        kept = [pair for pair in zip(found.items, verdicts, strict=True) if pair[0].memory.pk in there]
+        there = _hold([item.memory.pk for item, _ in pairs])
+        kept = [pair for pair in pairs if pair[0].memory.pk in there]
         Receipt.objects.filter(message_id=message_id).delete()
         receipt = Receipt.objects.create(
             message_id=message_id,
@@ -85,14 +89,26 @@ def _hold(ids: list[int]) -> set[int]:
 def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     """The receipts of these answers by message id, their items with what this person may still see.
 
-    An item whose memory the reader may not see (somebody's personal one) or that was deleted is left out.
+    An item whose memory the reader may not see (somebody's personal one) or that was deleted is left out, and
+    leaves no gap: positions count what is left.
     """
     visible = Memory.objects.visible_to(user).filter(deleted_at=None)
     items = ReceiptItem.objects.filter(memory__in=visible).select_related("memory", "memory__workspace")
     receipts = Receipt.objects.filter(
         message_id__in=list(message_ids), workspace__memberships__user=user
     ).prefetch_related(Prefetch("items", queryset=items))
+    for receipt in receipts:
+        for position, item in enumerate(receipt.items.all(), start=1):
+            item.position = position
     return {receipt.message_id: receipt for receipt in receipts}
+
+
+def for_everyone(memory_ids: Sequence[str]) -> set[str]:
+    """Those of these memories that nobody has for themselves alone. One query, none for none."""
+    if not memory_ids:
+        return set()
+    shared = Memory.objects.filter(public_id__in=memory_ids, owner=None)
+    return set(shared.values_list("public_id", flat=True))
 
 
 def receipt_for(message_id: str, user: User) -> Receipt | None:

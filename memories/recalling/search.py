@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memories.recalling.recall import recall
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
 TYPES = ("memory", "document", "artifact")
@@ -31,15 +32,15 @@ def search_workspace(
     limit: int = LIMIT,
     now: datetime,
     agent: Agent | None = None,
-    leaves: bool = False,
+    reach: Reach,
 ) -> list[Found]:
-    """What matters to the query, best first: today the memories, by the hybrid ranking, the asker's personal ones
-    among them, and in a chat with an assistant what that one remembers. What is said in chats is not searched. A blank
-    query or a limit below 1 finds nothing.
+    """What matters to the query, best first: today the memories, by the hybrid ranking, the asker's own among them
+    where ``reach`` allows it, and in a chat with an assistant what that one remembers. What is said in chats is not
+    searched. A blank query or a limit below 1 finds nothing.
 
-    Costs one recall; ``leaves`` as there. NotFound for a stranger.
+    Costs one recall. NotFound for a stranger.
     """
-    found = recall(query, workspace, user, limit=limit, now=now, agent=agent, leaves=leaves)
+    found = recall(query, workspace, user, limit=limit, now=now, agent=agent, reach=reach)
     return [
         Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
         for item in found.items

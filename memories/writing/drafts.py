@@ -5,23 +5,35 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from memories.judging.duplicates import normalise
-from memories.judging.secret_filter import find_secret
+from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
-from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, place_of
+from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction, place_of
 from memories.writing.sources import clean_sources
-from memoryhub.errors import Invalid, SecretRefused
+from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from workspaces.models import Agent, User, Workspace
 
 TAG_LENGTH = 50
 TAGS = 20
 LABEL_LENGTH = 50
 EXCERPT_LENGTH = 6000
+# What a number of somebody's own looks like, by the kind that the filter says.
+PERSONAL = {
+    "card": "a card number",
+    "cvv": "a card's security code",
+    "pin": "a PIN or an access code",
+    "iban": "an account number",
+    "national_id": "a number of an identity card",
+    "passport": "a passport number",
+    "recovery_code": "a recovery code",
+    "wallet_key": "the key of a wallet",
+    "too_many_numbers": "a list of personal numbers",
+}
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
 
 
@@ -51,6 +63,20 @@ class Draft:
     source_details: Mapping[str, Any] = field(default_factory=dict)
     sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
     for_review: bool = False  # it waits for a person with the right to write
+    confirmed: bool = False  # its person was asked about a number of their own, and wants it stored
+    named: Collection[str] | None = None  # the fields its caller gave; None: those unlike a new memory's
+
+    @property
+    def workspace_id(self) -> int:
+        return self.workspace.pk
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Of a cleaned draft, what it changes of a memory that is there: what was left out is kept."""
+        values = {name: getattr(self, name) for name in CLEANERS}
+        unlike = {name for name, value in values.items() if value != _UNSAID.get(name)}
+        named = {*(unlike if self.named is None else self.named), "content", "key"}
+        return {name: value for name, value in values.items() if name in named}
 
     @property
     def place(self) -> int:
@@ -74,14 +100,24 @@ class Draft:
         return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
 
     @property
+    def may_be_sensitive(self) -> bool:
+        """Whether it may hold a number of somebody's own: if a person said so of this very text."""
+        return self.confirmed and not self.is_automatic and self.source_type != SourceType.IMPORT
+
+    @property
     def waits_for_review(self) -> bool:
         """``for_review``, or made by a model where the workspace reviews that; one's own is never its business."""
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
         return self.for_review or (self.is_automatic and reviewed)
 
     def cleaned(self) -> Draft:
-        """The draft, every field stripped and checked. Raises Invalid, naming each wrong field, or SecretRefused."""
+        """The draft, every field stripped and checked.
+
+        Raises Invalid, naming each wrong field, SecretRefused, or Sensitive unless its person confirmed it.
+        """
         values = clean_fields({name: getattr(self, name) for name in CLEANERS})
+        if not self.may_be_sensitive:
+            refuse_personal(values)
         source_type = _text("source_type", self.source_type, LABEL_LENGTH) or SourceType.USER
         if self.scope not in Scope.values:
             raise Invalid(fields={"scope": f"must be one of {', '.join(Scope.values)}"})
@@ -116,32 +152,64 @@ def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def refuse_secrets(values: Mapping[str, Any]) -> None:
     """Raises SecretRefused naming the field. The text itself goes nowhere."""
+    for name, text in _texts(values):
+        if found := find_secret(text):
+            raise SecretRefused(fields={name: f"{_look(name)} like a credential"}, kind=found.kind)
+
+
+def refuse_personal(values: Mapping[str, Any]) -> None:
+    """Raises Sensitive naming the field and what the number looks like, never the number."""
+    for name, text in _texts(values):
+        if found := find_personal(text):
+            raise Sensitive(fields={name: f"{_look(name)} like {PERSONAL[found.kind]}"}, kind=found.kind)
+
+
+def _texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is looked through, with the field it is of."""
     for name in ("content", "summary", "key", "category"):
-        if values.get(name) and (found := find_secret(values[name])):
-            raise SecretRefused(fields={name: "looks like a credential"}, kind=found.kind)
-    if values.get("tags") and (found := find_secret("\n".join(values["tags"]))):
-        raise SecretRefused(fields={"tags": "look like a credential"}, kind=found.kind)
-    # A credential cut in two by the boundary of label and text: "api_key" beside "AbC123…".
+        if values.get(name):
+            yield name, values[name]
+    if values.get("tags"):
+        yield "tags", "\n".join(values["tags"])
+    # Cut in two by the boundary of label and text: "api_key" beside "AbC123…", "PIN" beside "4711".
     if values.get("key") and values.get("content"):
-        found = find_secret(f"{values['key']}={values['content']}")
-        if found:
-            raise SecretRefused(fields={"content": "looks like a credential"}, kind=found.kind)
+        yield "content", f"{values['key']}={values['content']}"
+
+
+def _look(name: str) -> str:
+    return "look" if name == "tags" else "looks"
 
 
 def kind_in(memory: Memory) -> str:
-    """The kind of credential that one of its fields holds by today's rules, or nothing."""
-    fields = ("content", "summary", "key", "category", "tags")
+    """The kind of credential that one of its fields holds by today's rules, or nothing.
+
+    Or the kind of a number of somebody's own, where no person wrote, edited or restored the memory.
+    """
+    values = {name: getattr(memory, name) for name in ("content", "summary", "key", "category", "tags")}
     try:
-        refuse_secrets({name: getattr(memory, name) for name in fields})
+        refuse_secrets(values)
+        if memory.is_automatic:
+            refuse_personal(values)
+    except Sensitive as refused:
+        acts = (RevisionAction.EDIT, RevisionAction.RESTORE)
+        wanted = memory.revisions.filter(action__in=acts, by__isnull=False).exists()
+        return "" if wanted else refused.kind
     except SecretRefused as refused:
         return refused.kind or "credential"
     return ""
 
 
 def without_secrets(excerpt: str) -> str:
-    """The lines of a source excerpt that hold no credential; nothing at all if one spans lines."""
-    kept = "\n".join(line for line in excerpt.splitlines() if not find_secret(line))
-    return "" if find_secret(kept) else kept
+    """The lines of a source excerpt that hold no credential and no number of somebody's own; nothing at all if one
+    spans lines.
+    """
+    kept = "\n".join(line for line in excerpt.splitlines() if not is_delicate(line))
+    return "" if is_delicate(kept) else kept
+
+
+def is_delicate(text: str) -> bool:
+    """Whether it holds a credential or a number of somebody's own: nothing keeps or shows it unasked."""
+    return bool(find_secret(text) or find_personal(text))
 
 
 def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
@@ -226,3 +294,4 @@ CLEANERS: dict[str, Any] = {
     "pinned": _flag,
     "expires_at": _moment,
 }
+_UNSAID: dict[str, Any] = {"tags": [], "importance": Draft.importance, "pinned": Draft.pinned}

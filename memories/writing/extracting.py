@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -33,7 +34,9 @@ from memoryhub.llm.errors import ModelError
 from workspaces.access import personal_place
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.index.embedding import embed_texts
+from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
+from workspaces.quotas import QuotaReached
 
 logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 5
@@ -211,8 +214,8 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
                 cleaned.append(draft.cleaned())
         except (SecretRefused, Invalid):
             refused += 1
-    stays = [draft.workspace.local_only for draft in cleaned]
-    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], stays=stays)
+    reaches = [Reach.here(draft.workspace) for draft in cleaned]
+    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], reaches)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:
@@ -225,7 +228,7 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
                 vectors = embedded[number] if embedded else None
                 with refusals.counted(draft.workspace.pk, draft.source_type, now):
                     saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
-            except WasForgotten:
+            except (WasForgotten, QuotaReached):
                 refused += 1
         stored = [result.memory for result in saved if result.created]
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
@@ -280,7 +283,7 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     if turn is None:
         return "its source message is gone"
     complete = _completer(turn, memory.workspace, by)
-    changes: dict[str, str] = {}
+    changes: dict[str, Any] = {}
     name, candidates = _candidates(turn, complete)
     if candidates:
         changes["summary"] = candidates[0].text
@@ -293,6 +296,8 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
         gate.edit_memory(memory, by=by, now=now, made_from=memory.source_message_id, seen=seen, **changes)
     except (NotFound, WasForgotten):
         return "it was forgotten in the meantime"
+    except SecretRefused:
+        return f"{name} made what may not be stored"
     except Stale:
         return "somebody edited it in the meantime"
     return f"{name} refreshed {' and '.join(sorted(changes))}"

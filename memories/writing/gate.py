@@ -8,9 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
@@ -24,35 +22,53 @@ from memories.recalling.words import (
 )
 from memories.writing import cap, refusals, tombstones
 from memories.writing.announcing import announce
+from memories.writing.changing import (
+    audit,
+    change,
+    give_key_up,
+    gone_to,
+    key_is_taken,
+    locked_row,
+    note_wordings,
+    one_holder_a_key,
+    store_vector_or_queue,
+    update_in_place,
+)
+from memories.writing.decide import (
+    Forgotten,
+    Known,
+    New,
+    Refused,
+    Stored,
+    Update,
+    decide,
+)
 from memories.writing.drafts import (
     CLEANERS,
     Draft,
     clean_fields,
     content_hash,
+    refuse_personal,
     refuse_secrets,
 )
-from memories.writing.places import (
-    beside,
-    find_by_key,
-    find_equal,
-    one_writer_at_a_time,
-)
-from memories.writing.similar import find_similar
+from memories.writing.places import find_holder, one_writer_at_a_time
+from memories.writing.similar import MOST_KEYS
 from memories.writing.sources import add_sources, set_sources
+from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
 from memoryhub import metrics
 from memoryhub.errors import Conflict, NotFound
-from memoryhub.ready import Ready
-from memoryhub.single_rows import insert_row, update_row
+from memoryhub.single_rows import insert_row
 from workspaces.access import default_workspace
-from workspaces.audit import Verb, record
+from workspaces.audit import Verb
 from workspaces.index.embedding import (
     Embedded,
     active_model,
     embed_one,
-    store_vector,
 )
+from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.quotas import require_room
 
 __all__ = [
     "Draft",
@@ -64,16 +80,6 @@ __all__ = [
     "restore_memory",
     "save_memory",
 ]
-
-
-def _rows_to_lock(pk: int, *, deleted: bool | None) -> QuerySet[Memory]:
-    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
-    if deleted is not None:
-        rows = rows.filter(deleted_at__isnull=not deleted)
-    return rows.filter(pk=pk)
-
-
-_LOCKED = {deleted: Ready(partial(_rows_to_lock, deleted=deleted), pk=int) for deleted in (None, False, True)}
 
 
 @dataclass(frozen=True)
@@ -96,47 +102,66 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
     """Store a draft unless its workspace and scope know it already.
 
     ``dedupe="key"``: a live memory of the same key is updated in place; a text that is equal or a near-duplicate
-    returns the existing one. ``dedupe="create"`` always makes a row. Raises Invalid, SecretRefused, or WasForgotten
-    where no person says it. The text is stored even when it cannot be embedded; that follows in the background.
-    Costs one embedding.
+    returns the existing one. ``dedupe="create"`` always makes a row, and its key moves to it. Raises Invalid,
+    SecretRefused, Sensitive, or WasForgotten where no person says it. The text is stored even when it cannot be
+    embedded; that follows in the background. Costs one embedding.
     """
     with refusals.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
         if draft.scope == Scope.USER and draft.author is not None:
             draft = replace(draft, workspace=default_workspace(draft.author))
-        stays = draft.workspace.local_only
-        embedded = embed_one(draft.content, draft.source_excerpt, stays=stays)
+        embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(draft.workspace))
         return save_embedded(draft, embedded, by=by, now=now, dedupe=dedupe)
 
 
 def save_embedded(
-    draft: Draft, embedded: Embedded | None, *, by: User | None, now: datetime, dedupe: str = "key"
+    draft: Draft,
+    embedded: Embedded | None,
+    *,
+    by: User | None,
+    now: datetime,
+    dedupe: str = "key",
+    near: bool = True,
+    before: int = MOST_KEYS,
 ) -> Saved:
-    """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction."""
-    with transaction.atomic():
+    """``save_memory`` for a cleaned draft whose vector is known; asks no model, so it may be part of a transaction.
+
+    ``near=False``: only equal texts are known, those of keys below ``before``.
+    """
+    with one_holder_a_key():
         one_writer_at_a_time(draft.workspace)
-        tombstones.check(draft, by=by)
-        may_replace = None
-        if dedupe != "create" or draft.waits_for_review:
-            changes_one = draft.key and not draft.waits_for_review
-            if changes_one and (same_key := find_by_key(draft, now)):
-                return Saved(_update_by_key(same_key, draft, embedded, by=by, now=now), created=False)
-            if equal := find_equal(draft, now):
-                return Saved(equal, created=False, duplicate=True)
-            if embedded is not None:
-                threshold, place = settings.DEDUPE_THRESHOLD, draft.place
-                found = find_similar(draft.content, embedded, place, now=now, threshold=threshold)
-                if found.duplicate:
-                    return Saved(found.duplicate, created=False, duplicate=True)
-                may_replace = found.possible_update
-        if draft.waits_for_review:
-            return _propose(draft, may_replace, by=by, now=now)
-        memory = _insert(draft, may_replace, by=by, now=now)
-        _store_vector_or_queue(memory, embedded, is_new=True)
-        announce(memory, "create")
-        if memory.is_automatic:
-            cap.look_after(memory.workspace_id, memory.owner_id, memory.agent_id)
-    return Saved(memory, created=True)
+        verdict = decide(
+            draft,
+            Stored(draft, embedded, now, near, before),
+            now=now,
+            forgotten=tombstones.stands_against(draft, by=by),
+            forced=dedupe == "create",
+        )
+        match verdict:
+            case Forgotten():
+                raise WasForgotten
+            case Refused(error):
+                raise error
+            case Known(memory):
+                if not draft.waits_for_review:
+                    note_wordings([(memory, draft.content)], by=by, now=now)
+                return Saved(memory, created=False, duplicate=True)
+            case Update(memory, giver):
+                try:
+                    changed = update_in_place(memory, draft.changes, embedded, giver=giver, by=by, now=now)
+                except NotFound:  # deleted at this very moment: without it there is another answer
+                    return save_embedded(
+                        draft, embedded, by=by, now=now, dedupe=dedupe, near=near, before=before
+                    )
+                if draft.sources or "sources" in (draft.named or ()):
+                    set_sources(changed, draft.sources, now=now)
+                return Saved(changed, created=False)
+            case New(may_replace) if draft.waits_for_review:
+                require_room("memories", draft.author or by)
+                return _propose(draft, may_replace, by=by, now=now)
+            case New(may_replace, giver):
+                require_room("memories", draft.author or by)
+                return Saved(_insert(draft, embedded, may_replace, giver, by=by, now=now), created=True)
 
 
 def edit_memory(
@@ -146,24 +171,29 @@ def edit_memory(
     now: datetime,
     made_from: str = "",
     seen: Collection[str] | None = None,
+    confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
     """Change the given fields (of ``drafts.CLEANERS``). New content is embedded anew and recalled by nothing older.
 
     ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
-    source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind. Raises
-    Invalid, SecretRefused, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the source of
-    its new text, was deleted meanwhile.
+    source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind.
+    ``confirmed``: its person was asked about a number of their own that the new text holds, and wants it stored. Raises
+    Invalid, SecretRefused, Sensitive, WasForgotten, Stale if it is in none of those, or NotFound if the memory, or the
+    source of its new text, was deleted meanwhile.
     """
     unknown = set(changes) - set(CLEANERS)
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
     with refusals.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes)
-        stays = memory.workspace.local_only
-        embedded = embed_one(changes["content"], stays=stays) if "content" in changes else None
-        with transaction.atomic():
-            locked = _locked(memory, deleted=False)
+        _check_change(memory, changes, confirmed=confirmed and not made_from)
+        reach = Reach.here(memory.workspace)
+        embedded = embed_one(changes["content"], "", reach) if "content" in changes else None
+        with one_holder_a_key():
+            if changes.get("key"):
+                one_writer_at_a_time(memory.workspace)
+            locked = locked_row(memory, deleted=False)
             require_version(locked, seen)
             changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
             if not changes:
@@ -171,12 +201,13 @@ def edit_memory(
             if made_from and locked.source_message_id != made_from:
                 raise NotFound("What this memory came from was forgotten in the meantime.")
             tombstones.check_edit(locked, changes, by=None if made_from else by)
-            others = beside(locked, now).exclude(pk=locked.pk)
-            if changes.get("key") and others.filter(key=changes["key"]).exists():
-                raise Conflict("Another memory has this key already.", fields={"key": "is taken"})
-            _change(locked, changes, by=by, now=now)
+            if changes.get("key") and (holder := find_holder(locked, key=changes["key"])):
+                if not holder.has_expired(now):
+                    raise key_is_taken()
+                give_key_up(holder, to=locked, by=by, now=now)
+            change(locked, changes, by=by, now=now)
             if "content" in changes:
-                _store_vector_or_queue(locked, embedded)
+                store_vector_or_queue(locked, embedded)
             announce(locked, "edit")
         return locked
 
@@ -194,7 +225,7 @@ def delete_memory(
     Raises Stale if it is live in none of the versions ``seen``.
     """
     with transaction.atomic():
-        locked = _locked(memory)
+        locked = locked_row(memory)
         if locked.deleted_at is None:
             require_version(locked, seen)
             locked.deleted_at, locked.updated_at = now, next_update(locked, now)
@@ -202,35 +233,56 @@ def delete_memory(
             locked.embeddings.update(live=False)
             unindex_words([locked.pk])
             Revision.objects.create(memory=locked, action=action, by=by, at=now)
-            _audit(Verb.MEMORY_DELETED, locked, by)
+            audit(Verb.MEMORY_DELETED, locked, by)
             announce(locked, "delete")
     return locked
 
 
 def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Undo a soft delete. Twice does nothing more."""
-    with transaction.atomic():
-        locked = _locked(memory)
+    """Undo a soft delete. Twice does nothing more. It comes back without its key where another has that by now."""
+    with one_holder_a_key():
+        one_writer_at_a_time(memory.workspace)
+        locked = locked_row(memory)
         if locked.review != Review.NONE:
             raise Conflict("This is a proposal: it is approved or rejected.", code="in_review")
         if locked.deleted_at is not None:
-            refuse_secrets({name: getattr(locked, name) for name in ("content", "summary", "key", "tags")})
+            before = _bring_back(locked, by=by, now=now)
             locked.deleted_at, locked.updated_at = None, next_update(locked, now)
-            locked.save(update_fields=["deleted_at", "updated_at"])
+            locked.save(update_fields=["deleted_at", "updated_at", "key"])
             locked.embeddings.update(live=True)
             if not locked.embeddings.filter(model=active_model() or "").exists():
                 queue_embedding([locked.pk])
             index_words([locked.pk])
-            Revision.objects.create(memory=locked, action=RevisionAction.RESTORE, by=by, at=now)
-            _audit(Verb.MEMORY_RESTORED, locked, by)
+            Revision.objects.create(
+                memory=locked, action=RevisionAction.RESTORE, by=by, at=now, before=before
+            )
+            audit(Verb.MEMORY_RESTORED, locked, by)
             announce(locked, "restore")
     return locked
+
+
+def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, Any]:
+    """Ready a locked row to be live again as it is; what of it had to change, for its history."""
+    forgotten = tombstones.stand_against_row(memory, by=by)
+    verdict = decide(memory, Stored(memory, None, now), now=now, forgotten=forgotten, forced=True)
+    match verdict:
+        case Forgotten():
+            raise WasForgotten
+        case Refused(error):
+            raise error
+        case New(taken_by=Memory() as other):
+            before = gone_to(other, memory)
+            memory.key = None
+            return before
+        case New(giver=Memory() as giver):
+            give_key_up(giver, to=memory, by=by, now=now)
+    return {}
 
 
 def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """Yes, this one replaces the older it is linked to: the older is forgotten (softly)."""
     with transaction.atomic():
-        locked = _locked(memory, deleted=False)
+        locked = locked_row(memory, deleted=False)
         if locked.may_replace is not None:
             delete_memory(locked.may_replace, by=by, now=now)
         return _unlink(locked)
@@ -239,7 +291,7 @@ def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """No, both are true: the link goes, nothing else changes."""
     with transaction.atomic():
-        return _unlink(_locked(memory, deleted=False))
+        return _unlink(locked_row(memory, deleted=False))
 
 
 def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
@@ -271,13 +323,27 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
     )
 
 
-def _insert(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
+def _insert(
+    draft: Draft,
+    embedded: Embedded | None,
+    may_replace: Memory | None,
+    giver: Memory | None,
+    *,
+    by: User | None,
+    now: datetime,
+) -> Memory:
     memory = new_row(draft, may_replace, now)
+    if giver is not None:
+        give_key_up(giver, to=memory, by=by, now=now)
     insert_row(memory, {"search": SEARCH})
     add_sources(memory, draft.sources)
     index_lexemes([memory.pk])
     insert_row(Revision(memory=memory, action=RevisionAction.CREATE, by=by, at=now))
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
+    store_vector_or_queue(memory, embedded, is_new=True)
+    announce(memory, "create")
+    if memory.is_automatic:
+        cap.look_after(memory.workspace_id, memory.owner_id, memory.agent_id)
     return memory
 
 
@@ -297,60 +363,14 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
     return Saved(proposed, created=False, pending=True)
 
 
-def _update_by_key(
-    memory: Memory, draft: Draft, embedded: Embedded | None, *, by: User | None, now: datetime
-) -> Memory:
-    """Same key, scope and context: same id, new content, pin kept."""
-    changes: dict[str, Any] = {
-        "content": draft.content,
-        "importance": draft.importance,
-        "tags": list(draft.tags),
-    }
-    changes |= {"summary": draft.summary, "expires_at": draft.expires_at}
-    if draft.category is not None:
-        changes["category"] = draft.category
-    locked = _locked(memory, deleted=False)
-    changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
-    if changes:
-        _change(locked, changes, by=by, now=now)
-        if "content" in changes:
-            _store_vector_or_queue(locked, embedded)
-        announce(locked, "edit")
-    if draft.sources:
-        set_sources(locked, draft.sources, now=now)
-    return locked
-
-
-def _change(memory: Memory, changes: dict[str, Any], *, by: User | None, now: datetime) -> None:
-    """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old."""
-    if "content" in changes:
-        changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
-    before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
-    unindex_words([memory.pk])
-    for name, value in changes.items():
-        setattr(memory, name, value)
-    memory.content_hash = content_hash(memory.content)
-    memory.updated_at = next_update(memory, now)
-    update_row(memory, [*changes, "content_hash", "updated_at"])
-    index_words([memory.pk])
-    insert_row(Revision(memory=memory, action=RevisionAction.EDIT, by=by, at=now, before=before))
-    _audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
-
-
-def _store_vector_or_queue(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
-    if embedded is not None:
-        store_vector(memory, embedded, is_new=is_new)
-    else:
-        if not is_new:
-            memory.embeddings.all().delete()
-        queue_embedding([memory.pk])
-
-
-def _audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """What a person did. A personal memory concerns nobody else, whoever may look at the workspace it lies in."""
-    if by is not None:
-        workspace = memory.workspace if memory.owner_id is None else None
-        record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
+def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -> None:
+    """Look again at what becomes of key and content together; what a memory holds already is not asked about."""
+    new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
+    if new.keys() & {"key", "content"}:
+        new = {"key": memory.key, "content": memory.content} | new
+    refuse_secrets(new)
+    if not confirmed:
+        refuse_personal(new)
 
 
 def _unlink(memory: Memory) -> Memory:
@@ -358,15 +378,3 @@ def _unlink(memory: Memory) -> Memory:
     memory.save(update_fields=["may_replace"])
     announce(memory, "edit")
     return memory
-
-
-def _locked(memory: Memory, *, deleted: bool | None = None) -> Memory:
-    """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
-    locked = _LOCKED[deleted].first(pk=memory.pk)
-    if locked is None:
-        raise NotFound("This memory was forgotten in the meantime.")
-    return locked
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value

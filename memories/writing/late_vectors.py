@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -12,9 +11,15 @@ from memories.models import Memory
 from memories.models.memory import RevisionAction
 from memories.recalling.kind import queue_embedding
 from memories.writing.announcing import announce
+from memories.writing.changing import note_wordings
+from memories.writing.decide import (
+    Known,
+    New,
+    Stored,
+    decide,
+)
 from memories.writing.gate import delete_memory
 from memories.writing.places import one_writer_at_a_time
-from memories.writing.similar import find_similar
 from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
 
@@ -49,15 +54,11 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    found = find_similar(
-        memory.content,
-        embedded,
-        memory.place,
-        now=now,
-        threshold=settings.DEDUPE_THRESHOLD,
-        before=memory.pk,
-    )
-    if found.duplicate and not memory.pinned and not memory.key:
-        delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
-    elif found.possible_update:
-        Memory.objects.filter(pk=memory.pk).update(may_replace=found.possible_update)
+    """With what is older. What somebody pinned stays, and what has a key, by which it is known already."""
+    verdict = decide(memory, Stored(memory, embedded, now, before=memory.pk), now=now, forgotten=False)
+    match verdict:
+        case Known(older) if not memory.pinned:
+            note_wordings([(older, memory.content)], by=None, now=now)
+            delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
+        case New(older) if older is not None:
+            Memory.objects.filter(pk=memory.pk).update(may_replace=older)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -12,12 +14,19 @@ from memories.writing.drafts import Draft, content_hash
 from memoryhub import prepared
 from workspaces.models import Workspace
 
-# A place says workspace, scope, owner and assistant; the workspace is there for the index.
+# A place says workspace, scope, owner and assistant; the workspace is there for the index. To a text with a key those
+# of other keys are none.
 _EQUAL = f"""
 SELECT id FROM memories_memory
 WHERE workspace_id = %(workspace)s::bigint AND content_hash = %(hash)s::text AND {PLACE} = %(place)s::bigint
-  AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s::timestamptz)
-ORDER BY created_at DESC, id DESC LIMIT 1
+  AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s::timestamptz) AND id < %(before)s::bigint
+  AND (%(key)s::text IS NULL OR key IS NULL OR key = %(key)s::text)
+ORDER BY (%(key)s::text IS NOT NULL AND key IS NULL), created_at DESC, id DESC LIMIT 1
+"""  # noqa: S608  constants only
+_HOLDER = f"""
+SELECT id FROM memories_memory
+WHERE workspace_id = %(workspace)s::bigint AND key = %(key)s::text AND {PLACE} = %(place)s::bigint
+  AND deleted_at IS NULL FOR UPDATE
 """  # noqa: S608  constants only
 _LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s::int)"
 
@@ -34,29 +43,38 @@ def rows_beside(draft: Draft, now: datetime) -> QuerySet[Memory]:
     )
 
 
-def find_by_key(draft: Draft, now: datetime) -> Memory | None:
-    """What its key names already: of several, the one that was changed last."""
-    return rows_beside(draft, now).filter(key=draft.key).order_by("-updated_at").first()
+def holders_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
+    """Who has these keys in the draft's place, though expired."""
+    owner, agent = draft.owner, draft.agent
+    return Memory.objects.filter(
+        workspace=draft.workspace, owner=owner, agent=agent, key__in=keys, deleted_at=None
+    )
 
 
-def find_equal(draft: Draft, now: datetime) -> Memory | None:
-    """The newest of ``rows_beside`` that says the same, word for word but for case and spacing. One query."""
+def find_holder(said: Draft | Memory, *, key: str | None = None) -> Memory | None:
+    """Who has this key (left out: its own) in its place, though expired.
+
+    Locked until commit, so that nobody deletes it meanwhile.
+    """
+    found = prepared.rows(
+        _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}
+    )
+    return _first(found)
+
+
+def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
+    """The newest in its place that says the same, word for word but for case and spacing; of keys below ``before``."""
     given = {
-        "workspace": draft.workspace.pk,
-        "place": draft.place,
-        "hash": content_hash(draft.content),
+        "workspace": said.workspace_id,
+        "place": said.place,
+        "hash": content_hash(said.content),
+        "key": said.key,
+        "before": before,
         "now": now,
     }
-    found = prepared.rows(_EQUAL, given)
+    return _first(prepared.rows(_EQUAL, given))
+
+
+def _first(found: list[Any]) -> Memory | None:
     # None as well where it was forgotten for good just now.
     return Memory.objects.filter(pk=found[0][0]).first() if found else None
-
-
-def beside(memory: Memory, now: datetime) -> QuerySet[Memory]:
-    """The live memories of the same workspace, scope, owner and assistant, itself included."""
-    return Memory.objects.live(now).filter(
-        workspace_id=memory.workspace_id,
-        scope=memory.scope,
-        owner_id=memory.owner_id,
-        agent=memory.agent_id,
-    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from memories.judging.secret_filter import find_secret
+from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Review, Scope
 from memories.models.memory import RevisionAction
 from memories.writing.drafts import (
@@ -20,8 +20,9 @@ from memories.writing.drafts import (
     UNSTORABLE,
     Draft,
     clean_fields,
+    refuse_personal,
 )
-from memoryhub.errors import Invalid, SecretRefused
+from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
@@ -103,6 +104,7 @@ class ReadMemory:
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     """Understand and clean a line. Raises Invalid naming what is wrong, or SecretRefused."""
     given = {name: line[name] for name in CLEANERS if name in line and name != "expires_at"}
+    named = frozenset(name for name in CLEANERS if name in line)
     given["expires_at"] = read_moment("expires_at", line.get("expires_at"))
     scope = line.get("scope", Scope.WORKSPACE)
     nowhere = Workspace()
@@ -117,6 +119,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
         source_message_id=_short("source_message_id", line.get("source_message_id", ""), ID_LENGTH),
         source_excerpt=_text("source_excerpt", line.get("source_excerpt", "")),
         source_details=_details(line.get("source_details")),
+        named=named,
     )
     revisions = line.get("revisions") or []
     if not isinstance(revisions, list) or len(revisions) > REVISIONS:
@@ -171,12 +174,15 @@ def _revision(given: Any) -> PastRevision:
     if at is None:
         raise Invalid(fields={"revisions.at": "is required"})
     before = given.get("before") or {}
-    if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt"}:
+    if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt", "key_went_to"}:
         raise Invalid(fields={"revisions.before": "must be an object of a memory's fields"})
     moments = (
         {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
     )
-    clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
+    refuse_personal(
+        clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
+    )
+    _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
     return PastRevision(given["action"], at, before=storable("revisions.before", before))
 
@@ -205,7 +211,9 @@ def storable(name: str, value: Any) -> Any:
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
-    """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential."""
+    """Raises SecretRefused when any text in a JSON value, alone or with its label, looks like a credential, Sensitive
+    when it looks like a number of somebody's own.
+    """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         label, part = waiting.pop()
@@ -213,8 +221,12 @@ def refuse_hidden_secrets(name: str, value: Any) -> None:
             waiting += part.items()
         elif isinstance(part, list):
             waiting += [(label, each) for each in part]
-        elif isinstance(part, str) and (find_secret(part) or (label and find_secret(f"{label}={part}"))):
-            raise SecretRefused(fields={name: "looks like a credential"})
+        elif isinstance(part, str):
+            for text in (part, f"{label}={part}") if label else (part,):
+                if find_secret(text):
+                    raise SecretRefused(fields={name: "looks like a credential"})
+                if find_personal(text):
+                    raise Sensitive(fields={name: "looks like a number of somebody's own"})
 
 
 def _details(value: Any) -> dict[str, Any]:

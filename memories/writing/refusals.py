@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection, transaction
 from memories.models import SourceType
 from memories.writing.tombstones import WasForgotten
 from memoryhub import metrics
-from memoryhub.errors import DomainError, Invalid, SecretRefused
+from memoryhub.errors import DomainError, Invalid, SecretRefused, Sensitive
 
 logger = logging.getLogger(__name__)
 OTHER_SOURCE = "other"
@@ -56,8 +56,10 @@ def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: st
 
 
 def kind_of(refusal: DomainError) -> str:
-    """The sort of credential, else the error's code: "forgotten", "invalid"."""
-    return (isinstance(refusal, SecretRefused) and refusal.kind) or refusal.code
+    """The sort of credential, else the error's code: "forgotten", "invalid", "sensitive"."""
+    if isinstance(refusal, SecretRefused) and not isinstance(refusal, Sensitive):
+        return refusal.kind or refusal.code
+    return refusal.code
 
 
 def _count(day: date, workspace_id: int, source: str, kind: str, number: int) -> None:

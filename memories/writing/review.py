@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -16,16 +15,30 @@ from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_words, unindex_words
-from memories.writing import cap, gate, tombstones
+from memories.writing import (
+    cap,
+    changing,
+    gate,
+    tombstones,
+)
 from memories.writing.announcing import announce
+from memories.writing.decide import (
+    Forgotten,
+    Known,
+    New,
+    Refused,
+    Stored,
+    Update,
+    decide,
+)
 from memories.writing.gate import Draft, Saved
-from memories.writing.places import beside, one_writer_at_a_time
-from memories.writing.similar import find_similar
+from memories.writing.places import one_writer_at_a_time
 from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import embed_one, store_vector
+from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User, Workspace
 
 
@@ -68,27 +81,35 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role
 
 
 def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
-    """Bring a proposal into use, a rejected one too. Known meanwhile: that one is returned, and this one goes.
+    """Bring a proposal into use, a rejected one too. Known meanwhile: that one is returned, and this one goes; its key
+    goes to that one, if it has none.
 
     Costs one embedding. NotFound if somebody decided in the meantime.
     """
-    stays = memory.workspace.local_only
-    embedded = embed_one(memory.content, memory.source_excerpt, stays=stays)
-    with transaction.atomic():
+    embedded = embed_one(memory.content, memory.source_excerpt, Reach.here(memory.workspace))
+    with changing.one_holder_a_key():
         one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)
-        others = beside(locked, now).exclude(pk=locked.pk)
-        known = others.filter(content_hash=locked.content_hash).first()
-        if known is None and embedded is not None:
-            threshold = settings.DEDUPE_THRESHOLD
-            found = find_similar(locked.content, embedded, locked.place, now=now, threshold=threshold)
-            known, locked.may_replace = found.duplicate, found.possible_update
-        if known is not None:
-            _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
-            return Saved(known, created=False, duplicate=True)
-        if locked.key and others.filter(key=locked.key).exists():
-            raise Conflict("Another memory has its key by now. Reject it, or edit that one.")
-        tombstones.lift(locked)
+        forgotten = tombstones.stand_against_row(locked, by=by)
+        verdict = decide(locked, Stored(locked, embedded, now), now=now, forgotten=forgotten)
+        match verdict:
+            case Forgotten():
+                raise tombstones.WasForgotten
+            case Refused(error):
+                raise error
+            case Known(known):
+                changing.note_wordings([(known, locked.content)], by=by, now=now)
+                _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
+                return Saved(known, created=False, duplicate=True)
+            case Update(known, giver):
+                changes = {"content": locked.content, "key": locked.key}
+                known = changing.update_in_place(known, changes, embedded, giver=giver, by=by, now=now)
+                _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
+                return Saved(known, created=False, duplicate=True)
+            case New(may_replace, giver):
+                locked.may_replace = may_replace
+                if giver is not None:
+                    changing.give_key_up(giver, to=locked, by=by, now=now)
         locked.deleted_at = None
         _decide(locked, RevisionAction.APPROVE, Review.NONE, by, now)
         index_words([locked.pk])

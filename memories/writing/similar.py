@@ -26,7 +26,7 @@ WITH near AS MATERIALIZED (
     SELECT ref, 1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec) AS cosine
     FROM near JOIN workspaces_passagevector USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
 )
-SELECT m.id, m.content, cosine FROM nearest JOIN memories_memory m ON m.id = ref
+SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
 WHERE cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
   AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
 ORDER BY cosine DESC
@@ -48,6 +48,7 @@ class Stored(NamedTuple):
 
     pk: int
     content: str
+    key: str | None
 
 
 def find_similar(
@@ -58,6 +59,7 @@ def find_similar(
     now: datetime,
     threshold: float,
     before: int = MOST_KEYS,
+    key: str | None = None,
 ) -> Similar[Memory]:
     """Look among the live memories of ``place``, of keys below ``before``, at the nearest by cosine of the statements.
 
@@ -73,23 +75,34 @@ def find_similar(
         "now": now,
         "before": before,
     }
-    nearest = [(Stored(pk, text), cosine) for pk, text, cosine in prepared.rows(_NEAREST, given)]
-    found = judge(content, nearest, threshold=threshold)
+    rows = prepared.rows(_NEAREST, given)
+    nearest = [(Stored(pk, text, own_key), cosine) for pk, text, own_key, cosine in rows]
+    found = judge(content, nearest, threshold=threshold, key=key)
     return Similar(_loaded(found.duplicate), _loaded(found.possible_update))
+
+
+def fits(memory: Stored | Memory, key: str | None) -> bool:
+    """Whether a text of this key may be merged into it: with another key it is another memory, whatever it says."""
+    return key is None or memory.key in (None, key)
 
 
 def _loaded(stored: Stored | None) -> Memory | None:
     return _MEMORY.first(pk=stored.pk) if stored else None
 
 
-def judge(content: str, nearest: Sequence[tuple[M, float]], *, threshold: float) -> Similar[M]:
-    """What a text is to its nearest live memories, given with their cosines, best first."""
+def judge(
+    content: str, nearest: Sequence[tuple[M, float]], *, threshold: float, key: str | None = None
+) -> Similar[M]:
+    """What a text is to its nearest live memories, given with their cosines, best first.
+
+    To one with a key those of other keys are no duplicates.
+    """
     possible_update: M | None = None
     for memory, cosine in nearest:
         if cosine < min(threshold, POSSIBLE_UPDATE):
             continue
         mergeable = may_merge(memory.content, content)
-        if cosine >= threshold and mergeable:
+        if cosine >= threshold and mergeable and fits(memory, key):
             return Similar(duplicate=memory)
         if cosine >= POSSIBLE_UPDATE and not mergeable and possible_update is None:
             possible_update = memory

@@ -54,19 +54,26 @@ def digest(text: str) -> str:
 
 
 def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
-    """Note that these (place, text) were forgotten for good; how many tombstones are new."""
+    """Note that these (place, text) were forgotten for good; how many tombstones stand for them.
+
+    Those that stood before count as well: who guesses must not learn what others forgot.
+    """
     wanted = {(place, digest(text)) for place, text in texts if text}
-    new = wanted - _there(wanted)
     Tombstone.objects.bulk_create(
-        [Tombstone(place=place, digest=made, created_at=now) for place, made in sorted(new)],
+        [Tombstone(place=place, digest=made, created_at=now) for place, made in sorted(wanted)],
         ignore_conflicts=True,
     )
-    return len(new)
+    return len(wanted)
 
 
 def forgotten(drafts: Sequence[Draft]) -> list[bool]:
     """Which of these the gate must not store by itself. One query."""
-    asked = [{(place, digest(draft.content)) for place in _places(draft)} for draft in drafts]
+    return forgotten_texts([(draft, draft.content) for draft in drafts])
+
+
+def forgotten_texts(said: Sequence[tuple[Draft, str]]) -> list[bool]:
+    """The same of texts that drafts say beside their content. One query."""
+    asked = [{(place, digest(text)) for place in _places(draft)} for draft, text in said]
     there = _there(set().union(*asked))
     return [bool(pairs & there) for pairs in asked]
 
@@ -76,26 +83,28 @@ def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
     return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
 
 
-def check(draft: Draft, *, by: User | None) -> None:
-    """The gate's question. Raises WasForgotten; what a person saves themselves lifts the tombstone instead.
+def stands_against(draft: Draft, *, by: User | None) -> bool:
+    """The gate's question. What a person saves themselves lifts the tombstone instead.
 
     Part of the transaction that stores the draft, under the lock of the workspace's writers. One query.
     """
-    if is_said_by_a_person(draft, by):
-        if draft.waits_for_review:  # whoever approves it lifts the tombstone
-            return
+    if not is_said_by_a_person(draft, by):
+        return forgotten([draft])[0]
+    if not draft.waits_for_review:  # else whoever approves it lifts the tombstone
         _lift(_places(draft), draft.content)
-    elif forgotten([draft])[0]:
-        raise WasForgotten
+    return False
 
 
-def lift(memory: Memory) -> None:
-    """A person decided that this is to be remembered."""
+def stand_against_row(memory: Memory, *, by: User | None) -> bool:
+    """The same for a row that comes back: a person who decides that lifts what stands against it."""
+    if by is None:
+        return bool(_there({(memory.place, digest(memory.content))}))
     _lift([memory.place], memory.content)
+    return False
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
-    """``check`` for new text of a memory that is there."""
+    """The same for new text of a memory that is there. Raises WasForgotten."""
     for text in filter(None, (changes.get("content"), changes.get("summary"))):
         if by is not None:
             _lift([memory.place], text)

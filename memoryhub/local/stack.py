@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.client
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -32,6 +33,7 @@ WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
 LONGEST_PROBE_SECONDS = 1.0
+PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 
 class AddressInUse(Exception):
@@ -204,10 +206,12 @@ def model_service(stack: Stack) -> Service:
         f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.MODEL_NAME
     )
     arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir), "--port", str(port)]
+    # What others wrote and compiled reads no key and no password of ours here (docs/security.md).
+    environment = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
     return Service(
         "model",
         _python(*arguments),
-        environment={**_environment(stack), model_server.KEY_VARIABLE: key},
+        environment={**environment, "PYTHONUNBUFFERED": "1", model_server.KEY_VARIABLE: key},
         folder=stack.base_dir,
         is_ready=partial(model_server.is_ready, port),
         when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint),

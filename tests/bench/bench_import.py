@@ -92,9 +92,10 @@ def measure(rows: int, *, plain: bool) -> None:
 
     user = User.objects.create_user("bench")
     home = default_workspace(user)
+    from tests.factories import HERE
     from workspaces.index.embedding import embed_one
 
-    embed_one("The embedder is loaded before anything is measured")
+    embed_one("The embedder is loaded before anything is measured", "", HERE)
     print(f"{'before':32}{'':10}{'':19}{megabytes():9,.0f} MB", flush=True)
     for time_round in ("first", "second"):
         pieces = lines(rows, plain=plain)

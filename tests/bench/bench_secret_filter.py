@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.secret_filter import find_secret
+from memories.judging.secret_filter import Finding, find_personal, find_secret
 from memories.judging.secret_filter.issuers import RULES
 
 _ORDINARY = """
@@ -86,6 +86,19 @@ _UNITS = {
     # commands
     "flags": "curl -u abc ", "flags with colon": "curl -u ab:<d4> ", "mysql": "mysql -p - ", "no command": "\n-p<w4> ",
     "drivers": "secret@tcp(", "words of a driver": "<w95>@tcp(",
+    # pairs, columns, encodings
+    "accounts": "admin / <w5>1 ", "pairs": "login: a pass: done ", "short pairs": "u: a p: b ",
+    "pgpass": "a:5432:b:c:d ",
+    "columns": "a,password,b\n", "columns with rows": "a,password,b\n1,<w6>,2\n", "arguments": "pdo(a, b, ",
+    "terraform": 'variable "password" {', "stored": "secret --body x ", "set-up keys": "key abcd abcd abc2 abc ",
+    "base64 statements": "YWFhPWJiYmJiYmJiYmJi ", "base64 tokens": "<x24> ", "entities": "&#61;", "entity": "&amp;",
+    "listed words": "abandon ability able about above ", "words of two lists": "abandon abdomen ",
+    # nearly a personal number
+    "pins almost": "pin <d3> ", "pins said": "my pin is on <d4> ", "cards": "4<d15> ",
+    "ibans": "DE<d2> <d4> <d4> <d4> <d4> <d2> ",
+    "iban beginnings": "AB<d2> ", "ssn almost": "9<d2>-<d2>-<d4> ", "pesel": "pesel <d11> ", "ric": "<d6>19<d10> ",
+    "card words": "card card ", "recovery": "recovery code <w4>-<w4> ", "hex keys": "<h64> ",
+    "wallet hash": "wallet <h64> hash ",
     # beyond ASCII
     "full width": "\uff50\uff41\uff53\uff53 ", "zero width": "p\u200b", "combining": "a\u0301\u0323",
     "marks only": "\u0301\u0323", "ligature": "\ufdfa", "emoji": "😀 ", "chinese": "密码", "cyrillic": "пароль ",
@@ -141,9 +154,14 @@ def prose(size: int) -> str:
     return "".join(pieces)[:size]
 
 
+def _find(text: str) -> Finding | None:
+    """What the gate looks for: both searches run to their end on text that holds nothing."""
+    return find_secret(text) or find_personal(text)
+
+
 def _nanoseconds_per_byte(text: str) -> float:
     started = time.process_time_ns()
-    find_secret(text)
+    _find(text)
     return (time.process_time_ns() - started) / len(text.encode())
 
 
@@ -164,7 +182,7 @@ def measure_cost(name: str, plain: str, size: int, rounds: int) -> str:
     ratios: dict[str, float] = {}
     for text_name, make in hostile_texts().items():
         text = make(size)
-        finding = find_secret(text)
+        finding = _find(text)
         cost, ratios[text_name] = _ratio(text, plain, rounds)
         print(
             f"  {text_name:18}{cost:7.0f} ns/byte {ratios[text_name]:6.2f}x {finding.kind if finding else ''}",
@@ -209,7 +227,7 @@ def measure_alarms(texts: list[str]) -> None:
     """Print which of the messages are refused."""
     alarms = 0
     for number, text in enumerate(texts, start=1):
-        if finding := find_secret(text):
+        if finding := _find(text):
             alarms += 1
             print(f"alarm: {finding.kind} at {finding.start} of message {number}")
     print(f"{alarms} of {len(texts)} messages refused\n")

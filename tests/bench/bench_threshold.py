@@ -23,6 +23,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from tests.factories import HERE
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
 
@@ -89,7 +91,8 @@ def measure(
     chance = random.Random(conversation.name)  # the same parts in every run
     now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
     drafts = list(cleaned_drafts(conversation, default_workspace(user), user))
-    vectors = embed_texts([(draft.content, draft.source_excerpt) for _, _, draft in drafts])
+    texts = [(draft.content, draft.source_excerpt) for _, _, draft in drafts]
+    vectors = embed_texts(texts, [HERE] * len(texts))
     assert vectors is not None, "there is no embedder"
     for name, size in [("whole", len(drafts)), *((str(size), size) for size in sizes)]:
         if size > len(drafts):
@@ -107,10 +110,10 @@ def measure(
         for query in conversation.queries:
             relevant = {keys[known_as] for known_as in query["relevant"] if known_as in keys}
             if relevant:
-                found = recall(query["text"], workspace, user, limit=limit, now=now)
+                found = recall(query["text"], workspace, user, limit=limit, now=now, reach=HERE)
                 evidence[name].append((found, relevant, size))
         for message in SMALL_TALK:
-            found = recall(message, workspace, user, limit=limit, now=now)
+            found = recall(message, workspace, user, limit=limit, now=now, reach=HERE)
             talk[name].append((found, set(), size))
         workspace.delete()
 

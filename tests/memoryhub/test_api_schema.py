@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
-from memoryhub.middleware import RELAXED
+from memoryhub.http.middleware import RELAXED
 from tests.factories import make_user
 from tests.routes import known_routes
 

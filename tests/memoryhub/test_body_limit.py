@@ -1,14 +1,22 @@
-"""What is larger than any upload is not read to its end, whether it says how long it is or not."""
+"""What is larger than any upload is not read to its end, whether it says how long it is or not; what trickles in is
+given up, and one address has not many half sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+import uvicorn
 
 from memoryhub.asgi import django_application
-from memoryhub.body_limit import BodyLimit
+from memoryhub.http.body_limit import BodyLimit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST, PIECE = 100_000, 20_000
@@ -50,5 +58,135 @@ def test_what_says_that_it_is_too_long_is_not_read(length: bytes) -> None:
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"10")], [(b"content-length", b"x")]])
 def test_what_lies_about_its_length_is_hung_up_on(headers: list[tuple[bytes, bytes]]) -> None:
     statuses, read = asked(*headers)
-    assert statuses in ([], [400])
+    assert statuses == [413]
     assert read <= MOST + PIECE
+
+
+PATIENCE, SLOWEST, HALF_SENT = 0.5, 20_000, 3
+
+
+@pytest.fixture(scope="module")
+def limit() -> BodyLimit:
+    async def echo(scope: Any, receive: Any, send: Any) -> None:
+        """As the handler does: reads the whole body, answers nothing to who is gone."""
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            size, more = size + len(message["body"]), message.get("more_body", False)
+        await asyncio.sleep(PATIENCE * 2 if scope["path"] == "/slow" else 0)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-size", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": b""})
+
+    return BodyLimit(echo, most=10**6, patience=PATIENCE, slowest=SLOWEST, half_sent=HALF_SENT)
+
+
+@pytest.fixture(scope="module")
+def port(limit: BodyLimit) -> Iterator[int]:
+    """The server that really runs us, on a real socket."""
+    config = uvicorn.Config(limit, port=0, lifespan="off", log_level="warning", proxy_headers=False)
+    server = uvicorn.Server(config)
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join(5)
+
+
+def begun(port: int, path: str = "/", head: str = "Content-Length: 100000") -> socket.socket:
+    """A connection on which a POST has begun whose body is still to come."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+    connection.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
+    return connection
+
+
+def answer(connection: socket.socket) -> bytes:
+    """All that comes until the server hangs up."""
+    found = b""
+    while piece := connection.recv(65536):
+        found += piece
+    return found
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 100000", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("first", [b"", b"2\r\nab\r\n"])
+def test_a_body_that_never_comes_is_given_up_and_hung_up_on(port: int, head: str, first: bytes) -> None:
+    began = time.monotonic()
+    with begun(port, head=head) as connection:
+        connection.sendall(first)
+        assert answer(connection).startswith(b"HTTP/1.1 408")
+    assert PATIENCE * 0.9 <= time.monotonic() - began < PATIENCE + 2
+
+
+def test_a_body_that_trickles_is_given_up_however_lively_it_looks(port: int) -> None:
+    with begun(port) as connection:
+        connection.settimeout(0.02)
+        found = b""
+        for _ in range(200):
+            try:
+                connection.sendall(b"a")
+                found = connection.recv(100)
+                break
+            except TimeoutError:
+                continue
+    assert found.startswith(b"HTTP/1.1 408")
+
+
+def test_a_slow_line_that_brings_enough_is_waited_for(port: int) -> None:
+    head = "Content-Length: 40000\r\nConnection: close"
+    began = time.monotonic()
+    with begun(port, head=head) as connection:
+        for _ in range(8):
+            connection.sendall(b"a" * 5000)
+            time.sleep(0.15)
+        assert b"x-size: 40000" in answer(connection)
+    assert time.monotonic() - began > PATIENCE * 2
+
+
+def test_who_sent_all_is_waited_on_for_as_long_as_the_answer_takes(port: int) -> None:
+    with begun(port, "/slow", "Content-Length: 1\r\nConnection: close") as connection:
+        connection.sendall(b"a")
+        assert b"x-size: 1" in answer(connection)
+
+
+def test_one_address_has_only_so_many_half_sent(port: int, limit: BodyLimit) -> None:
+    with ExitStack() as stack:
+        for _ in range(HALF_SENT):
+            stack.enter_context(begun(port)).sendall(b"a")
+        time.sleep(0.1)
+        with begun(port) as one_more:
+            found = answer(one_more)
+        assert found.startswith(b"HTTP/1.1 429") and b"retry-after: 5" in found
+        with begun(port, head="Content-Length: 0\r\nConnection: close") as without:
+            assert answer(without).startswith(b"HTTP/1.1 200")
+    deadline = time.monotonic() + 5
+    while limit.waiting and time.monotonic() < deadline:  # those who hang up are not waited for
+        time.sleep(0.02)
+    assert not limit.waiting
+    with begun(port, head="Content-Length: 1\r\nConnection: close") as after:
+        after.sendall(b"a")
+        assert b"x-size: 1" in answer(after)
+
+
+def test_behind_proxies_each_client_has_a_count_of_its_own(
+    port: int, limit: BodyLimit, settings: Any
+) -> None:
+    settings.TRUSTED_PROXIES = 1
+    with ExitStack() as stack:
+        for number in range(HALF_SENT + 2):
+            head = f"Content-Length: 9\r\nX-Forwarded-For: 203.0.113.{number}"
+            stack.enter_context(begun(port, head=head)).sendall(b"a")
+        time.sleep(0.1)
+        assert set(limit.waiting.values()) == {1} and len(limit.waiting) == HALF_SENT + 2
+
+
+def test_one_line_of_ipv6_counts_once(port: int, settings: Any) -> None:
+    settings.TRUSTED_PROXIES = 1
+    with ExitStack() as stack:
+        for number in range(HALF_SENT + 1):
+            head = f"Content-Length: 9\r\nX-Forwarded-For: 2001:db8:1:2:{number}::1"
+            last = stack.enter_context(begun(port, head=head))
+            time.sleep(0.05)
+        assert answer(last).startswith(b"HTTP/1.1 429")

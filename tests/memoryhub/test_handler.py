@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
-from memoryhub.handler import OneThreadHandler
+from memoryhub.http.handler import OneThreadHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 seen: list[str] = []
@@ -41,6 +41,14 @@ def fails(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("nobody foresaw it")
 
 
+def cut(request: HttpRequest) -> HttpResponse:
+    """The server hangs up on the first who asks."""
+    seen.append(request.method or "")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())" if len(seen) == 2 else "SELECT 1")
+    return HttpResponse("told")
+
+
 async def stream(request: HttpRequest) -> StreamingHttpResponse:
     async def endless() -> AsyncIterator[str]:
         try:
@@ -63,16 +71,16 @@ async def breaks(request: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(pieces())
 
 
-urlpatterns = [path(view.__name__, view) for view in (plain, fails, stream, breaks)]
+urlpatterns = [path(view.__name__, view) for view in (plain, fails, cut, stream, breaks)]
 
 
 class Conversation:
     """One POST as a server would hand it on, and all that is sent back."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, method: str = "POST") -> None:
         self.scope = {
             "type": "http",
-            "method": "POST",
+            "method": method,
             "path": f"/{name}",
             "query_string": b"",
             "headers": [],
@@ -125,9 +133,9 @@ def signals() -> Iterator[list[tuple[str, str]]]:
     request_finished.disconnect(finished)
 
 
-def ask(name: str) -> Conversation:
+def ask(name: str, method: str = "POST") -> Conversation:
     async def whole() -> Conversation:
-        asked = Conversation(name)
+        asked = Conversation(name, method)
         await asked.run()
         return asked
 
@@ -183,3 +191,18 @@ def test_a_client_that_leaves_before_its_body_is_read_gets_nothing() -> None:
 def test_it_speaks_http_only() -> None:
     with pytest.raises(ValueError, match="websocket"):
         asyncio.run(OneThreadHandler()({"type": "websocket"}, None, None))
+
+
+@pytest.mark.parametrize(("method", "tries", "status"), [("GET", 2, 200), ("HEAD", 2, 200), ("POST", 1, 500)])
+def test_who_only_reads_does_not_notice_that_the_connection_was_cut(
+    signals: list[tuple[str, str]], method: str, tries: int, status: int
+) -> None:
+    asked = ask("cut", method)
+    assert [word for word in seen if word == method] == [method] * tries
+    assert asked.sent[0]["status"] == status
+    assert [name for name, _ in signals] == ["started", "finished"]
+
+
+def test_an_error_of_the_view_is_not_tried_again(signals: list[tuple[str, str]]) -> None:
+    assert ask("fails", "GET").sent[0]["status"] == 500
+    assert len(seen) == 1

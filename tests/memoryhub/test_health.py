@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -35,8 +37,6 @@ def models_are_well(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def worker() -> Iterator[None]:
     """What a worker looks like from the database: a connection of its name that did something just now."""
-    import psycopg
-
     options = health.psycopg_settings() | {"application_name": health.WORKER_NAME}
     with psycopg.connect(**options) as connection:
         connection.execute("SELECT 1")
@@ -68,7 +68,8 @@ def test_monitors_come_by_address_and_without_https(models_are_well: None, setti
 def test_all_is_well(models_are_well: None, worker: None) -> None:
     status, found = ready()
     assert (status, found["status"]) == (200, "ok"), found
-    assert set(found["parts"]) == {"database", "migrations", "queue", "worker", "model", "embedder"}
+    names = {"database", "migrations", "writes", "queue", "worker", "model", "embedder"}
+    assert set(found["parts"]) == names
     assert all(part == {"ok": True, "why": ""} for part in found["parts"].values())
 
 
@@ -166,3 +167,46 @@ def test_no_embedder_is_no_trouble_and_the_bundled_one_embeds(settings: Any) -> 
     assert probe.embedder_trouble() == ""
     settings.EMBEDDING_MODEL = "none"
     assert probe.embedder_trouble() == ""
+
+
+@pytest.fixture
+def altered() -> Iterator[Callable[[str], None]]:
+    """Change a setting of the database for those who connect from now on; it is as before afterwards."""
+    name = connection.settings_dict["NAME"]
+    writable = health.psycopg_settings() | {"options": "-c default_transaction_read_only=off"}
+
+    def alter(statement: str) -> None:
+        with psycopg.connect(**writable, autocommit=True) as own:
+            own.execute(f'ALTER DATABASE "{name}" {statement}')
+
+    yield alter
+    alter("RESET ALL")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("SET default_transaction_read_only = on", "it can only be read"),
+        ("SET temp_file_limit = '100kB'", "its disk is full"),
+        ("SET statement_timeout = 0", ""),
+    ],
+)
+def test_a_database_that_takes_no_writes_is_not_ready(
+    models_are_well: None, worker: None, altered: Callable[[str], None], setting: str, why: str
+) -> None:
+    before = set(MigrationRecorder.Migration.objects.values_list("id", "app", "name"))
+    altered(setting)
+    status, found = ready()
+    assert found["parts"]["writes"] == {"ok": not why, "why": why}
+    assert (status, found["status"]) == ((503, "not_ready") if why else (200, "ok"))
+    assert found["parts"]["database"]["ok"]
+    assert set(MigrationRecorder.Migration.objects.values_list("id", "app", "name")) == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_right_that_is_missing_is_seen_too(models_are_well: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "WRITE", "UPDATE pg_catalog.pg_stat_activity SET pid = 1")
+    status, found = ready()
+    assert (status, found["status"]) == (503, "not_ready")
+    assert found["parts"]["writes"]["why"].startswith("it takes none (")

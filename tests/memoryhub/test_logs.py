@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test import Client
 
-from memoryhub import origin
+from memoryhub.http import origin
 from memoryhub.logs import Formatter, JsonFormatter
 from tests.factories import make_user
 

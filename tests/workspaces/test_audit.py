@@ -21,7 +21,7 @@ from memories.writing.gate import (
     restore_memory,
 )
 from memories.writing.many import save_memories
-from memoryhub import origin
+from memoryhub.http import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_user

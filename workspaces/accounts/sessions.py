@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.core.cache import caches
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from memoryhub import origin
 from memoryhub.errors import NotFound
+from memoryhub.http import origin
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
 
@@ -50,7 +51,8 @@ class LastSeenMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         key = request.session.session_key
         if key and f"seen:{key}" not in caches["process"] and isinstance(request.user, User):
-            note(request, request.user, now=timezone.now())
+            with suppress(DatabaseError):  # one that takes no writes must not keep anybody from reading
+                note(request, request.user, now=timezone.now())
         return self.get_response(request)
 
 

@@ -15,13 +15,16 @@ from django.conf import settings
 from django.contrib.auth import signals as auth
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memoryhub import origin
-from memoryhub.errors import Forbidden
+from memoryhub import mail
+from memoryhub.errors import Conflict, Forbidden
+from memoryhub.http import origin
 from workspaces.accounts import sessions
+from workspaces.accounts.usernames import check_username
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
 
@@ -36,6 +39,22 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_client_ip(self, request: HttpRequest) -> str:
         """One rule for all: limits count by the same address that the audit log tells."""
         return origin.client_address(request) or "0.0.0.0"  # noqa: S104  (a name for all whose address is unknown)
+
+    def clean_username(self, username: str, shallow: bool = False) -> str:
+        cleaned: str = super().clean_username(username, shallow)
+        if not shallow:
+            check_username(cleaned, User.objects.all())
+        return cleaned
+
+    def save_user(self, *args: Any, **kwargs: Any) -> User:
+        try:
+            return super().save_user(*args, **kwargs)
+        except ValidationError as error:  # a name that somebody else took in this moment
+            raise Conflict(error.messages[0]) from None
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        with mail.failures_logged():
+            super().send_mail(template_prefix, email, context)
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """With two-factor sign-in on, a code alone shows that it is you: a password may be what was stolen."""

@@ -13,17 +13,22 @@ from workspaces.actions.removal import Counts, counted, empty
 from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
 from workspaces.models import Membership, Role, User, Workspace
+from workspaces.quotas import require_room
 
 NAME_LENGTH = 120
 DESCRIPTION_LENGTH = 2000
 
 
 def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
-    """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere."""
+    """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere.
+
+    Raises Invalid, and QuotaReached for who has made as many as one person may.
+    """
     name, description = _clean_name(name), _clean_description(description)
+    require_room("workspaces", by)
     with transaction.atomic():
         workspace = Workspace.objects.create(
-            name=name, description=description, public_id=public_id or new_id("ws")
+            name=name, description=description, made_by=by, public_id=public_id or new_id("ws")
         )
         Membership.objects.create(workspace=workspace, user=by, role=Role.OWNER)
         record(Verb.WORKSPACE_MADE, by=by, workspace=workspace)

@@ -34,6 +34,8 @@ KINDS = {
         (
             Verb.PASSWORD_CHANGED,
             Verb.PASSWORD_RESET,
+            Verb.USERNAME_CHANGED,
+            Verb.EMAIL_CHANGED,
             Verb.TWO_FACTOR_ON,
             Verb.TWO_FACTOR_OFF,
             Verb.RECOVERY_CODES_MADE,
@@ -75,6 +77,7 @@ KINDS = {
             Verb.ADMIN_CHANGED,
             Verb.ADMIN_DELETED,
             Verb.ADMIN_ACTION,
+            Verb.RIGHTS_CHANGED,
             Verb.ACCOUNT_CLOSED,
             Verb.ACCOUNT_REOPENED,
         ),

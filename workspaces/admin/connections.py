@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
 from django.utils import timezone
 
-from workspaces.admin_kit.base import LeanAdmin
+from workspaces.admin.superusers import ChangedBySuperusers
 from workspaces.connections import actions
 from workspaces.connections.trial import Report, try_connection
 from workspaces.models import User
@@ -59,7 +59,7 @@ class ConnectionAdminForm(forms.ModelForm):
 
 
 @admin.register(Connection)
-class ConnectionAdmin(LeanAdmin):
+class ConnectionAdmin(ChangedBySuperusers):
     many = "connections"
     form = ConnectionAdminForm
     list_display = ("name", "model", "host", "is_local", "has_tools", "can_extract", "used_by", "with_key")
@@ -84,6 +84,11 @@ class ConnectionAdmin(LeanAdmin):
         return super().get_queryset(request).filter(owner=None, deleted_at=None)
 
     def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
+        """To who may only look, without the key: shown beside the others, it would be unsealed."""
+        if obj and not self.has_change_permission(request, obj):
+            first, *rest = self.fieldsets
+            names = [name for name in first[1]["fields"] if name not in ("api_key", "forget_key")]
+            return [(None, {"fields": names}), *rest]
         return self.fieldsets if obj else self.add_fieldsets
 
     def for_list(self, rows: QuerySet[Connection]) -> QuerySet[Any]:

@@ -5,7 +5,7 @@ Both have pages of their own in Django and allauth that note nothing in the audi
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import allauth.account.admin  # noqa: F401  registers the page that is replaced here
 from allauth.account.models import EmailAddress
@@ -14,19 +14,26 @@ from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
-from workspaces.admin_kit.base import LeanAdmin, ReadOnlyAdmin
-from workspaces.models import User
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.admin.superusers import ChangedBySuperusers
+from workspaces.admin_kit.base import ReadOnlyAdmin
 
 admin.site.unregister([Group, EmailAddress])
 
 
 @admin.register(Group)
-class StaffGroupAdmin(LeanAdmin, GroupAdmin):
+class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
+    """Who is no superuser gives nobody rights and takes none away, themselves least of all."""
+
     many = "groups"
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
-        """Who is no superuser gives nobody rights, themselves least of all."""
-        return () if cast(User, request.user).is_superuser else ("permissions",)
+    def save_model(self, request: HttpRequest, obj: Group, form: Any, change: bool) -> None:
+        ask_for_password(request)
+        super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        ask_for_password(request)
+        super().delete_model(request, obj)
 
 
 @admin.register(EmailAddress)

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.contrib.auth.admin import UserAdmin
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
 
+from memoryhub import mail
 from workspaces import audit
+from workspaces.accounts import powers
+from workspaces.accounts.powers import RIGHTS
+from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
+from workspaces.admin.superusers import NOT_TOLD, TOLD, is_superuser
 from workspaces.admin_kit.base import (
     LeanAdmin,
     action,
@@ -19,8 +28,9 @@ from workspaces.admin_kit.base import (
     offer_undo,
 )
 from workspaces.models import User
+from workspaces.quotas import quota_of
 
-POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+NAMES = ("first_name", "last_name")
 
 
 def _open_or_close(people: QuerySet[User], verb: audit.Verb, *, by: User) -> int:
@@ -44,17 +54,22 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     sortable_by = ()
     search_fields = ("username__icontains", "email__icontains", "=public_id")
     search_help_text = "A part of the name or address, or the id (usr_)."
-    readonly_fields = ("public_id", "last_login", "date_joined")
+    readonly_fields = ("public_id", "last_login", "date_joined", "has")
     actions = ("close", "reopen")
     fieldsets = (
         (None, {"fields": ("username", "password", "public_id")}),
-        ("Person", {"fields": ("first_name", "last_name", "email", "memory_default")}),
-        ("May do", {"fields": ("is_active", *POWERS)}),
+        ("Person", {"fields": (*NAMES, "email", "memory_default")}),
+        ("May do", {"fields": ("is_active", *RIGHTS)}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
+        ("Has", {"fields": ("has",), "description": "Of what one person may make; the limits are settings."}),
     )
 
+    @admin.display(description="made, of at most")
+    def has(self, person: User) -> str:
+        return ", ".join(quota_of(person, what).in_words() for what in settings.QUOTAS)
+
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Who is no superuser may not touch one: a new password would be as good as the account."""
+        """Who is no superuser may not touch one."""
         below = obj is None or not obj.is_superuser or cast(User, request.user).is_superuser
         return below and super().has_change_permission(request, obj)
 
@@ -63,8 +78,49 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        fixed = tuple(super().get_readonly_fields(request, obj))
-        return fixed if cast(User, request.user).is_superuser else (*fixed, *POWERS)
+        """Superusers alone change how somebody gets in and what they may do; closing an account is an action."""
+        if is_superuser(request):
+            return (*self.readonly_fields, "is_active")
+        return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in NAMES]
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Without the beginning of the password's hash, for who may not change it."""
+        shown = super().get_fieldsets(request, obj)
+        if obj is None or is_superuser(request):
+            return shown
+        (_, first), *rest = shown
+        fields = [name for name in first["fields"] if name != "password"]
+        return [(None, {"fields": fields}), *rest]
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        touched = [name for name in form.changed_data if name in powers.CHANGES] if change else []
+        if touched:
+            ask_for_password(request)
+        before = User.objects.filter(pk=obj.pk).values_list("email", flat=True).first() or ""
+        super().save_model(request, obj, form, change)
+        if touched:
+            by, now = cast(User, request.user), timezone.now()
+            powers.change_account(obj, fields=touched, email_before=before, by=by, now=now)
+            self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """For superusers. What was typed is not kept for when the question is answered: it is a password."""
+        if not is_superuser(request):
+            raise PermissionDenied
+        if request.method == "POST" and not typed_password_lately(request):
+            return HttpResponseRedirect(request.get_full_path())
+        ask_for_password(request)
+        with transaction.atomic():
+            person = self.get_object(request, unquote(id))
+            response = super().user_change_password(request, id, form_url)
+            changed = person and User.objects.exclude(password=person.password).filter(pk=person.pk).first()
+            if changed:
+                by, keep = cast(User, request.user), request.session.session_key
+                powers.change_password(
+                    changed, keep=keep if changed == by else None, by=by, now=timezone.now()
+                )
+                self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
+        return response
 
     @action(
         "Close the account (can be reopened)",
@@ -86,6 +142,8 @@ class PersonAdmin(LeanAdmin, UserAdmin):
 
     @action("Reopen the account", "change", asks="They can sign in again.")
     def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            rows = rows.filter(is_superuser=False)
         closed_ones = rows.filter(pk__in=list(rows.filter(is_active=False).values_list("pk", flat=True)))
         opened = _open_or_close(closed_ones, audit.Verb.ACCOUNT_REOPENED, by=cast(User, request.user))
         offer_undo(self, request, "close", list(closed_ones.values_list("pk", flat=True)))

@@ -11,17 +11,20 @@ from typing import Any, cast
 import allauth.mfa.admin  # noqa: F401  registers the page that is replaced here
 from allauth.mfa.models import Authenticator
 from django.contrib import admin, messages
-from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 
+from memoryhub import mail
+from workspaces.accounts import powers
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.admin.superusers import NOT_TOLD, TOLD, is_superuser
 from workspaces.admin_kit.base import (
     ReadOnlyAdmin,
     action,
     counted,
     rows_by_id,
 )
-from workspaces.audit import Verb, record
 from workspaces.models import User
 
 admin.site.unregister(Authenticator)
@@ -47,6 +50,10 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         return rows_by_id(queryset, search_term, {"usr": "user__public_id"}), False
 
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Without its second step an account is as good as its password: superusers alone take it away."""
+        return is_superuser(request) and super().has_change_permission(request, obj)
+
     @admin.display(description="kind")
     def kind(self, authenticator: Authenticator) -> str:
         return str(authenticator.get_type_display())
@@ -55,17 +62,12 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         "Turn off two-factor sign-in",
         "change",
         asks="For who lost their telephone and their codes: be sure that it is them. Their password alone opens their "
-        "account again, until they set it up anew. This cannot be undone.",
+        "account again, until they set it up anew. They are told by mail. This cannot be undone.",
         danger=True,
     )
     def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Iterator[tuple[str, int]]:
-        by = cast(User, request.user)
+        ask_for_password(request)
         people = User.objects.filter(pk__in=rows.values("user"))
-        if not by.is_superuser:
-            people = people.filter(is_superuser=False)
-        with transaction.atomic():
-            found = list(people.select_for_update(of=("self",)))
-            Authenticator.objects.filter(user__in=found).delete()
-            for person in found:
-                record(Verb.TWO_FACTOR_OFF, by=by, target=person.public_id)
-        yield f"Two-factor sign-in is off for {counted(len(found), 'person', 'people')}.", messages.SUCCESS
+        number = powers.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
+        yield f"Two-factor sign-in is off for {counted(number, 'person', 'people')}.", messages.SUCCESS
+        yield TOLD if mail.is_set() else NOT_TOLD

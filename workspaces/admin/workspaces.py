@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from workspaces import audit
 from workspaces.actions import workspaces as actions
 from workspaces.admin.acting import acting_owner
+from workspaces.admin.superusers import is_superuser
 from workspaces.admin_kit.base import LeanAdmin
 from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.models import Membership, User, Workspace
@@ -41,6 +42,8 @@ class MembershipForm(forms.ModelForm):
 
 
 class MembershipInline(admin.TabularInline):
+    """Changed by superusers alone: who could make themselves a member could read everything there."""
+
     model = Membership
     form = MembershipForm
     extra = 0
@@ -50,6 +53,15 @@ class MembershipInline(admin.TabularInline):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         return super().get_queryset(request).select_related("user", "workspace")
+
+    def has_add_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
+        return is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
+        return is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
+        return is_superuser(request)
 
 
 @admin.register(Workspace)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.llm.addresses import is_public, literal
+from memoryhub.llm.addresses import is_metadata_host, is_public, literal
 from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
 from workspaces.models import User
@@ -56,9 +56,12 @@ class Used:
         }
 
 
-def may_manage(user: User, what: str = "change") -> bool:
-    """Whether this person may ``add``, ``change`` or ``delete`` the connections of everybody."""
-    return user.is_active and user.is_staff and user.has_perm(f"workspaces.{what}_connection")
+def may_manage(user: User) -> bool:
+    """Whether this person may manage the connections of everybody: superusers alone, whatever staff are given.
+
+    Who says to which server a connection leads is sent everything that is said through it, private chats too.
+    """
+    return user.is_active and user.is_staff and user.is_superuser
 
 
 def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection:
@@ -73,7 +76,7 @@ def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection
         if not found.is_shared and not settings.PEOPLE_MAY_CONNECT:
             raise NotFound(NOT_YOURS)
     elif found.is_shared:
-        _require_manager(user, to)
+        _require_manager(user)
     elif to != "delete":
         _require_own_allowed()
     return found
@@ -86,7 +89,7 @@ def create_connection(*, by: User, now: datetime, shared: bool = False, **values
     too many, Invalid for a wrong value.
     """
     if shared:
-        _require_manager(by, "add")
+        _require_manager(by)
     else:
         _require_own_allowed()
     made = Connection(owner=None if shared else by, created_at=now, updated_at=now)
@@ -159,8 +162,8 @@ def reseal_keys() -> tuple[int, int]:
     return moved, lost
 
 
-def _require_manager(user: User, what: str) -> None:
-    if not may_manage(user, what):
+def _require_manager(user: User) -> None:
+    if not may_manage(user):
         raise Forbidden(_("Only administrators may change the connections of everybody."))
 
 
@@ -232,6 +235,8 @@ def _wrong_address(connection: Connection) -> str:
         return example
     if parts.username or parts.password or parts.query or parts.fragment:
         return _("Must have no name, password, ? or # in it. The key has a field of its own.")
+    if is_metadata_host(host):
+        return _("Is the address of a cloud's metadata service, which no connection may reach.")
     address = literal(host)
     named_internal = host.lower().split(".")[-1] in INTERNAL_NAMES or host.lower().endswith("home.arpa")
     internal = not is_public(address) if address else named_internal

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid
-from memoryhub.llm.addresses import Reach
+from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
 from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
@@ -101,12 +101,12 @@ def _trouble_with(connection: Connection, workspace: Workspace) -> ModelError | 
     return None
 
 
-def reach_of(connection: Connection) -> Reach:
+def reach_of(connection: Connection) -> AddressRange:
     if connection.is_local:
-        return Reach.INTERNAL
+        return AddressRange.INTERNAL
     if connection.is_shared or settings.PEOPLE_MAY_CONNECT_INTERNAL:
-        return Reach.ANYWHERE
-    return Reach.PUBLIC
+        return AddressRange.ANYWHERE
+    return AddressRange.PUBLIC
 
 
 def options_for(

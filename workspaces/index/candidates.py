@@ -100,16 +100,19 @@ class Where:
     counted: bool = True
     local_only: bool = False  # what is here never leaves this machine
     personal: bool = True  # the person's own place is among them
+    personal_alone: bool = False  # and the only one of them
     personal_stays: bool = False  # and what is in that one never leaves this machine
 
     @property
     def places(self) -> list[int]:
+        if self.personal_alone:
+            return [-self.user]
         own = [] if self.agent is None else [AGENT_PLACES + self.agent]
         return [self.workspace, *([-self.user] if self.personal else []), *own]
 
     def without_what_stays(self) -> Where:
         """Where to look for what leaves this machine, in a workspace that allows it."""
-        return replace(self, personal=not self.personal_stays)
+        return replace(self, personal=self.personal and not self.personal_stays)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -122,7 +125,7 @@ class Where:
 
 
 def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where | None:
-    """None for somebody who is no member. One query."""
+    """The widest that this person may look; None for somebody who is no member. One query."""
     found = prepared.rows(_LOOK, Where(workspace_id, user_id, agent=agent_id).params)
     if not found:
         return None

@@ -26,6 +26,7 @@ from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_
 from memoryhub.ready import Ready
 from workspaces.index.cooldown import asking
 from workspaces.index.kinds import Kind, Passage, kind_of
+from workspaces.leaving_machine import Reach
 from workspaces.models import EmbeddingModel, ModelState, PassageVector
 from workspaces.models.passage import has_vector
 
@@ -126,17 +127,17 @@ def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only
 
 
 def embed_query(
-    texts: Sequence[str], active: EmbeddingModel | None, *, stays: bool = False
+    texts: Sequence[str], active: EmbeddingModel | None, *, local_only: bool
 ) -> tuple[str, Vectors] | None:
     """The ``active`` model's label and its vectors of these texts; None where no embedder is configured.
 
-    ``stays``: they never leave this machine. Raises EmbedderError, EarlierModelGone and StaysHere among them.
+    ``local_only``: they never leave this machine. Raises EmbedderError, EarlierModelGone and StaysHere among them.
     ``str(error)`` says why in a sentence.
     """
     embedder = get_embedder()
     if embedder is None:
         return None
-    if stays and not is_local(active):
+    if local_only and not is_local(active):
         raise StaysHere
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
         return embedder.name, embedder.embed(texts)
@@ -164,10 +165,10 @@ def why_words(error: EmbedderError) -> str:
     return "the embedder did not answer"
 
 
-def embed_texts(texts: Sequence[Text], *, stays: Sequence[bool] = ()) -> list[Embedded | None] | None:
+def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedded | None] | None:
     """Embed (content, excerpt) pairs with the active model; None when there is no embedder or it fails (logged).
 
-    ``stays`` says of each whether it never leaves this machine: with an embedder elsewhere it gets None. Never call
+    ``reaches`` are those of each: with an embedder elsewhere what never leaves this machine gets None. Never call
     this inside a transaction: it may wait for a model.
     """
     if not texts:
@@ -176,8 +177,8 @@ def embed_texts(texts: Sequence[Text], *, stays: Sequence[bool] = ()) -> list[Em
         model = active_or_first()
         if model is None:
             return None
-        kept = any(stays) and not is_local(model)
-        sent = [not (kept and stays[number]) for number in range(len(texts))]
+        may_go = is_local(model)
+        sent = [may_go or not reach.local_only for reach in reaches]
         leaving = [text for text, is_sent in zip(texts, sent, strict=True) if is_sent]
         made = iter(_asked(model, leaving) if leaving else ())
         return [next(made) if is_sent else None for is_sent in sent]
@@ -191,8 +192,8 @@ def _asked(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
         return _embed(model, texts)
 
 
-def embed_one(content: str, excerpt: str = "", *, stays: bool = False) -> Embedded | None:
-    embedded = embed_texts([(content, excerpt)], stays=[stays])
+def embed_one(content: str, excerpt: str, reach: Reach) -> Embedded | None:
+    embedded = embed_texts([(content, excerpt)], [reach])
     return embedded[0] if embedded else None
 
 

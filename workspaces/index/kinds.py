@@ -27,7 +27,7 @@ class Passage(Protocol):
 class Kind:
     """``place``, ``here`` and ``own`` are SQL over the table's own columns, under their bare names.
 
-    The table needs a trigger too, so that nothing deleted is found, however it was deleted (migration 0012)::
+    The table needs a trigger too, so that nothing deleted is found, however it was deleted (migration 0013)::
 
         CREATE TRIGGER … AFTER DELETE ON … REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
         EXECUTE FUNCTION workspaces_forget_passages(number, words, place)

@@ -40,7 +40,8 @@ RETURNING 1
 # How many passages there are: large places are counted beforehand (index.indexes), the others here. Those of a
 # workspace's assistants are counted with the workspace's: to leave them out would cost more than the idf moves.
 _LIVE = "(SELECT count(*) FROM (SELECT 1 FROM {table} m WHERE {live} AND {where} LIMIT {most}) counted)"
-_KNOWN = "(SELECT passage_count FROM workspaces_placestatistics WHERE place = {place} AND kind = {number})"
+_KNOWN = """(SELECT passage_count FROM workspaces_placestatistics
+    WHERE place = {place} AND place = ANY(%(places)s::bigint[]) AND kind = {number})"""
 # The query's lexemes that stand in at most half of the passages, with their idf. ``driving`` are the rarest, as long as
 # they bring few enough passages with them: those are ranked; the others only add to what they and the vectors found.
 _TERMS = f"""

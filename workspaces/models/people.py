@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
-from django.db import models
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
 from django.db.models.functions import Lower
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
+from workspaces.accounts.usernames import check_username, hold_usernames, looks_of
 
 
 class User(AbstractUser):
@@ -29,8 +33,49 @@ class User(AbstractUser):
         help_text="Their chats are told of their recent chats in other workspaces, too.",
     )
 
+    # What the username looks like (accounts.usernames): no new one looks like it. Set with the name, by ``save``.
+    looks = ArrayField(models.TextField(), default=list, editable=False)
+    _stored_name: str | None = None
+
     class Meta(AbstractUser.Meta):
-        pass
+        indexes: ClassVar = [GinIndex(fields=["looks"], name="user_looks")]
+
+    @classmethod
+    def from_db(cls, *args: Any, **kwargs: Any) -> User:
+        person = super().from_db(*args, **kwargs)
+        person._stored_name = person.__dict__.get("username")
+        return person
+
+    def refresh_from_db(self, using: Any = None, fields: Any = None, from_queryset: Any = None) -> None:
+        super().refresh_from_db(using, fields, from_queryset)
+        if fields is None or "username" in fields:
+            self._stored_name = self.__dict__.get("username")
+
+    def clean(self) -> None:
+        super().clean()
+        if self.username and self._is_renamed():
+            try:
+                check_username(self.username, User.objects.exclude(pk=self.pk))
+            except ValidationError as error:
+                raise ValidationError({"username": error}) from None
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Raises ValidationError for a new name that looks like somebody's. One that is there already stays."""
+        if not self._is_renamed():
+            return super().save(*args, **kwargs)
+        with transaction.atomic():
+            hold_usernames()
+            check_username(self.username, User.objects.exclude(pk=self.pk))
+            self.looks = looks_of(self.username)
+            if kwargs.get("update_fields") is not None:
+                kwargs["update_fields"] = {*kwargs["update_fields"], "looks"}
+            super().save(*args, **kwargs)
+        self._stored_name = self.username
+        return None
+
+    def _is_renamed(self) -> bool:
+        """Also of a new one. What was never loaded is not changed."""
+        return self._state.adding or self.__dict__.get("username", self._stored_name) != self._stored_name
 
 
 class Role(models.TextChoices):
@@ -66,6 +111,14 @@ class Workspace(models.Model):
         blank=True,
         related_name="default_workspace",
         help_text="The person whose default workspace this is, if it is one.",
+    )
+    made_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who is charged for it. Nobody, if it is somebody's default one.",
     )
     private_short_term = models.BooleanField(
         "private chats in short-term memory",

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.contrib import messages as notices
 from django.contrib.auth.decorators import login_required
 from django.db import connection
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -27,6 +27,7 @@ from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, has_two_factor
 from workspaces.actions import workspaces as actions
 from workspaces.connections.choice import chosen_for, options_for
+from workspaces.event_streams import EventStream, Place
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
 from workspaces.pages.page_request import PageRequest
 from workspaces.pages.workspace_forms import (
@@ -255,16 +256,13 @@ def memory_default(request: PageRequest) -> HttpResponse:
 
 @login_required
 @require_GET
-async def events(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
+async def events(request: PageRequest, ws_id: str) -> EventStream:
     """What happens in a workspace, as server-sent events, for as long as the person may see it."""
     user = cast(User, await request.auser())
     workspace = await sync_to_async(get_workspace)(user, ws_id)
     await sync_to_async(_close_connection)()
     session_key = request.session.session_key or ""
-    response = StreamingHttpResponse(_feed(workspace, user, session_key), content_type="text/event-stream")
-    response["Cache-Control"] = "no-store, no-transform"
-    response["X-Accel-Buffering"] = "no"
-    return response
+    return EventStream(_feed(workspace, user, session_key), place=Place(user))
 
 
 async def _feed(workspace: Workspace, user: User, session_key: str) -> AsyncGenerator[str, None]:

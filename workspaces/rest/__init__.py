@@ -18,6 +18,7 @@ from rest_framework import authentication, exceptions, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memoryhub.database_errors import trouble_of
 from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge
 
 CODES = {
@@ -74,7 +75,7 @@ def _translate(exception: Exception) -> DomainError | None:
         return TooLarge(f"The request has more than {limit:,} bytes.")
     if isinstance(exception, SuspiciousOperation | MultiPartParserError):
         return Malformed()
-    return None
+    return trouble_of(exception)
 
 
 def _domain_response(error: DomainError) -> Response:

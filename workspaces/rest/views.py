@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
@@ -53,8 +53,14 @@ class ApiView(APIView):
         return cast(User, self.request.user)
 
     def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        """The checked request body, only what was sent and defaults in it; 422 naming the field otherwise."""
-        return self._checked(kind, self.request.data)
+        """The checked request body, only what was sent and defaults in it; 422 naming the field otherwise.
+
+        A change that names nothing is 422 as well: what it was meant to change got lost on its way.
+        """
+        values = self._checked(kind, self.request.data)
+        if self.request.method == "PATCH" and not self.request.data:
+            raise ValidationError({"body": f"Name at least one field to change: {', '.join(kind().fields)}."})
+        return values
 
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
         """The checked query parameters."""

@@ -6,7 +6,8 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -71,9 +72,12 @@ class Command(BaseCommand):
             name = f"{username}{suffix}"
             person = User.objects.filter(username=name).first()
             if person is None:
-                person = User.objects.create_user(
-                    name, password=password, first_name=first_name, last_name=last_name
-                )
+                try:
+                    person = User.objects.create_user(
+                        name, password=password, first_name=first_name, last_name=last_name
+                    )
+                except ValidationError as error:
+                    raise CommandError(f"Nobody can be called {name!r}. {' '.join(error.messages)}") from None
                 set_memory_default(person, True)
                 new.append(name)
             self.people[role] = person

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH
+from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH, Confirmable
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.drafts import LABEL_LENGTH, TAG_LENGTH, TAGS
@@ -39,6 +39,7 @@ NAMES = {
     "agentId": "agent_id",
 }  # ours to the field's
 MOST_AT_ONCE = 100
+CATEGORY = "fact"  # unless the caller says another
 
 
 def importance_inside(whole: int) -> float:
@@ -203,7 +204,7 @@ class Source(serializers.Field[str, Any, Any, Any]):
         return source_id
 
 
-class OrganisationMemoryChanges(Body):
+class OrganisationMemoryChanges(Confirmable):
     """What a client may change."""
 
     key = Text(
@@ -231,7 +232,9 @@ class OrganisationMemoryChanges(Body):
 
 class OrganisationMemoryBody(OrganisationMemoryChanges):
     value = Text(max_length=CONTENT_LENGTH)
-    category = Text(max_length=CATEGORY_LENGTH, default="fact")
+    category = Text(
+        max_length=CATEGORY_LENGTH, required=False, help_text=f"{CATEGORY}, for a new memory, if left out."
+    )
     scope = Choice(
         SCOPE_WORDS,
         default="project",
@@ -252,8 +255,8 @@ class OrganisationMemoryBody(OrganisationMemoryChanges):
     dedupe = Choice(
         ["key", "create"],
         default="key",
-        help_text="key (default): a memory of the same key, scope and workspace is updated, its pin kept, and a "
-        "near-duplicate is not stored again. create: always a new one.",
+        help_text="key (default): a memory of the same key, scope and workspace is updated and keeps what is left out. "
+        "A near-duplicate is not stored again. create: always a new one, and the key moves to it.",
     )
 
 

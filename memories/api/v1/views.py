@@ -14,10 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.examples import SECRET
+from memories.api.examples import SECRET, SENSITIVE
 from memories.api.saving import save_once
 from memories.api.v1 import examples
 from memories.api.v1.serializers import (
+    CATEGORY,
     NAMES,
     SCOPES,
     MemoryQuery,
@@ -44,6 +45,7 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
+from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Role, Workspace
 from workspaces.rest.docs import (
     answer_example,
@@ -168,8 +170,9 @@ class MemoryList(OrganisationView):
         errors=[404, 429],
         writes=True,
         description="201 with the new memory. 200 when there is none: one of the same key, scope and workspace was "
-        "updated in place (same id, pin kept), or one says nearly the same (`duplicate: true`). 422 with code "
-        "`secret`: a credential.",
+        "updated in place (same id; what is left out is kept), or one says nearly the same (`duplicate: true`). 422 "
+        "with code `secret`: a credential; with code `sensitive`: a personal number, stored when the same comes with "
+        "`confirm: true`, unless `source` is auto.",
         examples=[
             request_example(
                 "A fact",
@@ -178,15 +181,17 @@ class MemoryList(OrganisationView):
             answer_example("Saved", {**examples.MEMORY, "duplicate": False}, code=201),
             answer_example("Updated by its key", {**examples.MEMORY, "duplicate": False}),
             SECRET,
+            SENSITIVE,
         ],
     )
     def post(self, request: Request) -> Response:
         workspace = self.workspace(Role.EDITOR)
         values = field_values(self.body(OrganisationMemoryBody))
-        dedupe = values.pop("dedupe")
+        named, dedupe = {*values}, values.pop("dedupe")
+        values.setdefault("category", CATEGORY)
         with told_in_our_names():
             agent = self.agent(workspace, values)
-            draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, **values)
+            draft = gate.Draft(workspace=workspace, author=self.person, agent=agent, named=named, **values)
             now = timezone.now()
             saved = save_once(self, lambda: gate.save_memory(draft, by=self.person, now=now, dedupe=dedupe))
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
@@ -253,6 +258,7 @@ class MemoryDetail(OrganisationView):
             request_example("A new value", {"value": "The project deadline is April 1, 2026"}),
             answer_example("Changed", examples.MEMORY),
             SECRET,
+            SENSITIVE,
         ],
     )
     def patch(self, request: Request, memory_id: str) -> Response:
@@ -311,7 +317,7 @@ class Recall(OrganisationView):
         with told_in_our_names():
             agent = self.agent(workspace, values, or_archived=True)
         who: dict[str, Any] = {"workspace": workspace, "user": self.person, "agent": agent}
-        found = recall(**who, ranking="lexical", now=timezone.now(), **values)
+        found = recall(**who, reach=Reach.here(workspace), ranking="lexical", now=timezone.now(), **values)
         prefetch_related_objects([item.memory for item in found.items], "sources")
         memories = [{**OrganisationMemoryJson(item.memory).data, "score": item.score} for item in found.items]
         return Response({"memories": memories})

@@ -13,25 +13,36 @@ from enum import Enum
 from memories.judging.secret_filter import names, values
 from memories.judging.secret_filter.commands import find_command_secret
 from memories.judging.secret_filter.finding import Finding
+from memories.judging.secret_filter.layouts import find_placed
+from memories.judging.secret_filter.seed_words import find_seed_words
 
 _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
-_ABOUT = r"(?: (?:for|to|of|on|at|from|in)(?: [\w'./@-]{1,24}+){1,4}?)?"
-_TYPE = r":\s?[a-z][a-z\[\]|.]{0,16}\s?="  # password: str = …
+_ABOUT = rf"(?: (?:{names.OF})(?: [\w'./@-]{{1,24}}+){{1,4}}?)?"
+# password: str = …, password: &'static str = …, password string = …
+_TYPE = (
+    r":\s?&?(?:'[a-z_]{1,12} )?[a-z][a-z0-9\[\]<>|.?]{0,24}\s?="
+    r"|(?<=[a-z0-9_]) (?:string|str|text|\[\]byte|\[\]rune|any)\s?="
+)
+# A literal in the hands of a type: String::from("…"), []byte("…"), @"…"
+_WRAPPED = (
+    r"(?:(?:(?:secret)?string::(?:from|new)|secret::new|\[\](?:byte|rune)|bytes|str|string)\(|@)(?=[\"'])"
+)
 _ADVERB = r"(?: (?:set to|changed to|now|still|currently|called|simply|just|literally)){0,2}"
 _SIGN = (
-    rf"(?P<equals>\s{{0,3}}+(?:={{1,3}}>?|:=|\?=|%3d|{_TYPE})(?!=)\s{{0,10}}+)"
+    rf"(?P<equals>\s{{0,3}}+(?:={{1,3}}>?|:=|\?=|%3d|{_TYPE})(?!=)\s{{0,10}}+(?:{_WRAPPED})?)"
     r"|(?P<tag>(?<![\"'=-])>(?![=<])|\"\s{1,3}(?:value|content)\s?=\s?)"
     r"|(?P<colon>\s{0,3}+(?::{1,2}|\||%3a)\s{0,20}+(?:[|>]-?\s{1,20})?)"
     r"|(?P<call>(?<=[\"']), ?|\()(?=[\"'])"
     r"|(?P<verb>,?\s{1,3}+(?:is|was|are|will be|equals?|(?:set |changed |reset |updated )?to|as|has been)"
     rf"{_ADVERB}:?\s{{1,10}}+)"
+    rf"|(?P<foreign>(?:,? {{1,3}}+(?:{names.EQUALS}) ?:?\s{{1,10}}+|\s?(?:{names.ATTACHED}):?\s?))"
 )
 _ASSIGNMENT = re.compile(
     r"(?=[^\W\d_])"  # passes over whatever is no letter at little cost
     rf"(?:(?P<password>{names.PASSWORD})|(?P<token>{names.TOKEN})|(?P<issuer>{names.ISSUER})"
     r"|(?P<pass>(?<![a-z])pass(?![a-z]))|(?P<some_key>(?<=[a-z0-9][_-])key(?![a-z])))"
-    r"(?P<suffix>[a-z0-9_.-]{0,24}+(?=_{0,3}[\s=:?|>(,%&\"'`\\\])*])"  # else nothing below can follow
-    r"(?: (?:key|token|secret|id|value|string|code)(?![a-z])){0,2})"
+    rf"(?P<suffix>[a-z0-9_.-]{{0,24}}+(?=_{{0,3}}[\s=:?|>(,%&\"'`\\\])*]|{names.ATTACHED})"  # else nothing can follow
+    r"(?: (?:key|token|secret|id|value|code)(?![a-z])|(?: string)(?! ?=)){0,2})"
     rf"(?P<close>[\])*_]{{0,3}}(?:(?!\"\s{{1,3}}(?:value|content)\s?=){_QUOTE})?[\])*_]{{0,3}})"
     rf"(?:{_ABOUT}(?:{_SIGN})|(?P<space>\s{{1,5}}+))[*_]{{0,3}}"
     rf"(?P<quote>{_QUOTE})?(?P<scheme>(?:bearer|basic|token|apikey|api-key|digest|bot|key)\s{{1,3}}{_QUOTE}?)?"
@@ -53,7 +64,8 @@ class _Sign(Enum):
     EQUALS = 1
     COLON = 2
     VERB = 3
-    SPACE = 4
+    FOREIGN = 4  # a verb of another language than English, where nouns may be capitalised
+    SPACE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +103,17 @@ def find_assignment(text: str) -> Finding | None:
         if len(value) >= 3 and (kind := _judge(match, text, value)):
             return Finding(kind, start, start + len(value))
         harmless.add(around)
-    return find_command_secret(lower)
+    return find_command_secret(lower) or find_placed(text, lower) or find_seed_words(lower)
 
 
 def _is_plain_speech(match: re.Match[str], text: str) -> bool:
     """Whether the statement is no assignment, or a plain word follows as it does in speech: the rules below would come
     to the same, and cost ten times as much.
     """
-    if (match["verb"] or match["space"]) and (match["some_key"] or (match["pass"] and not match["quote"])):
+    spoken = match["verb"] or match["foreign"] or match["space"]
+    if spoken and (match["some_key"] or (match["pass"] and not match["quote"])):
         return True
-    if match["quote"] or not (match["verb"] or match["space"] or (match["colon"] and match["token"])):
+    if match["quote"] or not (spoken or (match["colon"] and match["token"])):
         return False
     value = text[match.start("value") : match.end("value")]
     announced = match["token"] or ""
@@ -164,6 +177,8 @@ def _sign(match: re.Match[str]) -> _Sign:
         return _Sign.EQUALS
     if match["colon"]:
         return _Sign.COLON
+    if match["foreign"]:
+        return _Sign.FOREIGN
     return _Sign.VERB if match["verb"] else _Sign.SPACE
 
 
@@ -180,10 +195,11 @@ def _is_password(statement: _Statement) -> bool:
             return not values.is_status(value) and len(value) >= 4
         alone = values.ends_statement(rest) and len(value) >= 4
         return not values.is_code(value, rest) and (mixed or (alone and not values.is_status(value)))
-    if statement.sign is _Sign.VERB:
+    if statement.sign in (_Sign.VERB, _Sign.FOREIGN):
         alone = values.ends_statement(rest)
         number = alone and value.isdigit() and len(value) >= 4
-        proper = alone and value.isalpha() and value[0].isupper() and len(value) >= 5
+        proper = statement.sign is _Sign.VERB and alone and value.isalpha() and value[0].isupper()
+        proper = proper and len(value) >= 5
         return mixed or number or proper or (statement.quoted and rest[:1] in "\"'`" and len(value) >= 4)
     command = statement.name.startswith("--") or statement.name.isupper()
     alone = values.ends_statement(rest) and not values.is_technical(value)

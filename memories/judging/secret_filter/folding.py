@@ -1,5 +1,6 @@
 """Undo the disguises that text can put on a credential before the rules look at it."""
 
+import html
 import re
 import unicodedata
 
@@ -16,13 +17,17 @@ _COMBINING = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u
 # characters.
 _WORD_SIGNS = re.compile("[\u3200-\u33ff\ufb50-\ufdff]")
 _ESCAPE = re.compile(r"\\[nrt]|\\/|\\u00[2-7][0-9a-fA-F]")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z]{2,8});")
+_DIGITS = "".join(
+    chr(zero + number) for zero in (0x660, 0x6F0, 0x966) for number in range(10)
+)  # Arabic and Hindi
 # Cyrillic and Greek letters that are drawn like Latin ones, and the dashes, quotes and colons of typography.
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"
     "\u0430\u0435\u0455\u0456\u0458\u043e\u0440\u0441\u0445\u0443\u0501\u04bb\u04cf"
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
-    "\u2010\u2011\u2012\u2013\u2014\u2212\u2236\ua789\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019",
-    'ABESIJKMHOPCTXYaesijopcxydhlABEZHIKMNOPTYXo------::"""""\'\'',
+    "\u2010\u2011\u2012\u2013\u2014\u2212\u2236\ua789\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019" + _DIGITS,
+    'ABESIJKMHOPCTXYaesijopcxydhlABEZHIKMNOPTYXo------::"""""\'\'' + 3 * "0123456789",
 )
 
 
@@ -35,9 +40,11 @@ def _unescape(match: re.Match[str]) -> str:
 
 def fold(text: str) -> str:
     """Return `text` with invisible characters and accents gone, compatibility forms (full-width letters) and
-    look-alike letters made ASCII, and the escapes of JSON strings resolved. Plain ASCII comes back
-    unchanged.
+    look-alike letters made ASCII, and the entities of HTML and the escapes of JSON strings resolved, once. Plain
+    ASCII comes back unchanged.
     """
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
     if not text.isascii():
         visible = _WORD_SIGNS.sub("*", _INVISIBLE.sub("", text))
         chunks = (visible[at : at + _CHUNK] for at in range(0, len(visible), _CHUNK))

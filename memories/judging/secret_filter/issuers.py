@@ -225,6 +225,7 @@ RULES: tuple[tuple[str, str], ...] = (
         "okta",
         r"00(?=[0-9a-f]{0,39}+[A-Zg-z_-])(?=[0-9A-Za-z_-]{0,39}[A-Za-z])[A-Za-z0-9_-]{40}(?![A-Za-z0-9_-])",
     ),
+    ("authenticator_key", r"otpauth://[^\s]{0,300}?secret=[A-Za-z2-7]{8,}"),
     ("secret_token", r"secret-token:[A-Za-z0-9_.~%-]{16,}"),
     ("sidekiq", r"CONTRIBSYS__COM[\"']?\s{0,3}[:=]?\s{0,3}[\"']?[a-f0-9]{8}:[a-f0-9]{8}"),
     ("jwt", r"e(?:yJ|wo[gi])(?<![\w-]...)[A-Za-z0-9_-]{8,4000}={0,2}\.[A-Za-z0-9_-]{8,4000}"),

@@ -1,6 +1,6 @@
 """The words that announce a credential, as regular expressions over folded lower-case text."""
 
-from memories.judging.secret_filter.folding import fold
+from memories.judging.secret_filter.languages import column
 
 
 def any_of(words: str) -> str:
@@ -10,15 +10,29 @@ def any_of(words: str) -> str:
     return "|".join(words.split())
 
 
-# Folded as the text will be: look-alikes become Latin, accents go.
-_FOREIGN = any_of(
-    fold("пароль пароля паролем contraseña senha kennwort 密码 密碼 パスワード 비밀번호 wachtwoord hasło")
-)
+# Short words that stand within others ("mdp", "senha") and all of scripts other than Latin are looked for as words.
+_WORDS = column("password")
+_LATIN = [word for word in _WORDS if word.isascii() and not word.startswith(("pass", "pwd", "pswd"))]
+_OTHERS = [word for word in _WORDS if not word.isascii()]
+
+
+def _initials(words: list[str]) -> str:
+    """The Latin letters with which any of the words begins."""
+    return "".join(sorted({word[0] for word in words if word[0].isalpha() and word[0].isascii()}))
+
 
 PASSWORD = (
-    any_of(r"pass(?:words?|wd|wort|phrase|code) passkey pwd pswd requirepass (?<![a-z])(?:psk|pw)(?![a-z])")
-    + f"|mot de passe|identified by|{_FOREIGN}"
+    any_of(
+        r"""pass(?:words?|wd|wort|phrase|code|key) pwd pswd requirepass (?<![a-z])(?:psk|pw)(?![a-z])
+        (?:db|user|root|admin|my|sql|smtp|mail|ftp|ssh)_?pass(?![a-z])"""
+    )
+    + f"|identified by|(?=[{_initials(_LATIN)}])(?<![a-z])(?:{'|'.join(_LATIN)})"
+    + rf"|(?=[^\x00-\x7f]|[{_initials(_OTHERS)}])"
+    + f"(?:{'|'.join(_OTHERS)})"
 )
+EQUALS = "|".join(column("equals"))  # of any language; English ones are told apart where that matters
+ATTACHED = "|".join(column("attached"))
+OF = "|".join(column("of"))
 
 _KEY_OF = any_of(
     """api access secret private priv encryption encrypt decryption signing sign auth account master storage

@@ -8,13 +8,11 @@ import base64
 import binascii
 import re
 
+from memories.judging.secret_filter.alternatives import choice_of, spell_out
 from memories.judging.secret_filter.finding import Finding
 from memories.judging.secret_filter.issuers import RULES, SIGNED
 from memories.judging.secret_filter.prefixed import find_prefixed
 
-# The few characters or words that a rule may begin with, and the ranges that leave it open.
-_LISTED = re.compile(r"(?:\[([A-Za-z0-9]+)\]|\(\?:([\w|-]+)\))(?![{?*+])")
-_PLAIN = re.compile(r"[\w-](?![{?*+])")
 _RANGES = ("[A-Z", "[a-z0-9]", "[0-9]", "[0-9a-f]")
 _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/_-]{8,400}={0,2})")
 
@@ -23,33 +21,12 @@ def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]
     """One expression for all rules. Rules that any letter may begin are looked at last, and only where six letters or
     digits stand in a row.
     """
-    spelled = [variant for _, rule in rules for variant in _spell_out(rule)]
+    spelled = [variant for _, rule in rules for variant in spell_out(rule)]
     wide = [rule for rule in spelled if rule.startswith(_RANGES)]
-    choice = _choice([rule for rule in spelled if rule not in wide])
+    choice = choice_of([rule for rule in spelled if rule not in wide])
     if wide:
         choice += f"|(?=[A-Za-z0-9+/]{{6}})(?:{'|'.join(wide)})"
     return re.compile(f"{before}(?:{choice})")
-
-
-def _choice(rules: list[str], shared: int = 0) -> str:
-    """Any of the rules, which have their first `shared` characters in common. Those that share more form a branch of
-    their own: the parser takes what is shared out in front, so most branches are left after a single comparison.
-    """
-    branches: dict[str, list[str]] = {}
-    for rule in rules:
-        plain = _PLAIN.match(rule, shared)
-        branches.setdefault(rule[: shared + 1] if plain else rule, []).append(rule)
-    return "|".join(
-        f"(?:{_choice(branch, shared + 1)})" if len(branch) > 1 and branch[0] != branch[1] else branch[0]
-        for branch in branches.values()
-    )
-
-
-def _spell_out(rule: str) -> list[str]:
-    """The rule once for each character or word that it may begin with."""
-    if match := _LISTED.match(rule):
-        return [first + rule[match.end() :] for first in match[1] or match[2].split("|")]
-    return [rule]
 
 
 _BEFORE = "(?<![A-Za-z0-9])(?=[A-Za-z0-9_])"  # the look-ahead passes over signs and blanks at little cost

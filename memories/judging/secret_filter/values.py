@@ -23,7 +23,7 @@ _TYPES = any_of(
     text any optional"""
 )
 _CODE = re.compile(
-    r"[A-Za-z_][\w.]{0,60}[(\[].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:[(\[].*)?"
+    r"[A-Za-z_][\w.:]{0,60}[(\[].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:[(\[].*)?"
     rf"|(?:os|process|env|config|settings|self|this)\..*|(?:{_TYPES})(?:[|\[(].*)?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -69,6 +69,9 @@ _WORDS = re.compile(
 _LONG_PART = re.compile(r"[^-_./:+,@]{20}")
 _NEXT_FIELD = re.compile(r"[,;|]|&(?=\w+=)")
 _ENCODED_QUOTE = re.compile(r"%22|&quot;|&#39;")
+_JOINED = re.compile(
+    "[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]"
+)  # scripts whose words follow without a blank
 _DIGIT, _LETTER, _SYMBOL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[!@#$%^&*+=?~|]")
 _ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
 _IDENTIFIER = re.compile(
@@ -85,6 +88,8 @@ def trim(value: str, *, quoted: bool) -> str:
     value = value.rstrip("\\")
     if quoted:
         return value
+    if value and value[0] <= "~" < value[-1] and (joined := _JOINED.search(value)):
+        value = value[: joined.start()]
     value = value.rstrip(".,;:!?*_")
     for opening, closing in ("()", "[]", "{}"):
         while value.endswith(closing) and value.count(closing) > value.count(opening):

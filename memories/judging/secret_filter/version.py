@@ -3,7 +3,10 @@
 import zlib
 from pathlib import Path
 
-_SOURCES = ("assignments", "commands", "folding", "issuers", "names", "prefixed", "shapes", "values")
+_SOURCES = (
+    "alternatives", "assignments", "commands", "encoded", "folding", "identities", "issuers", "languages", "layouts",
+    "names", "personal", "prefixed", "seed_words", "shapes", "values",
+)  # fmt: skip
 
 
 def _checksum() -> int:

@@ -29,6 +29,7 @@ from memoryhub.llm.registry import get_embedder
 from memoryhub.management.database import psycopg_settings, running_database
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded
+from workspaces.leaving_machine import Reach
 from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
 
 SIZES = (100, 5_000, 100_000)
@@ -97,7 +98,7 @@ class Command(BaseCommand):
         )
         self._say("embedding the parts of the sentences")
         self.parts = synthetic.embed_parts(self.embedder)
-        embedding.embed_texts([("the first makes the model known", "")])
+        embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
         places = np.repeat([workspace.pk for workspace in made], sizes)
         self.random.shuffle(places)
         # The small workspace is whole among the first rows, so that it is the same at both sizes of the table.
@@ -141,7 +142,10 @@ class Command(BaseCommand):
             embedded = time.perf_counter()
             self._bare(text, workspace)
             searched = time.perf_counter()
-            found = [item.memory.pk for item in recall(text, workspace, self.user, limit=10).items]
+            found = [
+                item.memory.pk
+                for item in recall(text, workspace, self.user, limit=10, reach=Reach.here(workspace)).items
+            ]
             times.append(
                 (embedded - began, searched - embedded, time.perf_counter() - searched),
             )
@@ -167,7 +171,7 @@ class Command(BaseCommand):
 
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
         """The same ranking with neither index nor cut: every vector and every word's memories are compared."""
-        found = recall(text, workspace, self.user, limit=10, exact=True)
+        found = recall(text, workspace, self.user, limit=10, exact=True, reach=Reach.here(workspace))
         return [item.memory.pk for item in found.items]
 
     def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]]) -> None:
@@ -194,7 +198,7 @@ class Command(BaseCommand):
                 self._embed_anew(text, number)
                 with _connected(after if which else before):
                     began = time.perf_counter()
-                    recall(text, workspace, self.user, limit=10)
+                    recall(text, workspace, self.user, limit=10, reach=Reach.here(workspace))
                     pair[which] = time.perf_counter() - began
             times.append((pair[0], pair[1]))
         small, large = np.array(times[len(questions) // ROUNDS :]).T

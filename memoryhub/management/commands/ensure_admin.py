@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.environment import Environment
@@ -30,5 +31,10 @@ class Command(BaseCommand):
         users: Any = get_user_model()._default_manager
         if users.filter(username=username).exists():
             return  # the password is the person's own by now
-        users.create_superuser(username=username, email=email, password=password)
+        try:
+            users.create_superuser(username=username, email=email, password=password)
+        except ValidationError as error:
+            raise CommandError(
+                f"MEMORYHUB_ADMIN_USERNAME is {username!r}. {' '.join(error.messages)}"
+            ) from None
         self.stdout.write(f"Made the administrator {username}.")

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from memoryhub.management.database import psycopg_settings
+from memoryhub.management.database import NewerDatabase, psycopg_settings, refuse_newer_database
 
 CONNECT_SECONDS = 10
 
@@ -56,6 +56,9 @@ def check_database() -> None:
             found = connection.execute(
                 "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
             ).fetchone()
+            refuse_newer_database(connection)
+    except NewerDatabase as error:
+        raise CommandError(str(error)) from None
     except psycopg.OperationalError as error:
         raise CommandError(f"Cannot reach {whose}: {error}") from error
     if found is None:

@@ -33,7 +33,7 @@ from memories.writing.portable import (
     SOURCE,
 )
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import HERE, make_chat, make_memory, make_message, make_user
 from workspaces.access import default_workspace
 from workspaces.agents.agents import archive_agent, create_agent
 from workspaces.models import Agent, PassageWord, User, Workspace
@@ -255,12 +255,18 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
             assert after[kind] == rows, kind
     refused = [row.reason for row in imported.rows.all() if row.outcome == "refused"]
     assert refused == []
-    found = recall("When is the deadline?", Workspace.objects.get(name="Shared"), olive, now=timezone.now())
+    found = recall(
+        "When is the deadline?",
+        Workspace.objects.get(name="Shared"),
+        olive,
+        now=timezone.now(),
+        reach=HERE,
+    )
     assert found.items[0].memory.content == "The deadline is March 15"
     gone = Memory.objects.get(content__startswith="The old office")
     assert not gone.embeddings.exists()
     restore_memory(gone, by=olive, now=timezone.now())
-    assert recall("old office in Porto", gone.workspace, olive, now=timezone.now()).items
+    assert recall("old office in Porto", gone.workspace, olive, now=timezone.now(), reach=HERE).items
 
 
 def test_every_field_of_a_memory_is_exported_or_derived() -> None:

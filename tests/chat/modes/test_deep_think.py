@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from chat.answers.state import close_abandoned, stop_answer
+from chat.chats.personal import use_personal
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think
 from chat.modes.deep_think import PLAN_TOKENS, DeepThink
@@ -549,6 +550,7 @@ def test_personal_memories_are_compared_for_their_owner_alone(
     owner, editor = make_user("anna", memory_default=True), make_user("ben", memory_default=True)
     shared = make_chat(owner, make_workspace(owner=owner, editor=editor))
     mine = make_memory("The project deadline is March 15", owner, scope=Scope.USER)
+    use_personal(shared, allowed=True, by=owner)
     scripted_model.respond = lambda request: (
         verdict() if "<memories>" in str(request.messages) else Answer("The project deadline is March 15")
     )

@@ -12,7 +12,8 @@ from django.utils import timezone
 from chat.chats.actions import delete_chat
 from chat.chats.remembering import remember_message
 from chat.models import MessageRole, MessageStatus
-from chat.rendering.markdown import render_markdown
+from chat.rendering.markdown import Budget, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS
 from memories.models import Receipt
 from memories.writing.gate import edit_memory
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
@@ -148,24 +149,4 @@ MARKDOWN = [
 
 @pytest.mark.parametrize("text", MARKDOWN)
 def test_no_answer_becomes_more_than_prose(text: str) -> None:
-    assert Page(render_markdown(text)).found == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "> " * 8000,
-        "[" * 16_000,
-        "*a_ " * 8000,
-        "`" * 32_000,
-        "- " * 8000,
-        "|a" * 10_000 + "\n" + "|-" * 10_000,
-    ]
-    + [
-        f"```{language}\n" + "{[('\"\\" * 3200 + "\n```"
-        for language in ("html", "js", "python", "perl", "tex")
-    ],
-    ids=lambda text: text[:8],
-)
-def test_text_made_to_be_slow_is_rendered_all_the_same(text: str) -> None:
-    assert render_markdown(text)
+    assert Page(render_markdown(text, Budget(MESSAGE_STEPS))).found == []

@@ -28,7 +28,7 @@ from memories.recalling.recall import Recalled
 from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as Prompt
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_workspace
+from tests.factories import HERE, make_chat, make_memory, make_message, make_workspace
 from workspaces.models import Agent, User, Workspace
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -113,6 +113,7 @@ class Scene:
                 can_update=bool(tools),
                 room=room_beside_answer(capabilities),
                 now=NOW,
+                reach=HERE,
             ),
         )
         return rendered(self.finish(built.messages), tools)

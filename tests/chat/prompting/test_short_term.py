@@ -28,7 +28,7 @@ from memories.models import Extraction
 from memoryhub.errors import Conflict, Forbidden, Invalid, SecretRefused
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import make_chat, make_message, make_user, make_workspace
+from tests.factories import HERE, make_chat, make_message, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import User, Workspace
 
@@ -49,7 +49,7 @@ def answered(chat: Chat, question: str, answer: str, *, ago: timedelta) -> None:
 
 def seen_in(chat: Chat, person: User, *, text: str = "And now?", can_update: bool = True) -> ShortTerm:
     question = make_message(chat, text, author=person)
-    return short_term_for(question, person, can_update=can_update, room=10_000, now=NOW)
+    return short_term_for(question, person, can_update=can_update, room=10_000, now=NOW, reach=HERE)
 
 
 def texts(found: ShortTerm) -> str:
@@ -154,7 +154,7 @@ class TestOtherChats:
         question = make_message(here, "And now?")
 
         def shown(room: int) -> int:
-            found = short_term_for(question, cast.owner, can_update=False, room=room, now=NOW)
+            found = short_term_for(question, cast.owner, can_update=False, room=room, now=NOW, reach=HERE)
             return len(texts(found))
 
         assert shown(14_000) > 4000

@@ -28,7 +28,7 @@ from memories.recalling.recall import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import HERE, make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Agent
 
@@ -95,7 +95,9 @@ def test_a_prompt_fits_beside_its_answer(
         capabilities,
         now=now,
         tools=tools,
-        short_term=short_term_for(asked, chat.created_by, can_update=has_tools, room=room, now=now),
+        short_term=short_term_for(
+            asked, chat.created_by, can_update=has_tools, room=room, now=now, reach=HERE
+        ),
         reserve=extra,
     )
     definitions = sum(tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)

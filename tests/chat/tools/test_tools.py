@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from chat.answers.state import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
+from chat.prompting.short_term import live_memory
 from chat.tools import memory as memory_tools
 from chat.tools import run as tool_run
 from chat.tools.loop import NO_MORE, ROUNDS
@@ -216,6 +217,23 @@ def test_a_secret_is_not_stored_and_the_model_is_told_only_that(
     rows = ToolCall.objects.all()
     assert rows[0].outcome == ToolOutcome.REFUSED
     assert all(secret not in str(row.arguments) + row.output for row in rows)
+
+
+def test_a_personal_number_is_stored_by_no_tool_whatever_the_model_says(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    card = "4111 1111 1111 1111"
+    calls = [
+        Call("x_save_memory", {"content": f"The card of Olive is {card}"}),
+        Call("update_short_term_memory", {"summary": f"Olive pays with {card}"}),
+        Call("x_recall_memory", {"query": f"card {card}"}),
+    ]
+    scripted_model.script(Answer(calls=calls), Answer("It was not stored."))
+    ask(chat, f"Remember my card {card}")
+    assert told(scripted_model)[:2] == ["not stored", "not stored"]
+    kept = live_memory(chat, now=timezone.now())
+    assert not Memory.objects.exists() and (kept is None or card not in kept.summary)
+    assert all(card not in str(row.arguments) + row.output for row in ToolCall.objects.all())
 
 
 def test_calls_of_one_round_run_side_by_side_and_are_answered_in_order(

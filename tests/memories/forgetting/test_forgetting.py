@@ -19,7 +19,7 @@ from memories.writing.late_vectors import reembed
 from memories.writing.many import save_memories
 from memories.writing.tombstones import WasForgotten, essence
 from tests.conftest import Cast
-from tests.factories import make_memory, make_workspace
+from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.raw_search import places_with
 from workspaces.models import AuditEvent, PassageVector, PassageWord, Role
@@ -88,10 +88,14 @@ def test_nothing_is_left_in_any_table_or_in_the_queue(
 def test_a_recall_finds_it_no_more_by_any_ranking(cast: Cast) -> None:
     memory = make_memory(TEXT, cast.owner, cast.workspace)
     rankings = ("hybrid", "semantic", "longterm", "lexical")
-    assert all(recall(TEXT, cast.workspace, cast.owner, ranking=ranking).items for ranking in rankings)
+    assert all(
+        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE).items for ranking in rankings
+    )
     report = forget_memories([memory], by=cast.owner, now=timezone.now())
     assert (report.found, report.others) == (0, 0)
-    assert not any(recall(TEXT, cast.workspace, cast.owner, ranking=ranking).items for ranking in rankings)
+    assert not any(
+        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE).items for ranking in rankings
+    )
 
 
 SAME = [

@@ -26,7 +26,7 @@ from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message
+from tests.factories import HERE, make_chat, make_memory, make_message
 from tests.fakes.embedder import FakeEmbedder
 from tests.races import Pause, Work, meanwhile
 from tests.raw_search import places_with
@@ -169,7 +169,7 @@ def test_a_recall_that_has_found_it(
     monkeypatch.setattr("memories.recalling.recall.note_use", paused)
 
     def ask() -> Receipt:
-        found = recall(SAID, cast.workspace, cast.owner)
+        found = recall(SAID, cast.workspace, cast.owner, reach=HERE)
         assert [item.memory for item in found.items] == [memory]
         verdicts = split_recall(found, threshold=0.0, limit=5)
         return store_receipt(
@@ -187,7 +187,7 @@ def test_a_recall_that_has_found_it(
 
 
 def test_a_receipt_that_is_being_written(memory: Memory, cast: Cast) -> None:
-    found = recall(SAID, cast.workspace, cast.owner)
+    found = recall(SAID, cast.workspace, cast.owner, reach=HERE)
     verdicts = split_recall(found, threshold=0.0, limit=5)
     with transaction.atomic():
         store_receipt(

@@ -16,7 +16,7 @@ from memories.writing.gate import delete_memory
 from tests.admin_pages import run_action, said
 from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
-from tests.factories import PASSWORD, make_chat, make_key_text, make_memory, make_message
+from tests.factories import HERE, PASSWORD, make_chat, make_key_text, make_memory, make_message
 from tests.raw_search import places_with
 from workspaces.models import AuditEvent, User, Workspace
 
@@ -220,7 +220,7 @@ def test_an_account_goes_by_rest_with_its_report(cast: Cast, memory: Memory) -> 
     assert elsewhere.get("/profile/")["Location"].startswith("/accounts/login/")
     memory.refresh_from_db()
     assert (memory.content, memory.author) == (TEXT, None), "what was shared stays, without a name"
-    found = recall("attic cedar", cast.workspace, cast.owner).items
+    found = recall("attic cedar", cast.workspace, cast.owner, reach=HERE).items
     assert [item.memory.content for item in found if "attic" in item.memory.content] == []
 
 

@@ -27,7 +27,7 @@ from memories.writing.gate import (
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user
+from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 from workspaces.index import reembedding
@@ -67,7 +67,7 @@ def old(models: Models) -> FakeEmbedder:
 
 
 def ask(query: str, cast: Cast, **options: Any) -> Recall:
-    return recall(query, cast.workspace, cast.editor, **options)
+    return recall(query, cast.workspace, cast.editor, **options, reach=HERE)
 
 
 def contents(found: Recall) -> list[str]:
@@ -370,6 +370,7 @@ def test_recall_and_saves_go_on_through_a_switch(
             ranking="semantic",
             limit=1,
             threshold=-1,
+            reach=HERE,
         )
         assert found.degraded == ""
         assert [item.memory.content for item in found.items] == [f"The {subject} is in room {subject[7:]}"]

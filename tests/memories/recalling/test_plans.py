@@ -16,7 +16,7 @@ from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.words import index_words
 from tests.conftest import Cast
-from tests.factories import make_workspace
+from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.index import candidates
 from workspaces.index.copying import copy_vectors
@@ -75,7 +75,9 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
     with CaptureQueriesContext(
         connection,
     ) as captured:
-        found = recall("note about thing4", grown.workspace, grown.editor, ranking=ranking, threshold=-1)
+        found = recall(
+            "note about thing4", grown.workspace, grown.editor, ranking=ranking, threshold=-1, reach=HERE
+        )
     assert found.items and not found.degraded
     statements = [
         query["sql"]
@@ -90,7 +92,7 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
 
 def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:
     with CaptureQueriesContext(connection) as captured:
-        recall("note about thing4", grown.workspace, grown.editor)
+        recall("note about thing4", grown.workspace, grown.editor, reach=HERE)
     arms = [query["sql"] for query in captured.captured_queries if "passageword" in query["sql"]]
     assert len(arms) == 1
     used = {node.get("Index Name") for node in plans(arms)}

@@ -14,7 +14,7 @@ from memories.recalling.ranking import WEIGHTS
 from memories.recalling.recall import Recall, recall
 from memoryhub.llm.base import Embedder, Vectors
 from tests.conftest import Cast
-from tests.factories import make_memory
+from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -51,7 +51,7 @@ def remember(cast: Cast, text: str, days: float = 0.0, importance: float = 0.0, 
 
 
 def asked(cast: Cast, ranking: str, query: str = "query", **options: object) -> Recall:
-    return recall(query, cast.workspace, cast.editor, ranking=ranking, now=NOW, **options)  # type: ignore[arg-type]
+    return recall(query, cast.workspace, cast.editor, ranking=ranking, now=NOW, **options, reach=HERE)  # type: ignore[arg-type]
 
 
 def order(found: Recall) -> list[tuple[str, float]]:

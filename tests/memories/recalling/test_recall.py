@@ -14,7 +14,7 @@ from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
 from memoryhub.llm.onnx_embedder import OnnxEmbedder
 from tests.conftest import Cast
-from tests.factories import make_memory, make_workspace
+from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 
@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
 def contents(query: str, cast: Cast, **options: object) -> list[str]:
-    found = recall(query, cast.workspace, cast.editor, **options)  # type: ignore[arg-type]
+    found = recall(query, cast.workspace, cast.editor, **options, reach=HERE)  # type: ignore[arg-type]
     return [item.memory.content for item in found.items]
 
 
@@ -55,7 +55,7 @@ def test_finds_by_meaning_and_by_words(some: Cast, query: str, expected: str) ->
 def test_every_ranking_gives_scores_that_are_the_sum_of_their_parts_best_first(
     some: Cast, ranking: str
 ) -> None:
-    found = recall("the project deadline", some.workspace, some.editor, ranking=ranking)
+    found = recall("the project deadline", some.workspace, some.editor, ranking=ranking, reach=HERE)
     assert found.items[0].memory.content == "The project deadline is March 15"
     scores = [item.score for item in found.items]
     assert scores == sorted(scores, reverse=True)
@@ -70,17 +70,17 @@ def test_nothing_asked_gives_nothing_and_asks_no_embedder(
         raise AssertionError("the embedder was asked")
 
     monkeypatch.setattr("workspaces.index.embedding.get_embedder", fail)
-    assert recall(query, some.workspace, some.editor, limit=limit).items == []
+    assert recall(query, some.workspace, some.editor, limit=limit, reach=HERE).items == []
 
 
 def test_an_unknown_ranking_names_the_allowed_ones(some: Cast) -> None:
     with pytest.raises(Invalid, match="hybrid"):
-        recall("x", some.workspace, some.editor, ranking="magic")
+        recall("x", some.workspace, some.editor, ranking="magic", reach=HERE)
 
 
 def test_a_stranger_finds_nothing_there(some: Cast) -> None:
     with pytest.raises(NotFound):
-        recall("Rufus", some.workspace, some.stranger)
+        recall("Rufus", some.workspace, some.stranger, reach=HERE)
 
 
 def test_hides_deleted_expired_other_workspaces_and_other_peoples_personal_memories(some: Cast) -> None:
@@ -118,7 +118,7 @@ def test_longterm_lifts_an_old_important_memory_that_cosine_alone_would_lose(
             now=NOW - timedelta(days=365),
         )
     fresh = make_memory("something unrelated", cast.editor, cast.workspace, importance=1.0, now=NOW)
-    found = recall("apple", cast.workspace, cast.editor, ranking="longterm", limit=50, now=NOW)
+    found = recall("apple", cast.workspace, cast.editor, ranking="longterm", limit=50, now=NOW, reach=HERE)
     expected = sorted(
         (
             (0.7 * cosine + 0.2 * recency(m.created_at, None, NOW) + 0.1 * m.importance, m.pk)
@@ -150,7 +150,7 @@ def test_lexical_takes_wildcards_literally_and_finds_parts_of_words(cast: Cast) 
 )
 def test_hostile_queries_are_only_words(some: Cast, query: str) -> None:
     for ranking in ("hybrid", "lexical"):
-        recall(query, some.workspace, some.editor, ranking=ranking)
+        recall(query, some.workspace, some.editor, ranking=ranking, reach=HERE)
     assert Memory.objects.count() == 4
 
 
@@ -160,7 +160,7 @@ def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Emb
     for embedder, reason in ((broken, "did not answer"), (None, "no embedder")):
         use_embedder(embedder)
         for ranking in ("hybrid", "semantic", "longterm"):
-            found = recall("Rufus", some.workspace, some.editor, ranking=ranking)
+            found = recall("Rufus", some.workspace, some.editor, ranking=ranking, reach=HERE)
             assert found.items[0].memory.content == "My dog is Rufus"
             assert reason in found.degraded
 
@@ -175,6 +175,6 @@ def test_vectors_of_another_model_are_never_compared(
 
 
 def test_bumps_what_it_returns_and_never_a_deleted_row(some: Cast) -> None:
-    recall("Rufus", some.workspace, some.editor, limit=1, now=NOW)
+    recall("Rufus", some.workspace, some.editor, limit=1, now=NOW, reach=HERE)
     assert Memory.objects.get(content="My dog is Rufus").last_accessed_at == NOW
     assert Memory.objects.filter(last_accessed_at=None).count() == 3

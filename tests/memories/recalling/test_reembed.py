@@ -12,7 +12,7 @@ from memories.recalling.recall import recall
 from memoryhub.llm.errors import EmbedderUnavailable
 from tests.admin_pages import run_action
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user
+from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_embedding_models import Models
 from workspaces.index import reembedding
@@ -95,9 +95,9 @@ def test_a_model_whose_answers_changed_size_is_built_anew_under_another_label(
     five: None, models: Models, cast: Cast
 ) -> None:
     models.configure(FakeEmbedder(96, name="old"))
-    assert "changed their size" in recall("Thing", cast.workspace, cast.owner).degraded
+    assert "changed their size" in recall("Thing", cast.workspace, cast.owner, reach=HERE).degraded
     assert reembed()[0] == "Recall compares vectors of old (2) (96 dimensions).\n"
-    assert recall("Thing", cast.workspace, cast.owner).degraded == ""
+    assert recall("Thing", cast.workspace, cast.owner, reach=HERE).degraded == ""
     assert reembed("--again")[0] == "Recall compares vectors of old (3) (96 dimensions).\n"
     assert PassageVector.objects.filter(model="old (3)").count() == 5
 

@@ -13,7 +13,7 @@ from memories.writing.gate import delete_memory
 from memoryhub.errors import NotFound
 from tests.api import Api, error_of
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message
+from tests.factories import HERE, make_chat, make_memory, make_message
 
 
 def search(cast: Cast, query: str, **body: Any) -> Any:
@@ -66,4 +66,4 @@ def test_a_wrong_field_is_named(cast: Cast, body: dict[str, Any]) -> None:
 
 def test_a_stranger_finds_no_workspace(cast: Cast) -> None:
     with pytest.raises(NotFound):
-        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now())
+        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now(), reach=HERE)

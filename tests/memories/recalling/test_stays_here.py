@@ -5,6 +5,7 @@ The servers are scripted ones over real HTTP; that they are elsewhere is what th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from memories.writing.many import save_memories
 from memories.writing.review import approve
 from memoryhub.errors import Conflict
 from tests.conftest import Cast
-from tests.factories import make_chat, make_connection, make_memory, make_message
+from tests.factories import HERE, make_chat, make_connection, make_memory, make_message
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.index import embedding, reembedding
 from workspaces.models import EmbeddingModel, PassageVector, Workspace
@@ -85,7 +86,7 @@ def test_every_way_in_stores_without_a_vector_and_tells_nobody(
 def test_recall_goes_by_words_and_says_why(cast: Cast, kept: Workspace, embedder: ScriptedOpenAI) -> None:
     make_memory("Elsewhere the sky is blue", cast.owner)  # the embedder is there, and asked of others
     make_memory(f"The {SECRET} is striped", cast.owner, kept)
-    found = recall(f"What does the {SECRET} look like?", kept, cast.owner)
+    found = recall(f"What does the {SECRET} look like?", kept, cast.owner, reach=HERE)
     assert [item.memory.content for item in found.items] == [f"The {SECRET} is striped"]
     assert (
         found.degraded == "the embedder is on another machine, and texts of this workspace stay on this one"
@@ -97,7 +98,7 @@ def test_a_batch_of_both_kinds_sends_the_others(
     cast: Cast, kept: Workspace, embedder: ScriptedOpenAI
 ) -> None:
     texts = [("One is blue", ""), (f"The {SECRET}", ""), ("Two is red", "")]
-    made = embedding.embed_texts(texts, stays=[False, True, False])
+    made = embedding.embed_texts(texts, [HERE, replace(HERE, local_only=True), HERE])
     assert made is not None and [each is not None for each in made] == [True, False, True]
     assert heard(embedder) == []
 
@@ -108,7 +109,7 @@ def test_a_local_embedder_embeds_them(
     settings.EMBEDDING_LOCAL = True
     memory = make_memory(f"The {SECRET} is striped", cast.owner, kept)
     assert memory.embeddings.exists()
-    assert recall(f"{SECRET}?", kept, cast.owner).degraded == ""
+    assert recall(f"{SECRET}?", kept, cast.owner, reach=HERE).degraded == ""
 
 
 def test_a_new_embedding_model_is_built_without_them_and_switched_to(
@@ -200,11 +201,20 @@ def test_what_a_person_keeps_there_does_not_follow_them_to_a_model_elsewhere(
     home = default_workspace(cast.owner)
     make_memory(f"I ride a {SECRET}", cast.owner, home, scope=Scope.USER)
     make_memory("The office is blue", cast.owner, cast.workspace)
-    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, leaves=True).items) == 2
+    assert (
+        len(
+            recall(
+                f"{SECRET} office blue", cast.workspace, cast.owner, reach=replace(HERE, leaves=True)
+            ).items
+        )
+        == 2
+    )
     Workspace.objects.filter(pk=home.pk).update(local_only=True)
-    found = recall(f"{SECRET} office blue", cast.workspace, cast.owner, leaves=True)
+    found = recall(f"{SECRET} office blue", cast.workspace, cast.owner, reach=replace(HERE, leaves=True))
     assert [item.memory.content for item in found.items] == ["The office is blue"]
-    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner).items) == 2, "the person sees all"
+    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, reach=HERE).items) == 2, (
+        "the person sees all"
+    )
 
 
 def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kept: Workspace) -> None:
@@ -216,7 +226,9 @@ def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kep
     ShortTermMemory.objects.create(chat=there, summary=f"About the {SECRET}", **place)
     question = make_message(here, "Hello?")
     for leaves, told in ((True, False), (False, True)):
-        found = short_term_for(question, owner, can_update=False, room=8000, leaves=leaves, now=now)
+        found = short_term_for(
+            question, owner, can_update=False, room=8000, reach=replace(HERE, leaves=leaves), now=now
+        )
         assert (SECRET in str(found.items)) is told
 
 

@@ -9,6 +9,7 @@ from memories.management import synthetic
 from memories.models import Memory
 from memories.recalling.recall import recall
 from tests.conftest import Cast
+from tests.factories import HERE
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.index.embedding import active_or_first
 
@@ -21,6 +22,6 @@ def test_what_is_filled_in_is_recalled(cast: Cast, fake_embedder: FakeEmbedder) 
     filled = synthetic.fill(places, cast.owner.pk, model.label, parts, timezone.now(), random)
     assert list(filled) == [40]
     sentence = Memory.objects.order_by("pk").values_list("content", flat=True)[30]
-    found = recall(sentence, cast.workspace, cast.viewer)
+    found = recall(sentence, cast.workspace, cast.viewer, reach=HERE)
     assert found.items[0].memory.content == sentence
     assert {"meaning", "words"} <= set(found.items[0].parts)

@@ -24,7 +24,7 @@ from memories.writing.many import save_memories
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
-from tests.factories import make_agent, make_memory, make_workspace
+from tests.factories import HERE, make_agent, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.agents.agents import archive_agent
 from workspaces.models import Agent, PassageVector, PassageWord, User
@@ -53,7 +53,7 @@ def draft(cast: Cast, content: str, agent: Agent | None, **fields: Any) -> Draft
 
 
 def found(query: str, cast: Cast, agent: Agent | None, by: User | None = None, **options: Any) -> list[str]:
-    items = recall(query, cast.workspace, by or cast.editor, agent=agent, **options).items
+    items = recall(query, cast.workspace, by or cast.editor, agent=agent, **options, reach=HERE).items
     return [item.memory.content for item in items]
 
 
@@ -170,7 +170,7 @@ def test_a_chat_with_an_assistant_costs_no_query_more(cast: Cast, planner: Agent
     counts = []
     for agent in (None, planner):
         with CaptureQueriesContext(connection) as captured:
-            items = recall("newsletter", cast.workspace, cast.editor, agent=agent).items
+            items = recall("newsletter", cast.workspace, cast.editor, agent=agent, reach=HERE).items
             assert {item.memory.agent for item in items} <= {None, planner}
         counts.append(len(captured))
     assert counts[0] == counts[1]

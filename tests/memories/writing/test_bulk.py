@@ -15,6 +15,7 @@ from memories.writing.many import save_memories
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
+from tests.factories import HERE
 from workspaces.index.embedding import embed_texts
 from workspaces.models import PassageVector, PassageWord
 
@@ -107,6 +108,18 @@ def test_keys_update_in_place_also_within_one_call(cast: Cast) -> None:
     }
 
 
+def test_many_under_one_key_come_to_what_one_by_one_would(cast: Cast) -> None:
+    said = [("Tea", None), ("Tea", "drink"), ("Coffee", "drink"), ("Tea", "other")]
+    drafts = [draft(cast, content, key=key) for content, key in said]
+    for each in drafts:
+        save_memory(each, by=None, now=NOW)
+    expected = set(Memory.objects.live(NOW).values_list("key", "content"))
+    Memory.objects.all().delete()
+    save_memories(drafts, by=None, now=NOW)
+    assert set(Memory.objects.live(NOW).values_list("key", "content")) == expected
+    assert expected == {("drink", "Coffee"), ("other", "Tea")}
+
+
 def test_create_stores_everything_and_near_can_be_left_out(cast: Cast) -> None:
     twice = [draft(cast, "The roof leaks"), draft(cast, "The roof leaks")]
     assert all(s.created for s in save_memories(twice, by=None, now=NOW, dedupe="create"))
@@ -140,7 +153,7 @@ def test_given_vectors_are_stored_and_an_excerpt_keeps_the_statements_own(
     cast: Cast, fake_embedder: Embedder
 ) -> None:
     pairs = [("The roof leaks", "It rained. The roof leaks."), ("Tea is green", "")]
-    vectors = embed_texts(pairs)
+    vectors = embed_texts(pairs, [HERE] * len(pairs))
     assert vectors is not None
     saved = save_memories(
         [draft(cast, content, source_excerpt=excerpt) for content, excerpt in pairs],
@@ -150,7 +163,10 @@ def test_given_vectors_are_stored_and_an_excerpt_keeps_the_statements_own(
     )
     first, second = (s.memory.embeddings.get() for s in saved)
     assert first.statement is not None and second.statement is None
-    assert recall("roof", cast.workspace, cast.editor, now=NOW).items[0].memory.content == "The roof leaks"
+    assert (
+        recall("roof", cast.workspace, cast.editor, now=NOW, reach=HERE).items[0].memory.content
+        == "The roof leaks"
+    )
 
 
 def test_without_an_embedder_the_texts_are_stored_and_found_by_words(
@@ -158,7 +174,9 @@ def test_without_an_embedder_the_texts_are_stored_and_found_by_words(
 ) -> None:
     use_embedder(None)
     save_memories([draft(cast, text) for text in TEXTS], by=None, now=NOW)
-    assert recall("Lisbon", cast.workspace, cast.editor, now=NOW).items[0].memory.content == TEXTS[0]
+    assert (
+        recall("Lisbon", cast.workspace, cast.editor, now=NOW, reach=HERE).items[0].memory.content == TEXTS[0]
+    )
 
 
 def test_a_batch_costs_the_same_statements_whatever_its_size(

@@ -13,7 +13,7 @@ from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm import openai_compatible, registry
 from tests.conftest import Cast
-from tests.factories import make_memory
+from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 from workspaces.index import cooldown as resting
@@ -76,11 +76,11 @@ def test_recall_answers_by_words_and_says_why(
 ) -> None:
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     endpoint._embedding_script.extend(FAILURES[failure])
-    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking)
+    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE)
     assert [item.memory.content for item in found.items] == ["The dog is called Rufus"]
     assert ("size" if failure == "another size" else "did not answer") in found.degraded
     endpoint._embedding_script.clear()
-    assert recall("Rufus", cast.workspace, cast.editor, ranking=ranking).degraded == ""
+    assert recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE).degraded == ""
 
 
 def test_an_endpoint_that_changes_its_size_for_good_is_never_mixed_with_what_it_gave_before(
@@ -131,11 +131,11 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     monkeypatch.setattr(resting, "SLOW", 0.1)
     monkeypatch.setattr(resting, "_until", {})
     endpoint._embedding_script.extend(FAILURES["slow"])
-    assert recall("Rufus", cast.workspace, cast.editor).degraded
+    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE).degraded
     endpoint._embedding_script.clear()
     asked = len(endpoint.requests)
 
-    found = recall("Rufus", cast.workspace, cast.editor)
+    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE)
     assert (found.degraded, [item.memory for item in found.items]) == (
         "the embedder did not answer",
         [memory],
@@ -150,5 +150,5 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     monkeypatch.setattr(
         resting, "_until", {label: (0.0, kind) for label, (_, kind) in resting._until.items()}
     )
-    assert not recall("Rufus", cast.workspace, cast.editor).degraded
+    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE).degraded
     assert resting._until == {}

@@ -19,7 +19,7 @@ from memories.recalling.loading import note_use
 from memories.writing.eviction import evict
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user
+from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 from workspaces.models import User
@@ -174,7 +174,13 @@ def test_a_turn_reads_and_notes_its_use_while_rows_are_being_evicted(
         found: list[int] = []
 
         def turn() -> None:
-            found.append(len(recall_module.recall("Thing", default_workspace(person), person, now=NOW).items))
+            found.append(
+                len(
+                    recall_module.recall(
+                        "Thing", default_workspace(person), person, now=NOW, reach=HERE
+                    ).items
+                )
+            )
 
         elsewhere(turn).join(10)
         assert found == [4]
@@ -215,6 +221,18 @@ def test_noting_the_use_of_what_somebody_is_deleting_neither_waits_nor_brings_it
     note_use([first], NOW)
     first.refresh_from_db()
     assert first.deleted_at == NOW
+    assert first.last_accessed_at is None
+
+
+def test_what_cannot_be_noted_as_used_is_found_all_the_same(person: User) -> None:
+    first = Memory.objects.get(content="Thing 0")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
+        note_use([first], NOW)  # does not raise
+    finally:
+        connection.close()
+    first.refresh_from_db()
     assert first.last_accessed_at is None
 
 

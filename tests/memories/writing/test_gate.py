@@ -29,7 +29,7 @@ from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
 from tests.conftest import Cast
-from tests.factories import make_memory, make_user, make_workspace
+from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
 
@@ -155,7 +155,7 @@ def test_same_key_updates_in_place_and_keeps_the_pin(cast: Cast) -> None:
     again = save_memory(draft(cast, "Coffee", key="drink"), by=cast.owner, now=NOW + timedelta(1))
     assert (again.created, again.duplicate, again.memory.pk) == (False, False, first.pk)
     assert (again.memory.content, again.memory.pinned) == ("Coffee", True)
-    assert recall("Tea", cast.workspace, cast.owner).items[0].memory.content == "Coffee"
+    assert recall("Tea", cast.workspace, cast.owner, reach=HERE).items[0].memory.content == "Coffee"
     forced = save_memory(draft(cast, "Water", key="drink"), by=cast.editor, now=NOW, dedupe="create")
     assert forced.memory.pk != first.pk
 
@@ -203,7 +203,7 @@ def test_delete_is_soft_and_can_be_undone(cast: Cast) -> None:
     delete_memory(memory, by=cast.editor, now=NOW)
     delete_memory(memory, by=cast.editor, now=NOW)
     assert count_live(cast.workspace, cast.editor) == 0
-    assert recall("cello", cast.workspace, cast.editor).items == []
+    assert recall("cello", cast.workspace, cast.editor, reach=HERE).items == []
     assert save_memory(draft(cast, "I play the cello"), by=cast.editor, now=NOW).created
     restore_memory(memory, by=cast.editor, now=NOW)
     assert count_live(cast.workspace, cast.editor) == 2
@@ -220,7 +220,7 @@ def test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later(
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         memory = save_memory(draft(cast, "The dog is called Rufus"), by=cast.editor, now=NOW).memory
     assert not memory.embeddings.exists()
-    found = recall("Rufus", cast.workspace, cast.editor)
+    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE)
     assert [item.memory for item in found.items] == [memory]
     assert found.degraded
     assert OrmQ.objects.count() >= 1

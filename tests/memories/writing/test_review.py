@@ -17,7 +17,7 @@ from memories.writing import gate, review
 from memories.writing.gate import Draft, save_memory
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from tests.conftest import Cast
-from tests.factories import make_memory
+from tests.factories import HERE, make_memory
 from workspaces.access import get_workspace
 from workspaces.models import AuditEvent, PassageVector, PassageWord, Workspace
 
@@ -45,7 +45,7 @@ def test_nothing_knows_of_a_proposal(cast: Cast) -> None:
     assert not Memory.objects.live().exists()
     assert count_live(cast.workspace, cast.owner) == 0
     for ranking in ("hybrid", "semantic", "longterm", "lexical"):
-        assert recall(TEXT, cast.workspace, cast.owner, ranking=ranking).items == []
+        assert recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE).items == []
     assert not PassageVector.objects.exists()
     assert not PassageWord.objects.exists()
     assert tasks.sweep().startswith("0 extractions, 0 embeddings")
@@ -57,7 +57,7 @@ def test_approving_brings_it_into_use(cast: Cast) -> None:
     memory = propose(cast)
     saved = review.approve(memory, by=cast.owner, now=timezone.now())
     assert saved.created
-    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer).items] == [memory]
+    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE).items] == [memory]
     assert PassageWord.objects.filter(ref=memory.pk, lexeme="launch").exists()
     assert [each.action for each in memory.revisions.order_by("pk")] == ["propose", "approve"]
     event = AuditEvent.objects.get(verb="moderated")
@@ -87,7 +87,7 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
     assert not Memory.objects.live().exists()
     assert not PassageVector.objects.exists()
     assert not PassageWord.objects.exists()
-    assert recall(TEXT, cast.workspace, cast.owner).items == []
+    assert recall(TEXT, cast.workspace, cast.owner, reach=HERE).items == []
     assert [
         event.details["action"] for event in AuditEvent.objects.filter(verb="moderated").order_by("pk")
     ] == [
@@ -95,7 +95,7 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
         "propose",
     ]
     assert review.approve(memory, by=cast.owner, now=timezone.now()).created
-    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer).items] == [memory]
+    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE).items] == [memory]
 
 
 def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:

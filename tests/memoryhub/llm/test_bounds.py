@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from memoryhub.llm import bounds, errors, openai_replies
-from memoryhub.llm.addresses import Reach
+from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
 from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
@@ -19,10 +19,13 @@ from tests.fakes.openai_server import Answer, Failure, Raw, ScriptedOpenAI
 
 QUESTION = [Message("user", "Hello?")]
 CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=False)
-OF_PEOPLE = [Reach.ANYWHERE, Reach.INTERNAL]  # PUBLIC goes the same way, and reaches no server of a test
+OF_PEOPLE = [
+    AddressRange.ANYWHERE,
+    AddressRange.INTERNAL,
+]  # PUBLIC goes the same way, and reaches no server of a test
 
 
-def model_at(base_url: str, reach: Reach, timeout: float = 5.0) -> OpenAIChatModel:
+def model_at(base_url: str, reach: AddressRange, timeout: float = 5.0) -> OpenAIChatModel:
     endpoint = Endpoint(base_url, "test-key", "m", reach)
     return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=timeout)
 
@@ -33,7 +36,7 @@ async def streamed(model: OpenAIChatModel) -> str:
 
 @pytest.mark.parametrize("reach", OF_PEOPLE)
 async def test_a_reply_without_end_is_not_read_to_it(
-    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, reach: Reach
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, reach: AddressRange
 ) -> None:
     monkeypatch.setattr(bounds, "MOST_BYTES", 100_000)
     endless = Raw(b"data: " + b"x" * 200_000)
@@ -53,7 +56,7 @@ async def test_an_answer_without_end_is_ended(
     monkeypatch.setattr(openai_replies, "MOST_TEXT", 1000)
     scripted_openai.respond = lambda request: Answer(*["word " * 20] * 20)
     with pytest.raises(errors.ModelBadReply):
-        await streamed(model_at(scripted_openai.base_url, Reach.CONFIGURED))
+        await streamed(model_at(scripted_openai.base_url, AddressRange.CONFIGURED))
 
 
 @pytest.fixture
@@ -81,7 +84,7 @@ def packing() -> Iterator[tuple[str, list[bytes]]]:
 
 async def test_a_packed_reply_is_not_asked_for_and_not_unpacked(packing: tuple[str, list[bytes]]) -> None:
     base_url, asked = packing
-    model = model_at(base_url, Reach.ANYWHERE)
+    model = model_at(base_url, AddressRange.ANYWHERE)
     with pytest.raises(errors.ModelError):
         await streamed(model)
     with pytest.raises(errors.ModelError):
@@ -107,7 +110,7 @@ def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
 
         dripping = threading.Thread(target=drip, daemon=True)
         dripping.start()
-        model = model_at(f"http://127.0.0.1:{server.getsockname()[1]}/v1", Reach.ANYWHERE, timeout=0.5)
+        model = model_at(f"http://127.0.0.1:{server.getsockname()[1]}/v1", AddressRange.ANYWHERE, timeout=0.5)
         ended: list[object] = []
 
         def ask() -> None:
@@ -124,9 +127,11 @@ def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
     assert isinstance(ended[0], errors.ModelTimeout)
 
 
-@pytest.mark.parametrize(("reach", "logged"), [(Reach.CONFIGURED, True), (Reach.ANYWHERE, False)])
+@pytest.mark.parametrize(
+    ("reach", "logged"), [(AddressRange.CONFIGURED, True), (AddressRange.ANYWHERE, False)]
+)
 async def test_what_a_server_says_of_a_key_is_logged_without_it_and_of_the_operators_alone(
-    scripted_openai: ScriptedOpenAI, reach: Reach, logged: bool
+    scripted_openai: ScriptedOpenAI, reach: AddressRange, logged: bool
 ) -> None:
     """Anybody's server may put into its refusal what it likes: the prompt, or the key."""
     scripted_openai.respond = lambda request: Failure(401, "no such key: test-key, asked Hello?")
@@ -146,5 +151,5 @@ async def test_what_a_server_says_of_a_key_is_logged_without_it_and_of_the_opera
 def test_a_wait_that_is_no_time_is_none(scripted_openai: ScriptedOpenAI, header: str) -> None:
     scripted_openai.respond = lambda request: Failure(429, headers={"retry-after": header})
     with pytest.raises(errors.ModelRateLimited) as limited:
-        model_at(scripted_openai.base_url, Reach.ANYWHERE).complete(QUESTION)
+        model_at(scripted_openai.base_url, AddressRange.ANYWHERE).complete(QUESTION)
     assert limited.value.retry_after is None

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from memoryhub.llm import errors, onnx_embedder, registry
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.onnx_embedder import CACHED_TEXTS, MAX_TOKENS, OnnxEmbedder
+from memoryhub.model_files import EMBEDDER
 
 
 @pytest.fixture(scope="module")
@@ -122,11 +123,12 @@ def test_threads_may_share_it() -> None:
     assert (np.vstack(rows) * OnnxEmbedder().embed(texts)).sum(axis=1).min() > 0.999
 
 
-def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(onnx_embedder, "MODEL_FILE", ("no_such_package", "model.onnx"))
+def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = replace(EMBEDDER, package="no_such_package")
+    monkeypatch.setattr(onnx_embedder, "EMBEDDER", missing)
     with pytest.raises(errors.EmbedderNotInstalled, match="not installed"):
         OnnxEmbedder().embed(["tea"])
-    monkeypatch.setattr(onnx_embedder, "MODEL_FILE", ("memoryhub", "settings.py"))
+    monkeypatch.setattr(onnx_embedder, "EMBEDDER", replace(EMBEDDER, relative="no-such-file.onnx"))
     with pytest.raises(errors.EmbedderNotInstalled):
         OnnxEmbedder().embed(["tea"])
 

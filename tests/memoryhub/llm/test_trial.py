@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memoryhub.llm import trial
-from memoryhub.llm.addresses import Reach
+from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.connections import Endpoint
 from memoryhub.llm.registry import EMBEDDED_CAPABILITIES, embedded_endpoint
@@ -19,7 +19,9 @@ CALLED, JSON = (
 )
 
 
-def tried(server: ScriptedOpenAI, *replies: Reply, key: str = "", reach: Reach = Reach.ANYWHERE) -> Trial:
+def tried(
+    server: ScriptedOpenAI, *replies: Reply, key: str = "", reach: AddressRange = AddressRange.ANYWHERE
+) -> Trial:
     server.script(*replies)
     return try_model(Endpoint(server.base_url, key or server.api_key, server.model, reach), CAPABILITIES)
 
@@ -91,7 +93,7 @@ def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:
 
 
 def test_an_address_that_may_not_be_reached(scripted_openai: ScriptedOpenAI) -> None:
-    found = tried(scripted_openai, reach=Reach.PUBLIC)
+    found = tried(scripted_openai, reach=AddressRange.PUBLIC)
     assert found.errors["reachable"].code == "model_address_refused"
     assert scripted_openai.connections == 0
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError
+from django.db.migrations.recorder import MigrationRecorder
 
 from memoryhub.management.commands.prepare import Command, check_database, static_files_state
-from memoryhub.management.database import psycopg_settings
+from memoryhub.management.database import psycopg_settings, refuse_to_serve_newer_database
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.django_db
@@ -54,3 +62,64 @@ def test_static_files_are_collected_again_only_after_a_change(
     assert static_files_state() != before
     Command()._collect_static_files()
     assert calls == ["collectstatic"] * 2
+
+
+@pytest.fixture
+def applied() -> Iterator[Callable[[str, str], None]]:
+    """Note a migration as applied; it is taken back afterwards."""
+    made: list[int] = []
+
+    def apply(app: str, name: str) -> None:
+        made.append(MigrationRecorder.Migration.objects.create(app=app, name=name).pk)
+
+    yield apply
+    MigrationRecorder.Migration.objects.filter(pk__in=made).delete()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_of_a_newer_version_is_refused_with_a_sentence(
+    applied: Callable[[str, str], None],
+) -> None:
+    applied("memories", "9999_of_next_year")
+    sentence = "newer MemoryHub than this one: it has memories 9999_of_next_year"
+    with pytest.raises(CommandError, match=sentence):
+        check_database()
+    with pytest.raises(SystemExit, match=sentence):
+        refuse_to_serve_newer_database()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("app", "name"),
+    [
+        ("memories", "0004_taken_out_of_the_code"),
+        ("an_app_of_before", "9999_last"),
+        ("django_q", "9999_squashed_since"),
+    ],
+)
+def test_what_is_only_gone_from_the_code_is_no_newer_version(
+    applied: Callable[[str, str], None], app: str, name: str
+) -> None:
+    applied(app, name)
+    check_database()
+    refuse_to_serve_newer_database()
+
+
+def test_the_web_server_starts_before_its_database(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(settings.DATABASES, "default", {"NAME": "hub", "HOST": "127.0.0.1", "PORT": "1"})
+    refuse_to_serve_newer_database()  # does not raise
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_processes_of_an_older_version_end_at_once(
+    applied: Callable[[str, str], None],
+) -> None:
+    """As their processes, against this database."""
+    applied("chat", "9999_of_next_year")
+    place = psycopg_settings()
+    url = f"postgres://{place['user']}@/{place['dbname']}?host={place['host']}&port={place['port']}"
+    run = partial(subprocess.run, env={**os.environ, "DATABASE_URL": url}, capture_output=True, text=True)
+    for command in (["-c", "import memoryhub.asgi"], ["manage.py", "prepare"]):
+        done = run([sys.executable, *command], cwd=ROOT)
+        assert done.returncode != 0
+        assert "newer MemoryHub than this one" in done.stderr and "Traceback" not in done.stderr

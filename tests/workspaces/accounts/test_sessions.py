@@ -18,6 +18,7 @@ from django.utils import timezone
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user
 from tests.raw_search import places_with
+from workspaces.access import default_workspace
 from workspaces.accounts import sessions
 from workspaces.accounts import sign_in as accounts
 from workspaces.models import AuditEvent, SignIn, User
@@ -269,3 +270,19 @@ def test_who_only_holds_a_session_cannot_add_an_address_that_resets_the_password
     client.post("/accounts/reauthenticate/", {"password": PASSWORD})
     client.post("/accounts/email/", added)
     assert EmailAddress.objects.get().email == "thief@example.com"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_cannot_be_noted_still_reads(cast: Cast) -> None:
+    client = sign_in(cast.owner)
+    default_workspace(cast.owner)  # made on first sight
+    caches["process"].clear()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
+        # The page of a workspace also notes in the session that it was the last one.
+        paths = ("/profile/", f"/workspaces/{cast.workspace.public_id}/")
+        assert [client.get(path).status_code for path in paths] == [200, 200]
+        assert client.post("/workspaces/", {"name": "Launch"}).status_code == 503
+    finally:
+        connection.close()

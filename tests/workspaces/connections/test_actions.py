@@ -88,13 +88,16 @@ def test_the_shared_ones_are_the_administrators(cast: Cast) -> None:
             change(shared, by=cast.owner, now=NOW)
 
 
-def test_staff_do_what_their_permission_says(cast: Cast) -> None:
-    helper = make_user(is_staff=True)
-    helper.user_permissions.add(Permission.objects.get(codename="add_connection"))
+def test_no_permission_lets_staff_say_where_others_words_go(cast: Cast) -> None:
+    shared, helper = made(admin(), shared=True), make_user(is_staff=True)
+    helper.user_permissions.set(Permission.objects.filter(content_type__model="connection"))
     helper = User.objects.get(pk=helper.pk)
-    shared = made(helper, shared=True)
     with pytest.raises(Forbidden):
-        actions.update_connection(shared, by=helper, now=NOW, name="Other")
+        made(helper, shared=True)
+    with pytest.raises(Forbidden):
+        actions.update_connection(shared, by=helper, now=NOW, base_url="https://thief.example.com/v1")
+    with pytest.raises(Forbidden):
+        actions.delete_connection(shared, by=helper, now=NOW)
 
 
 def test_a_persons_own_is_nobody_elses_not_even_an_administrators(cast: Cast) -> None:

@@ -8,7 +8,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memoryhub.errors import Invalid
-from memoryhub.llm.addresses import Reach
+from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelNotLocal, ModelRefused
 from memoryhub.llm.registry import get_chat_model
@@ -114,12 +114,12 @@ def test_what_cannot_be_chosen_is_not_there(cast: Cast) -> None:
 
 
 def test_how_far_each_may_reach(settings: Settings, cast: Cast) -> None:
-    assert reach_of(make_connection()) is Reach.ANYWHERE
-    assert reach_of(make_connection(is_local=True)) is Reach.INTERNAL
+    assert reach_of(make_connection()) is AddressRange.ANYWHERE
+    assert reach_of(make_connection(is_local=True)) is AddressRange.INTERNAL
     mine = make_connection(cast.editor)
-    assert reach_of(mine) is Reach.PUBLIC
+    assert reach_of(mine) is AddressRange.PUBLIC
     settings.PEOPLE_MAY_CONNECT_INTERNAL = True
-    assert reach_of(mine) is Reach.ANYWHERE
+    assert reach_of(mine) is AddressRange.ANYWHERE
 
 
 def test_a_key_that_cannot_be_read_any_more_is_said(cast: Cast, settings: Settings) -> None:

@@ -8,14 +8,19 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from django.db import IntegrityError, InterfaceError, OperationalError
+from django.contrib.sessions.exceptions import SessionInterrupted
+from django.contrib.sessions.middleware import SessionMiddleware as DjangosSessionMiddleware
+from django.db import DatabaseError, IntegrityError, InterfaceError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, JsonResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.defaults import server_error as error_page
 from psycopg.errors import ForeignKeyViolation
 
-from memoryhub import health, metrics, origin
+from memoryhub import health, metrics
+from memoryhub.database_errors import refuse_writes, trouble_of
 from memoryhub.errors import Conflict, DomainError, NotFound, Unavailable
+from memoryhub.http import origin
 
 logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
@@ -46,6 +51,7 @@ PERMISSIONS = ", ".join(
     )
 )
 RELAXED_PATHS = ("/admin/", "/api/docs/")
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 class OriginMiddleware:
@@ -121,6 +127,23 @@ class StorableCookiesMiddleware:
         return self.get_response(request)
 
 
+class SessionMiddleware(DjangosSessionMiddleware):
+    """Django's takes every failure to write for a session that was deleted meanwhile, and says 400.
+
+    What a page notes in it, such as the workspace that was open last, is not worth the page.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        try:
+            return super().process_response(request, response)
+        except SessionInterrupted as error:
+            cause = error.__context__ and error.__context__.__context__
+            trouble = trouble_of(cause)
+            if trouble is None:
+                raise
+            return response if request.method in SAFE_METHODS else answer_error(request, trouble)
+
+
 class DomainErrorMiddleware:
     """Views let domain errors rise; this answers with their status as a page, a fragment or JSON."""
 
@@ -132,37 +155,48 @@ class DomainErrorMiddleware:
             "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", "")
         ):
             # No page has a NUL in its address, and Postgres cannot look for one.
-            return self.answer(request, NotFound())
+            return answer_error(request, NotFound())
+        if request.method not in SAFE_METHODS:
+            # Before anything is half done: files, mails and models know no transaction. Recall is among them, since
+            # it notes what was used.
+            try:
+                refuse_writes()
+            except (Unavailable, DatabaseError, InterfaceError) as error:
+                return answer_error(request, _as_domain_error(error) or Unavailable())
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, IntegrityError) and isinstance(exception.__cause__, ForeignKeyViolation):
             logger.warning("A write came too late: %s", exception.__cause__.diag.constraint_name)
             exception = Conflict("What this belongs to was deleted in the meantime.", code="gone")
-        return self.answer(request, exception) if isinstance(exception, DomainError) else None
+        error = _as_domain_error(exception)
+        return answer_error(request, error) if error else None
 
-    def answer(self, request: HttpRequest, exception: DomainError) -> HttpResponse:
-        if "/api/" in request.path:
-            response: HttpResponse = JsonResponse(exception.body(), status=exception.status)
-        elif getattr(request, "htmx", False):
-            response = render(request, "partials/error.html", {"error": exception}, status=exception.status)
-        else:
-            response = render(request, "error.html", {"error": exception}, status=exception.status)
-        for name, value in exception.headers().items():
-            response.headers[name] = value
-        return response
+
+def _as_domain_error(error: BaseException | None) -> DomainError | None:
+    return error if isinstance(error, DomainError) else trouble_of(error)
+
+
+def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
+    """The error as JSON, as a fragment or as a page."""
+    if "/api/" in request.path:
+        response: HttpResponse = JsonResponse(error.body(), status=error.status)
+    elif getattr(request, "htmx", False):
+        response = render(request, "partials/error.html", {"error": error}, status=error.status)
+    elif isinstance(error, Unavailable):  # without what asks the database who looks
+        response = HttpResponse(render_to_string("error.html", {"error": error}), status=error.status)
+    else:
+        response = render(request, "error.html", {"error": error}, status=error.status)
+    for name, value in error.headers().items():
+        response.headers[name] = value
+    return response
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """What nobody foresaw: 500, or 503 while the database is away. Says nothing of the cause; the log does."""
-    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    """What no view raised or nobody foresaw: 503 while the database fails, or 500. The cause is the log's alone."""
+    if trouble := trouble_of(sys.exc_info()[1]):
+        return answer_error(request, trouble)
     if "/api/" in request.path:
         message = "Something failed on the server. What you had saved is safe."
-        body = Unavailable().body() if away else {"error": {"code": "internal", "message": message}}
-        response: HttpResponse = JsonResponse(body, status=500)
-    else:
-        response = error_page(request)
-    if away:
-        response.status_code = Unavailable.status
-        response.headers["Retry-After"] = str(Unavailable.retry_after)
-    return response
+        return JsonResponse({"error": {"code": "internal", "message": message}}, status=500)
+    return error_page(request)

@@ -106,5 +106,5 @@ def back(apps, schema_editor):
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("workspaces", "0012_passages")]
+    dependencies = [("workspaces", "0013_passages")]
     operations = [migrations.RunPython(build, back)]

@@ -1,4 +1,4 @@
-"""The tables of vectors and words are the index's now (workspaces 0012), and memories a kind of what it finds."""
+"""The tables of vectors and words are the index's now (workspaces 0013), and memories a kind of what it finds."""
 
 from django.db import migrations
 
@@ -24,7 +24,7 @@ FOR EACH ROW EXECUTE FUNCTION memories_forget_words();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memories", "0017_secret_rules"), ("workspaces", "0013_passage_keys")]
+    dependencies = [("memories", "0019_kept_copies"), ("workspaces", "0014_passage_keys")]
     operations = [
         migrations.RunSQL(FORGET, FORGET_BACK),
         migrations.SeparateDatabaseAndState(

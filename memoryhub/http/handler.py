@@ -18,16 +18,21 @@ from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.base import BaseHandler
 from django.core.signals import request_started
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 from django.http import FileResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
 # Made as they are needed. Far more than can work at once: some only wait for a model (an answer that is not streamed).
 THREADS = 200
+READING = frozenset({"GET", "HEAD"})
 
 
 class OneThreadHandler(ASGIHandler):
-    """A request's middleware and view run in one thread; what streams goes on in the event loop."""
+    """A request's middleware and view run in one thread; what streams goes on in the event loop.
+
+    What only reads is answered once more when its connection to the database was cut under it: a server that is
+    restarted costs readers some time and no error.
+    """
 
     def __init__(self) -> None:
         BaseHandler.__init__(self)  # not ASGIHandler's, which would load the middleware to be awaited
@@ -53,8 +58,11 @@ class OneThreadHandler(ASGIHandler):
         """The whole of the request. A response that is complete gives back here what it held."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=self.__class__, scope=scope)
-        request, refused = self.create_request(scope, body)
-        response: Any = refused if request is None else self.get_response(request)
+        request, response = self._respond(scope, body)
+        if response.status_code >= 500 and request is not None and request.method in READING and _was_cut():
+            connection.close()
+            body.seek(0)
+            request, response = self._respond(scope, body)
         response._handler_class = self.__class__
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
@@ -63,6 +71,10 @@ class OneThreadHandler(ASGIHandler):
         else:
             response.close()  # the signal that the request is finished among it
         return response
+
+    def _respond(self, scope: Any, body: Any) -> tuple[Any, Any]:
+        request, refused = self.create_request(scope, body)
+        return request, refused if request is None else self.get_response(request)
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
         """Send until the response or the client ends. Threads that the response uses are one and the same for it."""
@@ -81,3 +93,7 @@ class OneThreadHandler(ASGIHandler):
                         await sending
                 finally:
                     await sync_to_async(response.close)()
+
+
+def _was_cut() -> bool:
+    return connection.connection is not None and bool(connection.connection.closed)

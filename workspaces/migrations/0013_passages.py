@@ -1,7 +1,7 @@
 """The index of passages takes over the tables of memories' vectors and words: names and columns, no row is rewritten.
 
 ``kind`` says of each row what it is about: 1 is memories, and stands in every row without being written into one.
-What makes keys and indexes of it is in 0013, beside readers and writers.
+What makes keys and indexes of it is in 0014, beside readers and writers.
 """
 
 from django.db import migrations, models
@@ -130,8 +130,8 @@ END $$;
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("workspaces", "0010_seal_two_factor"),
-        ("memories", "0017_secret_rules"),
+        ("workspaces", "0012_usernames"),
+        ("memories", "0019_kept_copies"),
         ("contenttypes", "0002_remove_content_type_name"),
         ("auth", "0012_alter_user_first_name_max_length"),
     ]

@@ -1,6 +1,6 @@
 """Where a piece of work comes from: the id and the network of its request.
 
-Set once at the door (``memoryhub.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
+Set once at the door (``http.middleware.OriginMiddleware``) and read by log lines and the audit log, so that no
 function in between has to hand it on. Background jobs and commands have none.
 """
 
@@ -53,14 +53,19 @@ def request_id_of(given: str) -> str:
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address of who is asking, empty if it is none.
+    """The address of who is asking, empty if it is none."""
+    return address_of(str(request.META.get("REMOTE_ADDR", "")), request.headers.get("X-Forwarded-For", ""))
+
+
+def address_of(peer: str, forwarded_for: str) -> str:
+    """The address behind a connection from ``peer``.
 
     What a proxy says in X-Forwarded-For counts only as far as ``MEMORYHUB_TRUSTED_PROXIES`` proxies stand in front:
     the entry that the outermost of them added. Anything further left was written by the client.
     """
-    address = str(request.META.get("REMOTE_ADDR", ""))
+    address = peer
     if settings.TRUSTED_PROXIES:
-        forwarded = [each for each in request.headers.get("X-Forwarded-For", "").split(",") if each.strip()]
+        forwarded = [each for each in forwarded_for.split(",") if each.strip()]
         if len(forwarded) >= settings.TRUSTED_PROXIES:
             address = forwarded[-settings.TRUSTED_PROXIES]
     return _clean(address)
@@ -71,6 +76,11 @@ def network_of(address: str) -> str:
         return ""
     prefix = IPV6_PREFIX if ":" in address else IPV4_PREFIX
     return str(ipaddress.ip_network(f"{address}/{prefix}", strict=False))
+
+
+def counted_as(address: str) -> str:
+    """What limits count an address as: an IPv6 one by its /64, of which one line has all."""
+    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if ":" in address else address
 
 
 def _clean(address: str) -> str:

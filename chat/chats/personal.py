@@ -1,0 +1,68 @@
+"""Whether a person's own memories may be spoken in a chat: decided here, asked by every way into a prompt.
+
+A personal memory is not put before the model in a chat that others read, unless its person said so for that chat.
+What it says of other chats follows it: without that, a turn hears of those alone that all its readers may open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, Q
+
+from chat.models import Chat, ChatQuerySet, Message
+from memories.models import ReceiptItem
+from workspaces.models import Membership, User, Workspace
+
+
+@dataclass(frozen=True)
+class Personal:
+    """Where one person stands in one chat. ``said_so``: they let their own be used though others read it."""
+
+    read_by_others: bool
+    said_so: bool
+
+    @property
+    def allowed(self) -> bool:
+        return self.said_so or not self.read_by_others
+
+
+def personal_in(chat: Chat, user: User) -> Personal:
+    """As things stand now, whenever the chat was loaded. One query.
+
+    Read by others is what any other member of its workspace may open; of a private chat, all but its creator are
+    others. A chat that is gone is read by others: nothing more is said in it.
+    """
+    others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
+    hidden = Q(is_private=True) | Q(is_temporary=True)
+    alone = (hidden & Q(created_by=user)) | (~hidden & ~Exists(others))
+    said = Chat.personal_of.through.objects.filter(chat=OuterRef("pk"), user=user)
+    found = Chat.objects.filter(pk=chat.pk).annotate(said=Exists(said), alone=Q(alone))
+    is_alone, said_so = found.values_list("alone", "said").first() or (False, False)
+    return Personal(read_by_others=not is_alone, said_so=said_so)
+
+
+def personal_allowed(chat: Chat, user: User) -> bool:
+    """Whether what this person's turn is shown may hold their personal memories. One query."""
+    return personal_in(chat, user).allowed
+
+
+def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
+    """The chats of a workspace that all its members may open, whoever joins later among them, in which an answer used
+    personal memories of this person: while nobody else was a member, or since they said so.
+    """
+    used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
+    told = Message.objects.current().filter(public_id__in=used.values("receipt__message_id"))
+    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace, is_private=False)
+    return chats.filter(pk__in=told.values("chat"))
+
+
+def use_personal(chat: Chat, *, allowed: bool, by: User) -> None:
+    """A person says for themselves alone, and for this chat, whether their own may be used though others read it.
+
+    What was said with them stays said; from the next turn on they are not used any more. Twice does nothing more.
+    """
+    if allowed:
+        chat.personal_of.add(by)
+    else:
+        chat.personal_of.remove(by)

@@ -1,0 +1,215 @@
+"""Copies of a text beside the memory that says it: in excerpts, histories and receipts of other memories.
+
+Whoever forgets a text for good takes the copies along that are theirs to forget. Of the others they learn nothing:
+a note is left for those who may forget them (``KeptCopy``), with no word of the text in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from django.db import connection
+from django.db.models import F, Q, QuerySet
+
+from memories.models import CopyKind, KeptCopy, Memory, ReceiptItem, Revision
+from memories.recalling.words import index_lexemes, unindex_words
+from workspaces.actions.removal import Counts
+from workspaces.models import User
+
+BATCH = 500
+LOOKED_FOR = (
+    20  # texts whose copies are looked for in a whole workspace; of more, only beside their own chats
+)
+LEAST_PHRASE = 8  # characters: what is shorter stands in many texts that are about something else
+QUOTING = ("content", "summary", "source_excerpt", "key")  # of what a history keeps
+
+# What an excerpt lent to a vector goes with it: the statement's own takes its place.
+_OWN_VECTOR = """
+UPDATE workspaces_passagevector SET embedding = statement, statement = NULL
+WHERE kind = 1 AND ref = ANY(%s) AND statement IS NOT NULL
+"""
+# A row that somebody removes at this moment needs no note, and nobody waits for them here.
+_HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE SKIP LOCKED"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Texts that go, and the chats that the memories came from which said them."""
+
+    texts: Collection[str] = ()
+    chats: Collection[str] = ()
+
+
+class Elsewhere(Protocol):
+    def __call__(self, wanted: Wanted, by: User) -> Counts: ...
+
+
+_elsewhere: list[Elsewhere] = []
+
+
+def register_elsewhere(room: Elsewhere) -> None:
+    """Have ``room`` called when a person has forgotten something for good: what it keeps of theirs is in no table."""
+    if room not in _elsewhere:
+        _elsewhere.append(room)
+
+
+def drop_elsewhere(wanted: Wanted, by: User) -> Counts:
+    """After the commit, so that whatever comes later meets the tombstones."""
+    return sum((room(wanted, by) for room in _elsewhere), Counter()) if wanted.texts else Counter()
+
+
+def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
+    """Take the texts out of what these memories quote. Of receipts' items those of ``by``'s own answers are counted."""
+    holds = holding(wanted.texts)
+    excerpts = drop_excerpts(_excerpts(wanted, rows.order_by("pk").select_for_update(of=("self",))))
+    histories = list(_histories(wanted, rows))
+    for revision in histories:
+        revision.before = _without(revision.before, holds)
+    Revision.objects.bulk_update(histories, ["before"], batch_size=BATCH)
+    quoted = ReceiptItem.objects.filter(pk__in=[pk for pk, _ in _items(wanted, rows)])
+    items = own_items(quoted, by)
+    quoted.update(content="")
+    return (
+        named("source excerpts", excerpts)
+        + named("earlier versions of other memories", len(histories))
+        + named("receipt items", items)
+    )
+
+
+def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
+    """Leave a note of each copy in these memories, and of ``equals``, deleted ones that say the same."""
+    found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
+    found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(wanted, rows)]
+    found += [(each.memory_id, CopyKind.REVISION, each.pk) for each in _histories(wanted, rows)]
+    found += [(memory, CopyKind.ITEM, pk) for pk, memory in _items(wanted, rows)]
+    with connection.cursor() as cursor:
+        cursor.execute(_HOLD, [[pk for pk, _, _ in found]])
+        there = {row[0] for row in cursor.fetchall()}
+    KeptCopy.objects.bulk_create(
+        [
+            KeptCopy(memory_id=pk, kind=kind, row_id=row, noted_at=now)
+            for pk, kind, row in found
+            if pk in there
+        ],
+        ignore_conflicts=True,
+        batch_size=BATCH,
+    )
+
+
+def drop_noted(memory: Memory, by: User) -> Counts:
+    """Remove the copies that notes say this memory has, and the notes. It is locked and not itself one of them."""
+    of_kind: dict[str, list[int]] = {}
+    for copy in memory.kept_copies.all():
+        of_kind.setdefault(copy.kind, []).append(copy.row_id)
+    excerpts = 0
+    if CopyKind.EXCERPT in of_kind:  # an edit since then may have put it into the history
+        excerpts = drop_excerpts([memory.pk])
+        drop_earlier_excerpts([memory.pk])
+    histories = list(memory.revisions.filter(pk__in=of_kind.get(CopyKind.REVISION, [])))
+    for revision in histories:
+        revision.before = {name: value for name, value in revision.before.items() if name not in QUOTING}
+    Revision.objects.bulk_update(histories, ["before"], batch_size=BATCH)
+    quoted = memory.receipt_items.filter(pk__in=of_kind.get(CopyKind.ITEM, []))
+    items = own_items(quoted, by)
+    quoted.update(content="")
+    memory.kept_copies.all().delete()
+    return (
+        named("source excerpts", excerpts)
+        + named("earlier versions", len(histories))
+        + named("receipt items", items)
+    )
+
+
+def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
+    """How many of these stand under answers to this person; how often others recalled something is theirs to know."""
+    return (items if by is None else items.filter(receipt__user=by)).count()
+
+
+def holding(texts: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of the texts standing in another as a phrase; a very short one only where it stands alone."""
+    either = [
+        rf"(?<!\w){re.escape(text)}(?!\w)" if len(text) >= LEAST_PHRASE else rf"\A{re.escape(text)}\Z"
+        for text in texts
+    ]
+    return re.compile("|".join(either), re.IGNORECASE)
+
+
+def drop_excerpts(ids: Sequence[int]) -> int:
+    """The messages around a memory's origin, with their words and their part of its vector; how many had some."""
+    ids = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").values_list("pk", flat=True))
+    for part in parts(ids):
+        unindex_words(part)
+        Memory.objects.filter(pk__in=part).update(source_excerpt="")
+        index_lexemes(part)
+        with connection.cursor() as cursor:
+            cursor.execute(_OWN_VECTOR, [list(part)])
+    return len(ids)
+
+
+def drop_earlier_excerpts(ids: Sequence[int]) -> None:
+    """Those in the histories of these memories."""
+    rows = Revision.objects.filter(memory_id__in=ids, before__has_key="source_excerpt")
+    for revision in rows:
+        revision.before.pop("source_excerpt")
+    Revision.objects.bulk_update(rows, ["before"], batch_size=BATCH)
+
+
+def named(words: str, number: int) -> Counts:
+    return Counter({words: number}) if number else Counter()
+
+
+def parts(ids: Sequence[int] | Sequence[str]) -> Iterator[list]:
+    for start in range(0, len(ids), BATCH):
+        yield list(ids[start : start + BATCH])
+
+
+def _excerpts(wanted: Wanted, rows: QuerySet[Memory]) -> list[int]:
+    rows = rows.exclude(source_excerpt="")
+    if len(wanted.texts) <= LOOKED_FOR:
+        rows = rows.filter(_any("source_excerpt", wanted.texts))
+    else:
+        rows = rows.filter(source_chat_id__in=set(wanted.chats) - {""})
+    holds = holding(wanted.texts)
+    return [pk for pk, text in rows.values_list("pk", "source_excerpt") if holds.search(text)]
+
+
+def _histories(wanted: Wanted, rows: QuerySet[Memory]) -> Iterator[Revision]:
+    holds = holding(wanted.texts)
+    quoting = Q(pk__in=[])
+    for name in QUOTING:
+        quoting |= _any(f"before__{name}", wanted.texts)
+    for revision in Revision.objects.filter(quoting, memory__in=_ids(rows)).exclude(before={}):
+        if _without(revision.before, holds) != revision.before:
+            yield revision
+
+
+def _without(before: dict, holds: re.Pattern[str]) -> dict:
+    return {name: value for name, value in before.items() if not holds.search(str(value))}
+
+
+def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
+    """With their memory's key: what receipts quote of these memories that they no longer say."""
+    items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
+    changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
+    holds = holding(wanted.texts)
+    found = changed_since.values_list("pk", "memory_id", "content")
+    return [(pk, memory) for pk, memory, text in found if holds.search(text)]
+
+
+def _ids(rows: QuerySet[Memory]) -> QuerySet:
+    return rows.order_by().values("pk")
+
+
+def _any(column: str, texts: Collection[str]) -> Q:
+    """Rows that may hold one of the texts in this column; of many texts, those that are one of them."""
+    if len(texts) > LOOKED_FOR:
+        return Q(**{f"{column}__in": list(texts)})
+    wanted = Q(pk__in=[])
+    for text in texts:
+        wanted |= Q(**{f"{column}__icontains": text})
+    return wanted

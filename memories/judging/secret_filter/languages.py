@@ -1,0 +1,244 @@
+"""The words by which people announce passwords and personal numbers, language by language: data, no rules.
+
+Every column holds words apart by blanks; "_" stands for a blank or a hyphen inside one, and a word may be a short
+expression. ``column`` gives all languages' words of one column, folded and lower-cased as the text will be.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memories.judging.secret_filter.folding import fold
+
+# login: what stands before a password that is the other half of a pair. password: what is called one. equals: "is",
+# "reads", … between it and its value, apart by blanks. attached: the same where no blank stands before it. of: what
+# leads to what the thing is for ("password for the wifi"). pin, door: a short number that opens something. card, cvv,
+# check: payment cards; a check is one only near a card. recovery: codes that stand in for a second factor. after: what
+# may close a statement behind its value, as a verb does in Hindi.
+LANGUAGES: dict[str, dict[str, str]] = {
+    "en": {
+        "login": "login log-?in logins user(?:name|id)? usr account",
+        "password": r"pass(?:words?|wd|phrase|code) passkey pwd pswd",
+        "equals": "is was are equals? will_be (?:set_|changed_|reset_|updated_)?to as has_been",
+        "of": "for to of on at from in",
+        "pin": "pin pin_?code pin_number passcode puk",
+        "door": "(?:door|gate|alarm|entry|garage|lock|safe|unlock|screen)_?code combination",
+        "card": "cards? visa mastercard amex maestro",
+        "cvv": "cvv2? cvc2? card_verification card_security_code",
+        "check": "security_code verification_code",
+        "recovery": "(?:recovery|backup|rescue|emergency|scratch)_(?:codes?|keys?)",
+        "passport": "passport(?:_number|_no\\.?)?",
+    },
+    "de": {
+        "login": "benutzer(?:name)? nutzer(?:name)? zugang",
+        "password": "passwort kennwort passwoerter",
+        "equals": "ist war lautet heisst heißt bleibt",
+        "of": "für vom von zum zur zu des der im fürs beim",
+        "pin": "geheimzahl pin-nummer",
+        "door": "(?:tür|haustür|alarm|tor|zugangs)_?code",
+        "card": "(?:kredit|ec-?|bank|giro)?_?karten?",
+        "cvv": "kartenprüfnummer prüfnummer kartenprüfziffer",
+        "check": "sicherheitscode",
+        "recovery": "wiederherstellungs_?(?:codes?|schlüssel) backup-codes? ersatzcodes?",
+        "passport": "reisepass(?:nummer|nr\\.?)? ausweisnummer personalausweisnummer",
+    },
+    "es": {
+        "login": "usuario",
+        "password": "contraseñas? clave_(?:de|del)_(?:la_)?(?:red|wi-?fi)",
+        "equals": "es era son sera",
+        "of": "de del para el la",
+        "pin": "número_pin clave_de_la_tarjeta",
+        "door": "código_de_la_(?:puerta|alarma)",
+        "card": "tarjetas?",
+        "cvv": "código_cvv",
+        "check": "código_de_seguridad",
+        "recovery": "(?:códigos?|claves?)_de_(?:recuperación|respaldo)",
+        "passport": "pasaporte",
+    },
+    "fr": {
+        "login": "identifiant utilisateur",
+        "password": "mots?_de_passe mdp",
+        "equals": "est etait c'est sera",
+        "of": "de du des pour la le d' de_la",
+        "pin": "code_pin code_secret code_confidentiel",
+        "door": "code_de_la_porte digicode code_de_l'alarme",
+        "card": "carte(?:_bancaire|_bleue)?",
+        "cvv": "cryptogramme",
+        "check": "code_de_sécurité",
+        "recovery": "codes?_de_(?:secours|récupération) clés?_de_(?:secours|récupération)",
+        "passport": "passeport",
+    },
+    "pt": {
+        "login": "usuário utilizador",
+        "password": "senhas? palavra-passe",
+        "equals": "é era são será",
+        "of": "de do da para o a no na",
+        "pin": "senha_do_cartão",
+        "door": "código_da_porta código_do_alarme",
+        "card": "cartão cartões",
+        "cvv": "código_cvv",
+        "check": "código_de_segurança",
+        "recovery": "(?:códigos?|chaves?)_de_(?:recuperação|reserva)",
+        "passport": "passaporte",
+    },
+    "it": {
+        "login": "utente",
+        "password": "parola_d'ordine parola_chiave",
+        "equals": "è era sono",
+        "of": "di del della dello per il la",
+        "pin": "codice_pin",
+        "door": "codice_(?:della_porta|del_cancello|dell'allarme)",
+        "card": "carta(?:_di_credito)?",
+        "cvv": "codice_cvv",
+        "check": "codice_di_sicurezza",
+        "recovery": "(?:codic[ei]|chiav[ei])_di_(?:recupero|backup|ripristino)",
+        "passport": "passaporto",
+    },
+    "nl": {
+        "login": "gebruiker(?:snaam)?",
+        "password": "wachtwoord(?:en)?",
+        "equals": "is was luidt heet",
+        "of": "voor van op de het",
+        "pin": "pincode pinnummer",
+        "door": "(?:deur|alarm|poort)code",
+        "card": "(?:bank|krediet)?kaart pas(?:je)? creditcard",
+        "cvv": "kaartcode",
+        "check": "beveiligingscode",
+        "recovery": "herstel(?:codes?|sleutels?) back-?upcodes?",
+        "passport": "paspoort(?:nummer)?",
+    },
+    "pl": {
+        "login": "użytkownik",
+        "password": "hasł(?:o|a|em)",
+        "equals": "to jest brzmi było",
+        "of": "do od dla na w",
+        "pin": "kod_pin",
+        "door": "kod_do_(?:drzwi|bramy|alarmu|domofonu)",
+        "card": "kart[aye] karcie",
+        "cvv": "kod_cvv",
+        "check": "kod_zabezpieczający kod_bezpieczeństwa",
+        "recovery": "(?:kody?|klucze?)_(?:odzyskiwania|zapasow[ey])",
+        "passport": "paszport(?:u)? dow[oó]d",
+    },
+    "tr": {
+        "login": "kullanıcı(?:_adı)?",
+        "password": "şifre(?:si|m|miz|n)? parola(?:sı|m|mız|n)?",
+        "equals": "olarak",
+        "of": "için",
+        "pin": "kart_şifre(?:si|m|miz)? pin_kodu(?:m)? pin'im",
+        "door": "kapı_(?:kodu|şifresi) alarm_kodu",
+        "card": "kart(?:ın|ım|ımın)?",
+        "cvv": "cvv_kodu",
+        "check": "güvenlik_kodu",
+        "recovery": "(?:kurtarma|yedek)_(?:kod|anahtar)(?:u|ları|ı)?",
+        "passport": "pasaport(?:_no)?",
+    },
+    "ru": {
+        "login": "логин",
+        "password": "парол(?:ь|я|ем|и)",
+        "equals": "это такой был",
+        "of": "от для на к",
+        "pin": "пин пин_?код(?:а)?",
+        "door": "код_от_(?:двери|домофона|подъезда|сигнализации)",
+        "card": "карт[аыеу]",
+        "cvv": "cvv-код",
+        "check": "код_безопасности",
+        "recovery": "(?:резервн(?:ые|ый)_код(?:ы)?|код(?:ы)?_восстановления|ключ_восстановления)",
+        "passport": "паспорт(?:а)?(?:_номер)?",
+    },
+    "ar": {
+        "password": "(?:ال)?كلمة_(?:ال)?(?:مرور|سر) باسوورد",
+        "equals": "هي هو",
+        "of": "ل",
+        "pin": "(?:ال)?رقم_(?:ال)?سري رمز_pin",
+        "door": "رمز_الباب",
+        "card": "بطاق(?:ة|تي) البطاقة للبطاقة",
+        "cvv": "رمز_التحقق",
+        "check": "رمز_الأمان",
+        "recovery": "رموز?_الاسترداد رموز_احتياطية",
+        "passport": "جواز_السفر",
+    },
+    "hi": {
+        "password": "पासवर्ड",
+        "equals": "है था",
+        "of": "का",
+        "pin": "पिन",
+        "door": "दरवाज़े_का_कोड",
+        "card": "कार्ड",
+        "cvv": "सीवीवी",
+        "check": "सुरक्षा_कोड",
+        "recovery": "रिकवरी_कोड",
+        "passport": "पासपोर्ट(?:_नंबर)?",
+        "after": "है था",
+    },
+    "zh": {
+        "login": "用户名 账号",
+        "password": "密码 密碼 口令",
+        "attached": "是 为 為",
+        "pin": "(?:银行卡|取款|支付|卡)的?密码 (?:銀行卡|提款)密碼",
+        "door": "门锁密码 门禁密码",
+        "card": "卡号 信用卡 银行卡 储蓄卡 信用卡号码 卡號",
+        "cvv": "安全码",
+        "recovery": "恢复(?:代码|码|密钥) 备用(?:代码|码)",
+        "passport": "护照(?:号码|号)?",
+    },
+    "ja": {
+        "login": "ユーザー名",
+        "password": "パスワード パスフレーズ 合言葉",
+        "attached": "は が",
+        "pin": "暗証番号 pinコード",
+        "door": "ドアの?暗証番号",
+        "card": "カード",
+        "cvv": "セキュリティコード",
+        "recovery": "リカバリーコード 回復(?:コード|キー) バックアップコード",
+        "passport": "パスポート(?:番号)? 旅券番号",
+        "after": "です だ",
+    },
+    "ko": {
+        "login": "아이디",
+        "password": "비밀번호 비번 암호 패스워드",
+        "attached": "는 은 가",
+        "pin": "핀_?번호 (?:카드|통장)_?비밀번호",
+        "door": "현관_?(?:비밀번호|비번)",
+        "card": "카드",
+        "cvv": "보안코드",
+        "recovery": "복구_?(?:코드|키) 백업_?코드",
+        "passport": "여권_?번호",
+        "after": "입니다 이에요 예요",
+    },
+    "vi": {
+        "login": "tên_đăng_nhập",
+        "password": "mật_khẩu",
+        "equals": "là",
+        "of": "của cho",
+        "pin": "mã_pin",
+        "door": "mã_(?:cửa|khóa)",
+        "card": "thẻ",
+        "cvv": "mã_cvv",
+        "check": "mã_bảo_mật",
+        "recovery": "mã_(?:khôi_phục|dự_phòng)",
+        "passport": "hộ_chiếu",
+    },
+}
+
+
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+
+
+def folded(words: str) -> list[str]:
+    """The words as expressions over folded lower-case text.
+
+    Cyrillic capitals have Latin look-alikes that their small letters have not, so each case folds differently.
+    """
+    spelled = [
+        spelling
+        for word in words.split()
+        for spelling in ((word, word.capitalize(), word.upper()) if _CYRILLIC.search(word) else (word,))
+    ]
+    return list(dict.fromkeys(re.sub("_", "[ _-]", fold(word).lower()) for word in spelled))
+
+
+def column(name: str) -> list[str]:
+    """Every language's words of one column, each once; longer ones first, so that the longest is taken."""
+    words = {word for language in LANGUAGES.values() for word in folded(language.get(name, ""))}
+    return sorted(words, key=lambda word: (-len(word), word))

@@ -1,0 +1,37 @@
+"""Deciding in the memory panel about copies of what somebody else forgot for good."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from memories.forgetting.copy_notes import forget_noted, get_noted, keep_noted
+from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.models import Role
+from workspaces.pages.page_request import PageRequest
+
+
+@login_required
+@require_POST
+def forget(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """For good, so the password is asked for first; a page says what went."""
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    memory = get_noted(request.user, mem_id, workspace=workspace)
+    ask_for_password(request)
+    report = forget_noted(memory, by=request.user, now=timezone.now())
+    context = {"workspace": workspace, "report": report, "of_copies": True}
+    return render(request, "memories/forgotten_for_good.html", context)
+
+
+@login_required
+@require_POST
+def keep(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    keep_noted(get_noted(request.user, mem_id, workspace=workspace))
+    response = render(request, "memories/decided_toast.html", {"workspace": workspace, "outcome": "kept"})
+    response["HX-Trigger"] = "memories:changed"
+    return response

@@ -1,0 +1,163 @@
+"""What the gate does to rows that are there: changes with their history, keys that go from one to another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from memories.models import Memory, Revision
+from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
+from memories.recalling.kind import queue_embedding
+from memories.recalling.words import index_words, unindex_words
+from memories.writing.announcing import announce
+from memories.writing.drafts import content_hash
+from memories.writing.versions import next_update
+from memoryhub.errors import Conflict, NotFound
+from memoryhub.ready import Ready
+from memoryhub.single_rows import insert_row, update_row
+from workspaces.audit import Verb, record
+from workspaces.index.embedding import Embedded, store_vector
+from workspaces.models import User
+
+MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more
+
+
+def _rows_to_lock(pk: int, *, deleted: bool | None) -> QuerySet[Memory]:
+    rows = Memory.objects.select_for_update(of=("self",)).select_related("workspace", "author", "may_replace")
+    if deleted is not None:
+        rows = rows.filter(deleted_at__isnull=not deleted)
+    return rows.filter(pk=pk)
+
+
+_LOCKED = {deleted: Ready(partial(_rows_to_lock, deleted=deleted), pk=int) for deleted in (None, False, True)}
+
+
+def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
+    """The row as it is now, locked until commit. NotFound if it was deleted meanwhile, or is none such any more."""
+    locked = _LOCKED[deleted].first(pk=memory.pk)
+    if locked is None:
+        raise NotFound("This memory was forgotten in the meantime.")
+    return locked
+
+
+def change(
+    memory: Memory,
+    changes: dict[str, Any],
+    *,
+    by: User | None,
+    now: datetime,
+    action: str = RevisionAction.EDIT,
+    note: Mapping[str, Any] | None = None,
+) -> None:
+    """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old."""
+    if "content" in changes:
+        changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
+    before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
+    unindex_words([memory.pk])
+    for name, value in changes.items():
+        setattr(memory, name, value)
+    memory.content_hash = content_hash(memory.content)
+    memory.updated_at = next_update(memory, now)
+    update_row(memory, [*changes, "content_hash", "updated_at"])
+    index_words([memory.pk])
+    insert_row(Revision(memory=memory, action=action, by=by, at=now, before={**before, **(note or {})}))
+    audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
+
+
+def update_in_place(
+    memory: Memory,
+    changes: Mapping[str, Any],
+    embedded: Embedded | None,
+    *,
+    giver: Memory | None,
+    by: User | None,
+    now: datetime,
+) -> Memory:
+    """Same id, with these changes: a draft's content and key, and what else its caller named."""
+    locked = locked_row(memory, deleted=False)
+    if giver is not None:
+        give_key_up(giver, to=locked, by=by, now=now)
+    changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
+    if changes:
+        change(locked, changes, by=by, now=now)
+        if "content" in changes:
+            store_vector_or_queue(locked, embedded)
+        announce(locked, "edit")
+    return locked
+
+
+def give_key_up(holder: Memory, *, to: Memory, by: User | None, now: datetime) -> None:
+    """``holder``'s key goes to another, as its history says. The row stays as it is otherwise."""
+    locked = locked_row(holder)
+    if locked.key is not None:
+        note = gone_to(to, locked)
+        change(locked, {"key": None}, by=by, now=now, action=RevisionAction.KEY, note=note)
+        announce(locked, "edit")
+
+
+def gone_to(other: Memory, memory: Memory) -> dict[str, Any]:
+    """For the history of ``memory``: that its key is the other's."""
+    return {"key": memory.key, "key_went_to": other.public_id}
+
+
+def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
+    """Keep what was said in other words in the history of the memory that says it, each wording once."""
+    new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
+    if not new:
+        return
+    rows = Revision.objects.filter(
+        action=RevisionAction.ALSO_SAID, memory__in={memory.pk for memory in new.values()}
+    )
+    there = list(rows.values_list("memory_id", "before__content"))
+    many = {pk for pk, number in Counter(pk for pk, _ in there).items() if number >= MOST_WORDINGS}
+    Revision.objects.bulk_create(
+        Revision(memory=memory, action=RevisionAction.ALSO_SAID, by=by, at=now, before={"content": text})
+        for (pk, text), memory in new.items()
+        if (pk, text) not in there and pk not in many
+    )
+
+
+@contextmanager
+def one_holder_a_key() -> Iterator[None]:
+    """A transaction in which a key that somebody else took at this very moment is a Conflict.
+
+    Writers queue up before they ask, so it takes one that passed by the queue.
+    """
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        if KEY_IS_UNIQUE not in str(error):
+            raise
+        raise key_is_taken() from None
+
+
+def key_is_taken() -> Conflict:
+    return Conflict("Another memory has this key already.", fields={"key": "is taken"})
+
+
+def store_vector_or_queue(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
+    if embedded is not None:
+        store_vector(memory, embedded, is_new=is_new)
+    else:
+        if not is_new:
+            memory.embeddings.all().delete()
+        queue_embedding([memory.pk])
+
+
+def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
+    """What a person did. A personal memory concerns nobody else, whoever may look at the workspace it lies in."""
+    if by is not None:
+        workspace = memory.workspace if memory.owner_id is None else None
+        record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value

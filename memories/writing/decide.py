@@ -1,0 +1,144 @@
+"""The one decision: what becomes of a text, or of a row that comes back, beside what is live in its place.
+
+Every way into the table asks ``decide`` and does what it says: the gate, many at once, review, late vectors, exchange
+and restore. It stores nothing. What it asks about is behind ``Beside``, so that one text looks it up in the database
+and many look at what was loaded for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from django.conf import settings
+
+from memories.models import Memory
+from memories.writing.drafts import Draft, refuse_secrets
+from memories.writing.places import find_equal, find_holder
+from memories.writing.similar import MOST_KEYS, Similar, find_similar
+from memoryhub.errors import Conflict, DomainError, SecretRefused
+from workspaces.index.embedding import Embedded
+
+KEY_TAKEN = "Another memory has its key by now. Reject it, or edit that one."
+
+
+@dataclass(frozen=True)
+class Known:
+    """``memory`` says it already: nothing is stored, but for what was said in other words."""
+
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Update:
+    """``memory`` changes in place: its key was named, or it says the same, has no key and gets this one.
+
+    ``giver`` has expired and has the key still: it gives it up first. So below.
+    """
+
+    memory: Memory
+    giver: Memory | None = None
+
+
+@dataclass(frozen=True)
+class New:
+    """A row of its own, without its key where that is ``taken_by`` another, which a row that comes back respects."""
+
+    may_replace: Memory | None = None
+    giver: Memory | None = None
+    taken_by: Memory | None = None
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """It was forgotten for good, and no person asks for it."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    error: DomainError
+
+
+Verdict = Known | Update | New | Forgotten | Refused
+
+
+class Beside(Protocol):
+    """What is in the table where a text goes: same workspace, scope, owner and assistant."""
+
+    def holder(self) -> Memory | None:
+        """Who has its key, though expired; a key has one at most."""
+
+    def same(self) -> Similar[Memory]:
+        """The live one that says it already, or says nearly the same with another value.
+
+        To a text with a key those of other keys are no duplicates, or its key would be lost to them.
+        """
+
+
+@dataclass(frozen=True)
+class Stored:
+    """``Beside`` one text, looked up when it is asked for; of rows of keys below ``before`` where that is given."""
+
+    said: Draft | Memory
+    embedded: Embedded | None
+    now: datetime
+    near: bool = True
+    before: int = MOST_KEYS
+
+    def holder(self) -> Memory | None:
+        holder = find_holder(self.said)
+        return None if holder == self.said else holder
+
+    def same(self) -> Similar[Memory]:
+        if equal := find_equal(self.said, self.now, before=self.before):
+            return Similar(duplicate=equal)
+        if self.embedded is None or not self.near:
+            return Similar()
+        return find_similar(
+            self.said.content,
+            self.embedded,
+            self.said.place,
+            now=self.now,
+            threshold=settings.DEDUPE_THRESHOLD,
+            before=self.before,
+            key=self.said.key,
+        )
+
+
+def decide(
+    said: Draft | Memory, beside: Beside, *, now: datetime, forgotten: bool, forced: bool = False
+) -> Verdict:
+    """``forced``: a row of its own whatever is there, and a draft's key moves to it. Costs what ``beside`` asks."""
+    if forgotten:
+        return Forgotten()
+    comes_back = isinstance(said, Memory) and said.deleted_at is not None
+    waits = isinstance(said, Draft) and said.waits_for_review
+    if comes_back and (error := _secret_in(said)):
+        return Refused(error)
+    holder = beside.holder() if said.key else None
+    namesake = holder if holder is not None and not holder.has_expired(now) else None
+    if forced and not waits:
+        return New(taken_by=namesake) if comes_back and namesake else New(giver=holder)
+    if namesake is not None and not waits and not comes_back:
+        return Update(namesake)
+    found = beside.same()
+    known = found.duplicate
+    if known is not None and (said.key is None or known == holder):
+        return Known(known)
+    if comes_back and namesake is not None:
+        return Refused(Conflict(KEY_TAKEN))
+    if known is not None and not waits:
+        return Update(known, giver=holder)
+    return New(found.possible_update, giver=None if waits else holder)
+
+
+def _secret_in(said: Draft | Memory) -> SecretRefused | None:
+    """What was stored under older rules meets today's."""
+    try:
+        refuse_secrets(
+            {name: getattr(said, name) for name in ("content", "summary", "key", "category", "tags")}
+        )
+    except SecretRefused as error:
+        return error
+    return None

@@ -1,0 +1,79 @@
+"""What the database refuses or cannot do, as an error that says so: 503 with a time to come back, never a 500."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from memoryhub.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+
+class ReadOnly(Unavailable):
+    """The database takes no writes: a standby, an operator's ``default_transaction_read_only``."""
+
+    default_message = "Nothing can be changed at the moment: the database can only be read. Try again later."
+    retry_after = 30
+
+
+class DiskFull(Unavailable):
+    default_message = (
+        "This was not saved: the database has run out of disk space. What was saved before is safe. "
+        "Try again when whoever runs this MemoryHub has made room."
+    )
+    retry_after = 60
+
+
+class Busy(Unavailable):
+    default_message = "The database has more to do than it can. Try again in a moment."
+
+
+class Collided(Unavailable):
+    """A deadlock, or a lock that was waited for too long."""
+
+    default_message = "Somebody else was changing the same thing. Try again."
+    retry_after = 1
+
+
+# By how Postgres's SQLSTATE begins (its documentation, appendix A); the first that fits counts. What is not here is
+# our own mistake, and a 500: a limit of a statement (54), a transaction that failed before (25P02).
+_BY_SQLSTATE: dict[str, type[Unavailable]] = {
+    "25006": ReadOnly,
+    "25P03": Unavailable,  # idle for too long within a transaction: the server hung up
+    "53100": DiskFull,
+    "53": Busy,  # no memory, too many connections
+    "57014": Busy,  # its statement_timeout
+    "57": Unavailable,  # shut down, crashed, starting
+    "58": Unavailable,  # its disk fails
+    "08": Unavailable,
+    "40": Collided,
+    "55P03": Collided,
+}
+
+
+def trouble_of(error: BaseException | None) -> Unavailable | None:
+    """The error to answer with, if it is the database's; logged, since nobody will see the cause. None for others."""
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return None
+    state = getattr(error.__cause__, "sqlstate", None)
+    if state is None:  # it was not even asked: away, or the pool had no connection in time
+        found = Unavailable if isinstance(error, OperationalError | InterfaceError) else None
+    else:
+        found = next((kind for start, kind in _BY_SQLSTATE.items() if state.startswith(start)), None)
+    if found is None:
+        return None
+    logger.error("The database failed: %s %s", type(error.__cause__ or error).__name__, state or "")
+    return found()
+
+
+def refuse_writes() -> None:
+    """Raise ReadOnly if this connection could not write. Costs nothing: the server says so by itself (since 14)."""
+    connection.ensure_connection()
+    info = connection.connection.info
+    if "on" in (
+        info.parameter_status("default_transaction_read_only"),
+        info.parameter_status("in_hot_standby"),
+    ):
+        raise ReadOnly

@@ -1,0 +1,112 @@
+"""What was deleted from the embedded database, taken out of its files as well.
+
+PostgreSQL leaves what is deleted lying: in pages until they are used again, in the statistics of columns, and in its
+log (WAL), whose old segments it keeps to write over them later. ``scrub`` writes every table anew, makes the statistics
+anew, and goes on to segments that were never written before, deleting the others. It works beside a running
+MemoryHub; each table is locked while it is written, and so much space is needed as the largest takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+
+PATIENCE = 60.0  # seconds for transactions that began before, and for each table's lock
+RELOAD_SECONDS = 1.0  # until every process of the server has read its settings
+MOST_SEGMENTS = 1_000  # 16 MB each; a server that keeps more of its log than that is not ours
+
+_TABLES: LiteralString = """
+SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+ORDER BY pg_total_relation_size(c.oid)
+"""
+# An old transaction may still see what is deleted, and the new table would hold it.
+_OLDER: LiteralString = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < %s AND backend_type = 'client backend'
+"""
+# Of a table that has become empty, ANALYZE would leave the old ones.
+_NO_STATISTICS: LiteralString = "DELETE FROM pg_statistic WHERE starelid >= 16384"
+_STATISTICS = ("pg_catalog", "pg_statistic")
+_SEGMENTS: LiteralString = "SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$' ORDER BY name"
+
+
+class ScrubError(Exception):
+    """It could not be finished; what was done is done, and nothing is lost. The text says what to do."""
+
+
+def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
+    """``settings``: psycopg's, of a superuser. ``say`` hears how far it is. Raises ScrubError; twice does no harm."""
+    with psycopg.connect(**settings, autocommit=True) as connection:
+        connection.execute(sql.SQL("SET lock_timeout = {}").format(sql.Literal(int(PATIENCE * 1000))))
+        _outwait(connection)
+        _rewrite(connection, say)
+        _renew_log(connection, say)
+
+
+def _outwait(connection: psycopg.Connection[Any]) -> None:
+    """Until every transaction is over that began before now."""
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    deadline = time.monotonic() + PATIENCE
+    while older := connection.execute(_OLDER, row).fetchall():
+        if time.monotonic() > deadline:
+            ids = ", ".join(str(pid) for (pid,) in older)
+            raise ScrubError(
+                f"Database processes {ids} have been in a transaction for more than {PATIENCE:.0f} seconds and may "
+                "see what was deleted. Wait until they are done, or stop MemoryHub, and scrub again."
+            )
+        time.sleep(0.2)
+
+
+def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    connection.execute(_NO_STATISTICS)
+    tables = [*connection.execute(_TABLES).fetchall(), _STATISTICS]
+    for number, (schema, table) in enumerate(tables, start=1):
+        say(f"table {number} of {len(tables)}: {table}")
+        try:
+            connection.execute(sql.SQL("VACUUM (FULL, FREEZE) {}").format(sql.Identifier(schema, table)))
+        except psycopg.errors.UndefinedTable:
+            continue
+        except psycopg.errors.LockNotAvailable:
+            raise ScrubError(
+                f"The table {table} was in use for more than {PATIENCE:.0f} seconds. Scrub again at a quieter time."
+            ) from None
+    say("making the statistics anew")
+    connection.execute("ANALYZE")
+
+
+def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    """Write on until no segment is left that was there before. What a checkpoint frees is deleted, not kept."""
+    connection.execute("ALTER SYSTEM SET wal_recycle = off")
+    try:
+        _reload(connection)
+        connection.execute("CHECKPOINT")
+        last = _segments(connection)[-1]
+        for number in range(1, MOST_SEGMENTS):
+            left = sum(name <= last for name in _segments(connection))
+            if not left:
+                return
+            say(f"log: {left} old segments left")
+            for _ in range(min(left, 8)):  # an unwritten segment may be an old one under a new name
+                connection.execute("SELECT pg_logical_emit_message(false, 'scrub', %s)", [str(number)])
+                connection.execute("SELECT pg_switch_wal()")
+            connection.execute("CHECKPOINT")
+    finally:
+        connection.execute("ALTER SYSTEM RESET wal_recycle")
+        _reload(connection)
+    raise ScrubError(
+        "The database's log keeps growing faster than it can be renewed. Stop MemoryHub and scrub again."
+    )
+
+
+def _reload(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SELECT pg_reload_conf()")
+    time.sleep(RELOAD_SECONDS)
+
+
+def _segments(connection: psycopg.Connection[Any]) -> list[str]:
+    return [name for (name,) in connection.execute(_SEGMENTS)]

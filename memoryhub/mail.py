@@ -1,0 +1,41 @@
+"""Mail to people. Without a server for it nothing is sent, and nothing that would have been is written anywhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+
+logger = logging.getLogger(__name__)
+NONE = "django.core.mail.backends.dummy.EmailBackend"
+
+
+def is_set() -> bool:
+    """Whether there is a server that takes mail (``MEMORYHUB_SMTP_URL``)."""
+    return bool(settings.EMAIL_BACKEND != NONE)
+
+
+def send(subject: str, text: str, to: Iterable[str]) -> None:
+    """One mail to each address, once the caller's transaction is done: what it tells of holds if no server takes it."""
+    for address in dict.fromkeys(to):
+        transaction.on_commit(partial(_send, subject, text, address))
+
+
+def _send(subject: str, text: str, address: str) -> None:
+    with failures_logged():
+        send_mail(subject, text, None, [address])
+
+
+@contextmanager
+def failures_logged() -> Iterator[None]:
+    """A mail that cannot be sent ends nothing, and is said in the log."""
+    try:
+        yield
+    except Exception as error:  # whatever a server says or does
+        # Neither the text nor the address, which servers repeat in what they say.
+        logger.error("A mail was not sent: %s.%s", type(error).__module__, type(error).__qualname__)

@@ -1,0 +1,81 @@
+"""Personal memories in a chat that others read, as a person sees it: left out, let in, and nothing for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import send
+
+QUESTION = "Which cake shall we order for the party?"
+_ASK = """async ([path, body]) => {
+    const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
+    const headers = {"Content-Type": "application/json", "X-CSRFToken": token};
+    const asked = await fetch("/chat/api/" + path, {method: "POST", headers, body: JSON.stringify(body)});
+    return asked.json();
+}"""
+
+
+def rest(page: Page, path: str, body: dict[str, Any]) -> Any:
+    return page.evaluate(_ASK, [path, body])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_left_out_let_in_and_nothing_for_others(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    scripted_hub.server.respond = lambda request: Answer("Let me see.")
+    name = f"{size}{scheme}"
+    own = f"The party cake must have no walnuts for Anna{name}"
+    other = open_scripted_page(size, scheme)
+    sign_up(other, f"ben{name}")
+    page = open_scripted_page(size, scheme)
+    if size == "desktop":
+        page.set_viewport_size({"width": 1440, "height": 900})
+    sign_up(page, f"anna{name}")
+    page.get_by_role("button", name="Yes, remember").click()
+    expect(page.locator("#consent")).to_have_count(0)
+    place = rest(page, "workspaces", {"name": "Party"})["id"]
+    rest(page, f"workspaces/{place}/members", {"username": f"ben{name}", "role": "viewer"})
+    rest(page, f"workspaces/{place}/memories", {"content": "The party cake is ordered at Rosa's bakery"})
+    home = page.url.split("/workspaces/")[1].strip("/")
+    saved = rest(page, f"workspaces/{home}/memories", {"content": own, "scope": "user"})
+    assert saved.get("scope", saved.get("memory", {}).get("scope")) == "user"
+    page.goto(f"/workspaces/{place}/")
+    answer = send(page, QUESTION)
+    finished(answer)
+    line = answer.locator(".receipt summary").first
+    expect(line).to_contain_text("1 personal left out")
+    line.click()
+    expect(answer.locator(".receipt__withheld")).to_contain_text("others read this chat")
+    expect(page.locator("#personal-chip")).to_be_visible()
+    expect(page.locator("#personal-chip input")).not_to_be_checked()
+    assert not faults(page)
+    shoot(page, f"personal-left-out-{name}")
+
+    other.goto(page.url)
+    expect(other.locator(".message--assistant .receipt summary")).to_contain_text("Used 1 memory")
+    expect(other.locator("#messages").get_by_text("personal")).to_have_count(0)
+    shoot(other, f"personal-others-{name}")
+
+    assert not any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
+    answer.get_by_role("button", name="Use mine here").click()
+    expect(answer.get_by_role("status")).to_contain_text("From your next message on")
+    expect(page.locator("#personal-chip input")).to_be_checked()
+    shoot(page, f"personal-let-in-{name}")
+    again = send(page, QUESTION)
+    finished(again)
+    expect(again.locator(".receipt summary").first).to_contain_text("Used 2 memories")
+    assert any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
+    page.goto(f"/workspaces/{place}/settings/")
+    expect(page.get_by_text("Answers in these chats used your personal memories.")).to_be_visible()
+    assert not faults(page)
+    page.get_by_text("Answers in these chats used your personal memories.").scroll_into_view_if_needed()
+    shoot(page, f"personal-settings-{name}")

@@ -1,0 +1,29 @@
+"""The hand-written corpus for the secret filter, cut in two at random before the rules that it measures were made.
+
+``python -m tests.memories.secret_corpus`` prints what is caught and what is refused wrongly, in either half.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from tests.memories.secret_corpus_hostile import CREDENTIALS, PERSONAL
+from tests.memories.secret_corpus_talk import TALK
+
+HALVES = ("tuned on", "held back")
+_SEED = 20261122
+
+
+def half(items: Sequence[str], which: str) -> list[str]:
+    """The items of one of ``HALVES``, drawn by a fixed seed."""
+    shuffled = sorted(items)
+    random.Random(_SEED).shuffle(shuffled)
+    middle = len(shuffled) // 2
+    return shuffled[:middle] if which == HALVES[0] else shuffled[middle:]
+
+
+def corpus(which: str) -> tuple[list[str], list[str], list[str]]:
+    """Credentials, personal numbers and talk of one half. Talk is drawn language by language."""
+    talk = [line for lines in TALK.values() for line in half(lines, which)]
+    return half(CREDENTIALS, which), half(PERSONAL, which), talk

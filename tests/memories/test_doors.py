@@ -1,0 +1,196 @@
+"""Every way into the table of memories: a list of the statements that write to it, and a new one fails.
+
+Read off the sources, product and benchmarks: raw SQL (INSERT, UPDATE, COPY, MERGE, DELETE), the ORM's verbs on rows
+and querysets of Memory, and the prepared writes of one row. What decides about a text asks ``memories.writing.decide``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("memories", "chat", "workspaces", "memoryhub", "tests/bench")
+RAW = re.compile(
+    r"\b(INSERT\s+INTO|UPDATE|COPY|MERGE\s+INTO|DELETE\s+FROM|TRUNCATE)\s+(?:ONLY\s+)?\"?memories_memory\"?(?!\w)",
+    re.IGNORECASE,
+)
+VERBS = {
+    "create",
+    "bulk_create",
+    "get_or_create",
+    "update_or_create",
+    "update",
+    "bulk_update",
+    "save",
+    "save_base",
+}
+VERBS |= {f"a{verb}" for verb in VERBS}
+ONE_ROW = {"insert_row", "update_row"}
+# A row or rows of Memory, whatever they are called: what is made of these words is.
+MEMORIES = re.compile(
+    r"(await |list\(|\()*(Memory\b|_locked\(memory|locked_row\(|new_row\(|get_memory\(|_LOCKED\b"
+    r"|[\w.]+\.(owned_)?memories\b)"
+)
+RELATED = re.compile(r"\w+\.(embeddings|sources|revisions|values|values_list|aggregate|count|exists|pk)\b")
+
+# Who writes, and what. Text and keys come in by the gate, many at once, and what measures and makes numbers up.
+WRITES = {
+    ("memories/writing/gate.py", "new_row"): {"Memory()"},
+    ("memories/writing/gate.py", "_insert"): {"insert_row"},
+    ("memories/writing/gate.py", "_propose"): {"save"},
+    ("memories/writing/changing.py", "change"): {"update_row"},
+    ("memories/writing/gate.py", "delete_memory"): {"save"},
+    ("memories/writing/gate.py", "restore_memory"): {"save"},
+    ("memories/writing/gate.py", "_unlink"): {"save"},
+    ("memories/writing/review.py", "_decide"): {"save"},
+    ("memories/writing/copying.py", "-"): {"INSERT INTO"},
+    # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
+    ("memories/writing/late_vectors.py", "reembed"): {"update"},
+    ("memories/writing/late_vectors.py", "store_late_vector"): {"update"},
+    ("memories/writing/late_vectors.py", "_compare_late"): {"update"},
+    ("memories/tasks.py", "embed_memories"): {"update"},
+    ("memories/forgetting/forget.py", "forget_source"): {"update"},
+    ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
+    ("memories/forgetting/copies.py", "drop_noted"): {"update"},
+    ("memories/writing/sources.py", "set_sources"): {"save"},
+    ("memories/recalling/words.py", "-"): {"UPDATE"},
+    ("memories/recalling/loading.py", "-"): {"UPDATE"},
+    ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
+    # For measuring alone: rows without keys.
+    ("memories/management/synthetic.py", "-"): {"INSERT INTO"},
+    ("tests/bench/bulk.py", "-"): {"INSERT INTO", "UPDATE"},
+    ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
+    ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
+}
+ASKING = {"gate.py", "batch.py", "review.py", "late_vectors.py"}
+
+
+def sources() -> list[Path]:
+    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    return [path for path in found if "migrations" not in path.parts]
+
+
+def writes_in(source: str) -> Iterator[tuple[str, str]]:
+    """(function, what it does) of each statement that writes memories, or may."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+    def name_of(node: ast.AST) -> str:
+        line = getattr(node, "lineno", 0)
+        around = [each for each in functions if each.lineno <= line <= (each.end_lineno or 0)]
+        return around[-1].name if around else "-"
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from ((name_of(node), " ".join(found.upper().split())) for found in RAW.findall(node.value))
+        elif isinstance(node, ast.Call) and (verb := _verb_of(node, functions, name_of(node))):
+            yield name_of(node), verb
+
+
+def _verb_of(call: ast.Call, functions: list[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> str:
+    if isinstance(call.func, ast.Name):
+        if call.func.id == "Memory":
+            return "Memory()"
+        if call.func.id in ONE_ROW and call.args and _is_memory(call.args[0], functions, name):
+            return call.func.id
+    if isinstance(call.func, ast.Attribute) and call.func.attr in VERBS:
+        return call.func.attr if _is_memory(call.func.value, functions, name) else ""
+    return ""
+
+
+def _is_memory(value: ast.expr, functions: list[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> bool:
+    """Whether an expression is of Memory, or of what a parameter or a line of its function makes one."""
+    text = ast.unparse(value)
+    if MEMORIES.match(text):
+        return True
+    function = next((each for each in functions if each.name == name), None)
+    if function is None or RELATED.match(text):
+        return False
+    return text.split(".")[0].split("[")[0] in _names_of_memories(function)
+
+
+def _names_of_memories(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    names = {
+        each.arg
+        for each in _arguments(function)
+        if each.annotation is not None and re.search(r"\bMemory(QuerySet)?\b", ast.unparse(each.annotation))
+    }
+    while True:
+        new = set(names)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign):
+                targets, made_of = (
+                    [target for target in node.targets if isinstance(target, ast.Name)],
+                    node.value,
+                )
+            elif isinstance(node, ast.NamedExpr | ast.For | ast.AsyncFor | ast.comprehension):
+                made_of = node.value if isinstance(node, ast.NamedExpr) else node.iter
+                targets = [node.target] if isinstance(node.target, ast.Name) else []
+            else:
+                continue
+            text = ast.unparse(made_of)
+            of_one = re.match(r"\w*", text)[0] in names and not RELATED.match(text)  # type: ignore[index]
+            if MEMORIES.match(text) or of_one:
+                new |= {target.id for target in targets}
+        if new == names:
+            return names
+        names = new
+
+
+def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
+def test_nothing_writes_memories_but_what_is_listed() -> None:
+    found: dict[tuple[str, str], set[str]] = {}
+    for path in sources():
+        for function, verb in writes_in(path.read_text()):
+            found.setdefault((path.relative_to(ROOT).as_posix(), function), set()).add(verb)
+    assert found == WRITES
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def act():\n    Memory.objects.create(content='x')",
+        "def act():\n    Memory.objects.bulk_create([])",
+        "async def act():\n    await Memory.objects.acreate(content='x')",
+        "def act(memory: Memory):\n    memory.content = 'x'\n    memory.save()",
+        "def act(pk):\n    found = Memory.objects.filter(pk=pk).first()\n    found.save(update_fields=['key'])",
+        "def act(rows: QuerySet[Memory]):\n    rows.filter(pk=1).update(key='x')",
+        "def act(workspace):\n    workspace.memories.update(key='x')",
+        "def act(rows: MemoryQuerySet):\n    for memory in rows:\n        memory.save()",
+        "def act(memory: Memory):\n    update_row(memory, ['key'])",
+        "def act(cursor):\n    cursor.execute('insert into memories_memory (content) values (1)')",
+        "def act(cursor):\n    cursor.copy('COPY \"memories_memory\" (content) FROM STDIN')",
+        "SQL = f'''\n  UPDATE   memories_memory SET key = {x}'''",
+        "def act():\n    return Memory(content='x')",
+    ],
+)
+def test_a_seventh_way_in_is_seen(source: str) -> None:
+    assert list(writes_in(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def act(cursor):\n    cursor.execute('DELETE FROM workspaces_passageword')",
+        "def act(memory: Memory):\n    memory.embeddings.update(live=False)",
+        "def act(digest):\n    digest.update(b'x')",
+        "def act():\n    return Memory.objects.filter(pk=1)",
+    ],
+)
+def test_what_writes_no_memory_is_none(source: str) -> None:
+    assert list(writes_in(source)) == []
+
+
+def test_each_door_that_takes_texts_asks_the_one_decision() -> None:
+    asking = {
+        path.name for path in (ROOT / "memories").rglob("*.py") if re.search(r"\bdecide\(", path.read_text())
+    }
+    assert asking == ASKING | {"decide.py"}

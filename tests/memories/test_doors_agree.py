@@ -1,0 +1,244 @@
+"""Whatever the door, the same text beside the same memories comes to the same: each door meets each situation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memories import tasks
+from memories.forgetting.forget import forget_memories
+from memories.models import Memory
+from memories.writing import review
+from memories.writing.decide import (
+    Known,
+    New,
+    Stored,
+    Update,
+    decide,
+)
+from memories.writing.drafts import Draft
+from memories.writing.gate import delete_memory, restore_memory, save_memory
+from memories.writing.many import save_memories
+from memoryhub.errors import DomainError
+from memoryhub.llm.registry import get_embedder
+from tests.api import V1, Api
+from tests.chat.exchange.test_exchange import imported_whole
+from tests.chat.exchange.test_exchange_rules import file_of
+from tests.chat.exchange.test_exchange_rules import memory as line
+from tests.conftest import Cast
+from tests.factories import HERE, make_key_text, make_memory
+from workspaces.index.embedding import embed_one
+
+pytestmark = pytest.mark.django_db
+SAID, NEARLY = "I prefer answers in bullet points", "I prefer my answers in bullet points"
+SECRET = "sk-ant-api03-" + "Ab1" * 30
+
+
+@dataclass(frozen=True)
+class Situation:
+    content: str
+    key: str | None = None
+    there: tuple[tuple[str, dict[str, Any]], ...] = ()
+    forgotten: bool = False
+
+
+PAST = timezone.now() - timedelta(days=1)
+SITUATIONS = {
+    "nothing there": Situation(SAID, "style"),
+    "equal text": Situation(SAID.upper(), there=((SAID, {}),)),
+    "near duplicate": Situation(NEARLY, there=((SAID, {"key": "style"}),)),
+    "another number": Situation("Rufus weighs 14 kilos", there=(("Rufus weighs 12 kilos", {}),)),
+    "key taken": Situation("Coffee", "drink", there=(("Tea", {"key": "drink"}),)),
+    "key expired": Situation("Coffee", "drink", there=(("Tea", {"key": "drink", "expires_at": PAST}),)),
+    "key, equal text without": Situation(SAID.upper(), "style", there=((SAID, {}),)),
+    "key, near duplicate without": Situation(NEARLY, "style", there=((SAID, {}),)),
+    "key, equal text of another": Situation(SAID, "style", there=((SAID, {"key": "format"}),)),
+    "key, near duplicate of another": Situation(NEARLY, "style", there=((SAID, {"key": "format"}),)),
+    "forgotten for good": Situation(SAID, "style", forgotten=True),
+    "a secret": Situation(f"Mine is {SECRET}", "style"),
+}
+# What comes of it. "kept": what is there stays as it is, and nothing else comes.
+EXPECTED = {
+    "nothing there": "new",
+    "equal text": "kept",
+    "near duplicate": "kept",
+    "another number": "linked",
+    "key taken": "update",
+    "key expired": "new",
+    "key, equal text without": "update",
+    "key, near duplicate without": "update",
+    "key, equal text of another": "new",
+    "key, near duplicate of another": "new",
+    "forgotten for good": "nothing",
+    "a secret": "nothing",
+}
+FORCED = {name: "nothing" if name in {"forgotten for good", "a secret"} else "new" for name in EXPECTED}
+A_PERSON = {"forgotten for good": "new"}  # who says it again wants it again
+
+
+@dataclass
+class Door:
+    """``enter`` brings the text in; ``before`` first, where it has to be there in some way already."""
+
+    enter: Callable[[Cast, Situation, Any], Any]
+    before: Callable[[Cast, Situation], Any] = lambda cast, situation: None
+    differs: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, str] = field(default_factory=lambda: EXPECTED)
+
+
+def draft(cast: Cast, situation: Situation, **fields: Any) -> Draft:
+    fields = {"source_type": "import", "key": situation.key, **fields}
+    return Draft(situation.content, cast.workspace, cast.editor, **fields)
+
+
+def singly(dedupe: str) -> Callable[[Cast, Situation, Any], Any]:
+    return lambda cast, said, _: save_memory(draft(cast, said), by=None, now=timezone.now(), dedupe=dedupe)
+
+
+def many(dedupe: str) -> Callable[[Cast, Situation, Any], Any]:
+    return lambda cast, said, _: save_memories(
+        [draft(cast, said)], by=None, now=timezone.now(), dedupe=dedupe
+    )
+
+
+def over_rest(cast: Cast, said: Situation, _: Any) -> Any:
+    path = f"workspaces/{cast.workspace.public_id}/memories"
+    return Api(cast.editor).post(path, {"content": said.content, "key": said.key})
+
+
+def over_v1(cast: Cast, said: Situation, _: Any) -> Any:
+    api = Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
+    return api.post("memories", {"value": said.content, "key": said.key})
+
+
+def a_list(cast: Cast, said: Situation, _: Any) -> Any:
+    data = json.dumps([{"content": said.content, "key": said.key}]).encode()
+    imported = imported_whole(cast.owner, data, cast.workspace)
+    assert imported.outcomes == imported.foreseen
+
+
+def an_export(cast: Cast, said: Situation, _: Any) -> Any:
+    imported = imported_whole(cast.owner, file_of(line(said.content, key=said.key)), cast.workspace)
+    assert imported.outcomes == imported.foreseen
+
+
+def propose(cast: Cast, said: Situation) -> Memory | None:
+    with suppress(DomainError):
+        waiting = draft(cast, said, source_type="user").to_review()
+        return save_memory(waiting, by=cast.viewer, now=timezone.now()).memory
+    return None
+
+
+def approve(cast: Cast, _: Situation, proposed: Memory | None) -> Any:
+    return proposed and review.approve(proposed, by=cast.owner, now=timezone.now())
+
+
+def delete(cast: Cast, said: Situation) -> Memory:
+    """As it may lie there since before the rules for secrets were what they are."""
+    made = make_memory("Was in use", cast.editor, cast.workspace, key=said.key)
+    delete_memory(made, by=cast.editor, now=timezone.now())
+    Memory.objects.filter(pk=made.pk).update(content=said.content)
+    return made
+
+
+def restore(cast: Cast, _: Situation, deleted: Memory) -> Any:
+    return restore_memory(deleted, by=cast.editor, now=timezone.now())
+
+
+def come_late(cast: Cast, said: Situation, use_embedder: Callable[[Any], None]) -> None:
+    """Saved while nothing embeds, compared once it does."""
+    embedder = get_embedder()
+    use_embedder(None)
+    saved = save_memory(draft(cast, said), by=None, now=timezone.now())
+    use_embedder(embedder)
+    if saved.created:
+        tasks.embed_memories(memory_ids=[saved.memory.pk])
+
+
+DOORS = {
+    "the gate": Door(singly("key")),
+    "the gate, forced": Door(singly("create"), expected=FORCED),
+    "many at once": Door(many("key")),
+    "many at once, forced": Door(many("create"), expected=FORCED),
+    "REST": Door(over_rest, differs=A_PERSON),
+    "organisation memory": Door(over_v1, differs=A_PERSON),
+    "a list of statements": Door(a_list),
+    # As they were: near-duplicates too, and no key that is taken is touched.
+    "an export": Door(
+        an_export,
+        differs={"near duplicate": "new", "another number": "new", "key taken": "kept"}
+        | {"key, near duplicate without": "new"},
+    ),
+    # What is in use under its key is not changed by a proposal, and a person who approves lifts what stands against it.
+    "approval": Door(approve, propose, differs={"key taken": "kept", **A_PERSON}),
+    # An undo brings back what it was asked to, without a key that is taken; and a person lifts what stands against it.
+    "restore": Door(
+        restore,
+        delete,
+        expected=FORCED,
+        differs={"key taken": "new without its key", **A_PERSON},
+    ),
+    # What has a key by now is not merged away.
+    "a late vector": Door(
+        lambda cast, said, given: come_late(cast, said, given),
+        differs={"key, near duplicate without": "new"},
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_says_the_same(
+    door: str, situation: str, cast: Cast, use_embedder: Callable[[Any], None], tmp_path: Any, settings: Any
+) -> None:
+    settings.DATA_DIR = tmp_path
+    entered, said = DOORS[door], SITUATIONS[situation]
+    if said.forgotten:
+        gone = make_memory(said.content, cast.editor, cast.workspace)
+        forget_memories([gone], by=cast.editor, now=timezone.now())
+    prepared = entered.before(cast, said)
+    there = {
+        memory.pk: memory
+        for content, fields in said.there
+        for memory in [make_memory(content, cast.editor, cast.workspace, **fields)]
+    }
+    with suppress(DomainError):
+        entered.enter(cast, said, use_embedder if door == "a late vector" else prepared)
+    assert what_came(said, there) == (entered.expected | entered.differs)[situation]
+    keys = list(Memory.objects.filter(deleted_at=None, key__isnull=False).values_list("key", flat=True))
+    assert len(keys) == len(set(keys))
+
+
+def what_came(said: Situation, there: dict[int, Memory]) -> str:
+    live = {memory.pk: memory for memory in Memory.objects.filter(deleted_at=None)}
+    new = [memory for pk, memory in live.items() if pk not in there]
+    if new:
+        assert [memory.content for memory in new] == [said.content]
+        if new[0].key != said.key:
+            return "new without its key"
+        return "linked" if new[0].may_replace_id else "new"
+    if any((memory.content, memory.key) != (live[pk].content, live[pk].key) for pk, memory in there.items()):
+        assert [(each.content, each.key) for each in live.values()] == [(said.content, said.key)]
+        return "update"
+    return "kept" if live else "nothing"
+
+
+def test_the_decision_itself_stores_nothing(cast: Cast) -> None:
+    make_memory(SAID, cast.editor, cast.workspace, key="style")
+    before, now = list(Memory.objects.values()), timezone.now()
+    asked = {
+        Known: draft(cast, Situation(NEARLY)),
+        Update: draft(cast, Situation("Other", "style")),
+        New: draft(cast, Situation(NEARLY, "another")),
+    }
+    for kind, each in asked.items():
+        beside = Stored(each, embed_one(each.content, "", HERE), now)
+        assert isinstance(decide(each, beside, now=now, forgotten=False), kind)
+    assert list(Memory.objects.values()) == before

@@ -1,0 +1,322 @@
+"""A key: one holder in its place at every moment, whatever the door, and nothing lost that a caller did not name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from memories.forgetting.forget import forget_memories
+from memories.models import Memory, Scope
+from memories.writing import places
+from memories.writing.drafts import Draft
+from memories.writing.gate import (
+    delete_memory,
+    edit_memory,
+    restore_memory,
+    save_memory,
+)
+from memories.writing.portable import read_memory
+from memories.writing.tombstones import WasForgotten
+from memoryhub.errors import Conflict, Invalid
+from tests.api import V1, Api
+from tests.chat.exchange.test_exchange import exported, imported_whole, lines_of
+from tests.chat.exchange.test_exchange_rules import file_of, memory
+from tests.conftest import Cast
+from tests.factories import make_agent, make_key_text, make_memory
+from tests.races import Pause, meanwhile
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+SAID, NEARLY = "I prefer answers in bullet points", "I prefer my answers in bullet points"
+
+
+def save(cast: Cast, content: str, dedupe: str = "key", **fields: Any) -> Any:
+    draft = Draft(content=content, workspace=cast.workspace, author=cast.editor, **fields)
+    return save_memory(draft, by=cast.editor, now=fields.pop("now", timezone.now()), dedupe=dedupe)
+
+
+def history(memory: Memory) -> list[tuple[str, dict[str, Any]]]:
+    return list(memory.revisions.order_by("id").values_list("action", "before"))
+
+
+def holders(key: str) -> list[str]:
+    return list(Memory.objects.filter(key=key, deleted_at=None).values_list("content", flat=True))
+
+
+# What is left out is kept
+
+
+def test_an_update_by_key_keeps_what_is_not_named(cast: Cast) -> None:
+    soon = timezone.now() + timedelta(days=3)
+    first = save(cast, "Tea", key="drink", importance=0.8, tags=["hot"], pinned=True, expires_at=soon).memory
+    save(cast, "Coffee", key="drink")
+    first.refresh_from_db()
+    assert (first.content, first.importance, first.tags) == ("Coffee", 0.8, ["hot"])
+    assert (first.pinned, first.expires_at) == (True, soon)
+
+
+@pytest.mark.parametrize("prefix", ["rest", "v1"])
+def test_over_rest_what_is_left_out_is_kept_and_what_is_named_is_set(cast: Cast, prefix: str) -> None:
+    if prefix == "v1":
+        api, path, text = Api(base=V1, key=make_key_text(cast.editor, cast.workspace)), "memories", "value"
+        eight, said = 8, {"category": "event", "expiresAt": "2099-01-01T00:00:00Z"}
+    else:
+        api, path, text = Api(cast.editor), f"workspaces/{cast.workspace.public_id}/memories", "content"
+        eight, said = 0.8, {"category": "event", "expires_at": "2099-01-01T00:00:00Z"}
+    first = api.post(path, {text: "Tea", "key": "drink", "importance": eight, "tags": ["hot"], **said}).json()
+    kept = api.post(path, {text: "Coffee", "key": "drink"}).json()
+    changed = {name for name in first if kept[name] != first[name]} - {"updatedAt", "updated_at"}
+    assert changed == {text}
+    middle = 0.5 if prefix == "rest" else 5
+    named = api.post(path, {text: "Water", "key": "drink", "tags": [], "importance": middle}).json()
+    assert (named["tags"], named["importance"], named["category"]) == ([], middle, "event")
+
+
+def test_a_new_memory_over_v1_is_a_fact_unless_its_caller_says_otherwise(cast: Cast) -> None:
+    api = Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
+    assert api.post("memories", {"value": "Tea"}).json()["category"] == "fact"
+
+
+# Never lost to an equal text
+
+
+@pytest.mark.parametrize("text", [SAID, SAID.upper(), NEARLY])
+@pytest.mark.parametrize("embedder", [True, False])
+def test_what_has_no_key_gets_that_of_an_equal_text(
+    cast: Cast, text: str, embedder: bool, use_embedder: Callable[[Any], None]
+) -> None:
+    first = save(cast, SAID, tags=["style"]).memory
+    if not embedder:
+        use_embedder(None)
+    again = save(cast, text, key="style")
+    first.refresh_from_db()
+    if text == NEARLY and not embedder:  # nothing to compare by
+        assert again.created and again.memory.key == "style"
+        return
+    assert (again.created, again.memory, first.key) == (False, first, "style")
+    assert (first.content, first.tags) == (text, ["style"])
+
+
+@pytest.mark.parametrize("text", [SAID, NEARLY])
+def test_an_equal_text_of_another_key_is_another_memory(cast: Cast, text: str) -> None:
+    first = save(cast, SAID, key="style").memory
+    second = save(cast, text, key="format")
+    first.refresh_from_db()
+    assert second.created and second.memory.may_replace is None
+    assert (first.key, second.memory.key) == ("style", "format")
+    assert save(cast, SAID).duplicate  # without a key it is known
+    third = save(cast, SAID, key="third")
+    assert third.created and Memory.objects.count() == 3
+
+
+def test_an_equal_text_is_known_where_only_its_owner_or_an_assistant_has_it(cast: Cast) -> None:
+    agent = make_agent(cast.owner, cast.workspace)
+    fields: list[dict[str, Any]] = [{}, {"scope": Scope.USER}, {"scope": Scope.AGENT, "agent": agent}]
+    assert all(save(cast, SAID, key="style", **each).created for each in fields)
+    assert not any(save(cast, "Other", key="style", **each).created for each in fields)
+    assert len(holders("style")) == 3
+
+
+# One holder
+
+
+def test_create_moves_the_key_and_the_older_one_says_where(cast: Cast) -> None:
+    first = save(cast, "Tea", key="drink", tags=["hot"]).memory
+    forced = save(cast, "Tea", dedupe="create", key="drink").memory
+    first.refresh_from_db()
+    assert (first.key, first.content, first.tags, forced.key) == (None, "Tea", ["hot"], "drink")
+    assert history(first)[-1] == ("key", {"key": "drink", "key_went_to": forced.public_id})
+    assert first.deleted_at is None and "drink" not in Memory.objects.get(pk=first.pk).search
+
+
+def test_a_restored_one_comes_back_without_a_key_that_is_taken_and_says_so(cast: Cast) -> None:
+    first = save(cast, "Tea", key="drink").memory
+    delete_memory(first, by=cast.editor, now=timezone.now())
+    second = save(cast, "Coffee", key="drink").memory
+    api = Api(cast.editor)
+    answer = api.post(f"workspaces/{cast.workspace.public_id}/memories/{first.public_id}/restore").json()
+    assert (answer["key"], answer["lost_key"], answer["content"]) == (None, "drink", "Tea")
+    assert history(first)[-1] == ("restore", {"key": "drink", "key_went_to": second.public_id})
+    assert holders("drink") == ["Coffee"]
+
+
+def test_a_restored_one_keeps_a_key_that_is_free(cast: Cast) -> None:
+    first = save(cast, "Tea", key="drink").memory
+    delete_memory(first, by=cast.editor, now=timezone.now())
+    save(cast, "Coffee", key="drink", expires_at=timezone.now() - timedelta(1))
+    assert restore_memory(first, by=cast.editor, now=timezone.now()).key == "drink"
+    assert holders("drink") == ["Tea"]
+
+
+def test_the_page_says_that_a_key_was_lost(cast: Cast, client: Client) -> None:
+    first = save(cast, "Tea", key="drink").memory
+    delete_memory(first, by=cast.editor, now=timezone.now())
+    save(cast, "Coffee", key="drink")
+    client.force_login(cast.editor)
+    address = reverse("memories:restore", args=[cast.workspace.public_id, first.public_id])
+    assert "without its key “drink”" in client.post(address).content.decode()
+
+
+def test_an_expired_one_gives_its_key_away(cast: Cast) -> None:
+    first = save(cast, "Tea", key="drink", expires_at=timezone.now() - timedelta(1)).memory
+    assert save(cast, "Coffee", key="drink").created
+    first.refresh_from_db()
+    assert first.key is None and history(first)[-1][0] == "key"
+    other = make_memory("Water", cast.editor, cast.workspace, key="well", expires_at=NOW)
+    mine = save(cast, "Milk").memory
+    assert edit_memory(mine, by=cast.editor, now=timezone.now(), key="well").key == "well"
+    other.refresh_from_db()
+    assert other.key is None
+    with pytest.raises(Conflict):
+        edit_memory(mine, by=cast.editor, now=timezone.now(), key="drink")
+
+
+def test_the_database_keeps_it_so_past_every_door(cast: Cast) -> None:
+    save(cast, "Tea", key="drink")
+    other = save(cast, "Milk").memory
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Memory.objects.filter(pk=other.pk).update(key="drink")
+    Memory.objects.filter(pk=other.pk).update(key="drink", deleted_at=timezone.now())
+
+
+# Other wordings
+
+
+def test_what_was_said_otherwise_is_kept_once_and_goes_with_the_memory(cast: Cast) -> None:
+    first = save(cast, SAID).memory
+    for _ in range(2):
+        assert save(cast, NEARLY).duplicate
+        assert save(cast, SAID.upper()).duplicate
+    assert history(first)[1:] == [("also_said", {"content": NEARLY})]
+    forget_memories([first], by=cast.editor, now=timezone.now())
+    draft = Draft(NEARLY, cast.workspace, cast.editor, source_type="auto_chat")
+    with pytest.raises(WasForgotten):
+        save_memory(draft, by=None, now=timezone.now())
+
+
+def test_the_page_shows_other_wordings_and_an_export_takes_them_along(cast: Cast, client: Client) -> None:
+    first = save(cast, SAID, key="style").memory
+    save(cast, NEARLY)
+    forced = save(cast, "Other", dedupe="create", key="style").memory
+    client.force_login(cast.viewer)
+    address = reverse("memories:history", args=[cast.workspace.public_id, first.public_id])
+    page = " ".join(client.get(address).content.decode().split())
+    assert "Also said as" in page and f'history__before"> {NEARLY} </p>' in page
+    line = next(
+        each for each in lines_of(exported(cast.owner, cast.workspace)) if each.get("id") == first.public_id
+    )
+    past = read_memory(line).past.revisions
+    assert [(each.action, each.before) for each in past[1:]] == [
+        ("also_said", {"content": NEARLY}),
+        ("key", {"key": "style", "key_went_to": forced.public_id}),
+    ]
+
+
+@pytest.mark.parametrize("note", [5, "x" * 33, "\x00", {"a": "b"}])
+def test_a_file_cannot_say_anything_of_where_a_key_went(note: Any) -> None:
+    at = "2026-01-01T00:00:00Z"
+    revision = {"action": "key", "at": at, "before": {"key": "style", "key_went_to": note}}
+    with pytest.raises(Invalid):
+        read_memory({"content": SAID, "revisions": [revision]})
+
+
+@pytest.mark.parametrize("embedder", [True, False])
+def test_two_lines_of_one_export_with_one_key(
+    cast: Cast, embedder: bool, tmp_path: Any, settings: Any
+) -> None:
+    """As the release before could store them: the later has it, nothing is lost."""
+    settings.DATA_DIR = tmp_path
+    lines = [memory("Tea", key="drink"), memory("Coffee", key="drink"), memory("Water", key="drink")]
+    imported = imported_whole(cast.owner, file_of(*lines), cast.workspace)
+    assert imported.outcomes == imported.foreseen
+    assert holders("drink") == ["Water"] and Memory.objects.count() == 3
+    went = Memory.objects.get(content="Tea").revisions.get(action="key").before["key_went_to"]
+    assert went == Memory.objects.get(content="Coffee").public_id
+
+
+# Staff
+
+
+def test_the_admin_adds_by_key_and_says_what_came_back_without_one(cast: Cast, admin_client: Client) -> None:
+    first = save(cast, "Tea", key="drink", tags=["hot"]).memory
+    form = {"workspace": cast.workspace.pk, "content": "Coffee", "key": "drink", "importance": "0.5"}
+    answer = admin_client.post(reverse("admin:memories_memory_add"), form)
+    assert answer.status_code == 302, answer.content.decode()
+    first.refresh_from_db()
+    assert (first.content, first.tags, Memory.objects.count()) == ("Coffee", ["hot"], 1)
+    gone = save(cast, "Milk", key="white").memory
+    delete_memory(gone, by=cast.editor, now=timezone.now())
+    save(cast, "Snow", key="white")
+    listed = f"{reverse('admin:memories_memory_changelist')}?state=every"
+    form = {"action": "restore", "_selected_action": [gone.pk]}
+    confirmed = admin_client.post(listed, form).context["confirmed"]
+    page = admin_client.post(listed, {**form, "confirmed": confirmed}, follow=True)
+    assert "came back without a key" in page.content.decode()
+
+
+# Two at once
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_equal_keys_at_one_instant_make_one_row(cast: Cast) -> None:
+    start, made = threading.Barrier(4), []
+
+    def act(number: int) -> None:
+        try:
+            start.wait(10)
+            made.append(save(cast, f"Statement number {number} about tea", key="drink"))
+        except Exception as error:
+            made.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=act, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(each.created for each in made) == [False, False, False, True]
+    assert Memory.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_known_goes_while_it_is_to_get_a_key(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, pause = save(cast, SAID).memory, Pause()
+    monkeypatch.setattr("memories.writing.decide.find_equal", pause.after(places.find_equal))
+    saved = meanwhile(
+        pause,
+        lambda: save(cast, SAID, key="style"),
+        lambda: delete_memory(first, by=cast.editor, now=timezone.now()),
+    )
+    assert saved.created and holders("style") == [SAID]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("door", ["save", "edit", "restore"])
+def test_a_key_taken_past_the_queue_is_a_conflict(
+    cast: Cast, door: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = save(cast, "Milk").memory
+    gone = save(cast, "Tea", key="drink").memory
+    delete_memory(gone, by=cast.editor, now=timezone.now())
+    other = save(cast, "Water").memory
+    pause, module = Pause(), "memories.writing.gate" if door == "edit" else "memories.writing.decide"
+    monkeypatch.setattr(f"{module}.find_holder", pause.after(places.find_holder))
+    acts: dict[str, Callable[[], Any]] = {
+        "save": lambda: save(cast, "Coffee", key="drink"),
+        "edit": lambda: edit_memory(mine, by=cast.editor, now=timezone.now(), key="drink"),
+        "restore": lambda: restore_memory(gone, by=cast.editor, now=timezone.now()),
+    }
+    result = meanwhile(
+        pause, acts[door], lambda: Memory.objects.filter(pk=other.pk).update(key="drink") and None
+    )
+    assert isinstance(result, Conflict)
+    assert holders("drink") == ["Water"]

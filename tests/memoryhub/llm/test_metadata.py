@@ -1,0 +1,202 @@
+"""Clouds' metadata services, which hand out the machine's own credentials, are out of every connection's reach."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import httpx2
+import pytest
+
+from memoryhub.llm import errors
+from memoryhub.llm.addresses import (
+    METADATA,
+    METADATA_NAMES,
+    AddressRange,
+    is_metadata,
+    is_metadata_host,
+    may_reach,
+)
+from memoryhub.llm.base import Capabilities, Message
+from memoryhub.llm.connections import Endpoint, blocking_client
+from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
+from tests.fakes.openai_server import Failure, ScriptedOpenAI
+from tests.test_architecture import ROOT
+
+QUESTION = [Message("user", "Hello?")]
+CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=False)
+LARGE_CLOUDS = [
+    "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.0.23", "169.254.42.42", "168.63.129.16",
+    "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42",
+    "fd00:c1::a9fe:a9fe", "fe80::a9fe:a9fe",
+]  # fmt: skip
+CARRIED = [
+    "::ffff:169.254.169.254", "::ffff:168.63.129.16", "::169.254.169.254", "::ffff:0:169.254.169.254",
+    "64:ff9b::a9fe:a9fe", "64:ff9b::192.0.0.192", "64:ff9b:1::100.100.100.200", "2002:a9fe:a9fe::", "2002:a83f:8110::1",
+    "2001:0:4136:e378:8000:63bf:5601:5601",  # Teredo: the address's bits turned over
+    "fe80::5efe:a9fe:a9fe", "fe80::a9fe:a9fe%eth0", "2001:db8:a9fe:a9fe::",
+    "2001:db8:a8:3f81:10::", "2001:db8:122:a83f:81:1000::", "2001:db8:122:3a8:3f:8110::",
+    "2001:db8:122:344:a8:3f81:1000::", "2001:db8:122:344::168.63.129.16",  # RFC 6052, prefixes of 32 to 96 bits
+]  # fmt: skip
+FULL_WIDTH = str.maketrans({chr(0x21 + n): chr(0xFF01 + n) for n in range(94)} | {".": "."})
+DRESSED = [
+    "169.254.169.254.", "169.254.169.254...", "169.254.43518", "169.16689662", "2852039166", "0xa9fea9fe",
+    "0xA9.0xFE.0xA9.0xFE", "0251.0376.0251.0376", "0x00000000a9fea9fe", "169.254.169%2e254",
+    "%31%36%39.254.169.254", "169。254。169。254",
+    "169.254.169.254".translate(FULL_WIDTH), "①⑥⑨.254.169.254", "0xa8.63.129.16", "2822734096", "3221225664",
+    "metadata.google.internal", "METADATA.Google.Internal.", "metadata", "metadata.goog", "instance-data.ec2.internal",
+    "metadata.google.internal".translate(FULL_WIDTH), "metadata。google。internal", "metadata%2egoogle.internal",
+]  # fmt: skip
+OTHERS = [
+    "8.8.8.8", "10.0.0.1", "127.0.0.1", "192.168.1.20", "100.64.0.1", "168.63.129.17", "192.0.0.193", "fd00:ec2::255",
+    "fd12:3456::1", "2606:4700::1111", "64:ff9b::808:808", "::1", "169.253.169.254", "2001:db8:122:344::8.8.8.8",
+]  # fmt: skip
+
+
+def test_the_large_clouds_are_all_there() -> None:
+    assert {ipaddress.ip_address(text) for text in LARGE_CLOUDS} == METADATA
+
+
+@pytest.mark.parametrize("text", LARGE_CLOUDS + CARRIED)
+@pytest.mark.parametrize("reach", AddressRange)
+def test_nobody_reaches_them_in_whatever_carries_them(text: str, reach: AddressRange) -> None:
+    assert is_metadata(ipaddress.ip_address(text))
+    assert not may_reach(ipaddress.ip_address(text), reach)
+
+
+@pytest.mark.parametrize("host", DRESSED)
+def test_they_are_seen_in_any_dress(host: str) -> None:
+    assert is_metadata_host(host)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_neighbours_of_theirs_are_none(text: str) -> None:
+    assert not is_metadata_host(text)
+    assert may_reach(ipaddress.ip_address(text), AddressRange.ANYWHERE)
+
+
+@pytest.mark.parametrize(
+    "host", ["api.openai.com", "metadata.example.org", "my-metadata", "localhost", "", "."]
+)
+def test_a_name_like_theirs_is_none(host: str) -> None:
+    assert not is_metadata_host(host)
+    assert "" not in METADATA_NAMES
+
+
+def model_at(base_url: str, reach: AddressRange) -> OpenAIChatModel:
+    endpoint = Endpoint(base_url, "test-key", "a-model", reach)
+    return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=5.0)
+
+
+async def refused(base_url: str, reach: AddressRange) -> None:
+    model = model_at(base_url, reach)
+    with pytest.raises(errors.ModelAddressRefused):
+        model.complete(QUESTION)
+    with pytest.raises(errors.ModelAddressRefused):
+        assert [delta async for delta in model.stream(QUESTION)]
+
+
+@pytest.mark.parametrize("reach", AddressRange)
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "2852039166", "[::ffff:a9fe:a9fe]", "metadata.google.internal"]
+)
+async def test_every_kind_of_connection_refuses_before_it_connects(host: str, reach: AddressRange) -> None:
+    await refused(f"http://{host}/v1", reach)
+
+
+def test_the_embedder_of_the_environment_refuses_too() -> None:
+    with pytest.raises(errors.EmbedderError):
+        OpenAIEmbedder(Endpoint("http://168.63.129.16/v1", "", "a-model")).embed(["tea"])
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "location",
+    ["http://169.254.169.254/latest/meta-data/", "http://2852039166/", "//168.63.129.16/", "http://metadata.google.internal./"],
+)  # fmt: skip
+async def test_a_redirect_to_one_is_not_followed(
+    scripted_openai: ScriptedOpenAI, status: int, location: str
+) -> None:
+    """Of what the operator typed, which alone may redirect."""
+    scripted_openai.respond = lambda request: Failure(status, headers={"location": location})
+    await refused(scripted_openai.base_url, AddressRange.CONFIGURED)
+    assert len(scripted_openai.requests) == 2
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What a proxy of the environment was asked for. It redirects to a metadata service."""
+    asked: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "http://metadata.google.internal/computeMetadata/v1/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            """Not on the console."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    Thread(target=server.serve_forever, daemon=True).start()
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    yield asked
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "metadata.google.internal"])
+def test_no_proxy_is_asked_for_one(proxied: list[str], host: str) -> None:
+    """A proxy resolves names and connects by itself: what can be seen in the URL is refused here."""
+    with blocking_client(Endpoint("http://model.example/v1", "", "a-model")) as client:
+        with pytest.raises(httpx2.ConnectError, match="metadata"):
+            client.get(f"http://{host}/latest/")
+        assert proxied == []
+        with pytest.raises(httpx2.ConnectError, match="metadata"):
+            client.get("http://model.example/v1/models")
+    assert proxied == ["http://model.example/v1/models"], "the redirect was refused, too"
+
+
+def test_against_a_live_resolver_and_servers_that_would_answer() -> None:
+    """Names that change their mind, several answers, redirects: nothing but what may be reached was connected to.
+
+    In a network of its own (Linux namespaces), where 8.8.8.8 and the metadata addresses are this machine's, each with
+    a server, and names are resolved by the C library from a DNS server of the test's own. See live_network.py.
+    """
+    command = [sys.executable, "-m", "tests.memoryhub.llm.live_network"]
+    for namespaces in (["--net", "--mount"], ["--user", "--map-root-user", "--net", "--mount"]):
+        try:
+            made = subprocess.run(["unshare", *namespaces, "true"], capture_output=True, check=False)
+        except FileNotFoundError:
+            pytest.skip("needs unshare, of util-linux")
+        if made.returncode == 0:
+            break
+    else:
+        pytest.skip("this machine lets nobody make a network of their own")
+    done = subprocess.run(
+        ["unshare", *namespaces, *command], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["controls"] == {
+        "the guarded client reaches a public name": "8.8.8.8",
+        "it follows a redirect to another public name": "8.8.4.4",
+        "an administrator's reaches this machine": "127.0.0.1",
+        "an unguarded client is led astray by a name": "169.254.169.254",
+        "an unguarded client is led astray by a redirect": "169.254.169.254",
+    }
+    assert len(seen["attacks"]) >= 50
+    assert {name: found for name, found in seen["attacks"].items() if found["went_to"]} == {}
+    assert all(found["refused"] or found["answer"] == "8.8.8.8" for found in seen["attacks"].values())
+    assert seen["resolver_was_asked"] >= 50

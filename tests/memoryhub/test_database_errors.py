@@ -1,0 +1,92 @@
+"""What a failing database becomes, at each door: 503 with a sentence and a time to come back, by what Postgres says."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.test import Client
+from psycopg_pool import PoolTimeout
+
+from memoryhub.database_errors import trouble_of
+from memoryhub.llm.errors import ModelError
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+AWAY = "A part of the system is not answering"
+SAID = {
+    "25006": ("can only be read", "30"),
+    "53100": ("run out of disk space", "60"),
+    "53200": ("more to do than it can", "5"),
+    "53300": ("more to do than it can", "5"),
+    "57014": ("more to do than it can", "5"),
+    "57P01": (AWAY, "5"),
+    "57P02": (AWAY, "5"),
+    "57P03": (AWAY, "5"),
+    "58030": (AWAY, "5"),
+    "08006": (AWAY, "5"),
+    "40001": ("changing the same thing", "1"),
+    "40P01": ("changing the same thing", "1"),
+    "55P03": ("changing the same thing", "1"),
+}
+
+
+def database_says(state: str) -> None:
+    """As Django raises it: the server itself is made to say so."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'kumquat' USING ERRCODE = '{state}'; END $$")
+
+
+@pytest.fixture
+def client(cast: Cast) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(cast.owner)
+    return client
+
+
+@pytest.mark.parametrize("state", SAID)
+def test_every_door_says_what_is_wrong(
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, state: str, caplog: Any
+) -> None:
+    for place in ("chat.pages.chat_views.get_workspace", "chat.api.views.get_chat"):
+        monkeypatch.setattr(place, lambda *args, **kwargs: database_says(state))
+    sentence, seconds = SAID[state]
+    page = f"/workspaces/{cast.workspace.public_id}/"
+    with caplog.at_level(logging.ERROR):
+        answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
+        answers.append(client.get(f"/chat/api/chats/chat_{'a' * 24}"))
+    for answer in answers:
+        assert (answer.status_code, answer["Retry-After"]) == (503, seconds)
+        assert sentence in answer.content.decode() and "kumquat" not in answer.content.decode()
+    assert answers[2].json()["error"]["code"] == "unavailable"
+    assert state in caplog.text
+
+
+@pytest.mark.parametrize("state", ["54000", "XX000", "42P01", "25P02", "22012"])
+def test_our_own_mistakes_stay_500(
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setattr("chat.pages.chat_views.get_workspace", lambda *args, **kwargs: database_says(state))
+    assert client.get(f"/workspaces/{cast.workspace.public_id}/").status_code == 500
+
+
+def test_what_was_not_even_asked_is_away() -> None:
+    assert trouble_of(InterfaceError("connection already closed")) is not None
+    error = OperationalError("no connection in time")
+    error.__cause__ = PoolTimeout()
+    assert trouble_of(error) is not None
+    assert trouble_of(ModelError("model_unreachable")) is None and trouble_of(None) is None
+
+
+def test_a_database_that_is_away_before_a_write_begins(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr("memoryhub.http.middleware.refuse_writes", away)
+    for path in ("/workspaces/", "/chat/api/workspaces"):
+        answer = client.post(path, {"name": "Launch"}, "application/json")
+        assert (answer.status_code, answer["Retry-After"]) == (503, "5")

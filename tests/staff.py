@@ -1,0 +1,317 @@
+"""Staff as attackers: a world with secrets in it, every address of the admin, and forms filled in to take over.
+
+Addresses, actions and fields come from the admin's registry: what is new there is tried without anybody's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.core.exceptions import ReauthenticationRequired
+from allauth.mfa.models import Authenticator
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.messages.storage.fallback import FallbackStorage
+from django.contrib.sessions.backends.signed_cookies import SessionStore
+from django.contrib.sessions.models import Session
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.db import models
+from django.forms.models import inlineformset_factory
+from django.http import Http404, HttpRequest, QueryDict
+from django.test import RequestFactory
+from django.urls import resolve
+from django.utils import timezone
+from django_q.models import Failure, OrmQ, Schedule, Success
+
+from chat.models import Chat, Message
+from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, ReceiptItem, Refusal
+from memories.writing import gate
+from tests.factories import (
+    make_agent,
+    make_chat,
+    make_connection,
+    make_key_text,
+    make_memory,
+    make_message,
+    make_node,
+    make_user,
+    make_workspace,
+)
+from workspaces.models import Agent, ApiKey, AuditEvent, EmbeddingModel, Membership, User, Workspace
+from workspaces.models.connection import Connection
+
+FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say
+SHOWN_OF_IT = SECRET[:6]  # as much as Django shows of a password's hash
+READING = {"read_private_chat", "read_personal_memory"}
+BASE = "/admin/"
+
+
+@dataclass(frozen=True)
+class World:
+    """One row at least of everything that the admin lists, the most private there can be."""
+
+    rows: dict[Any, list[Any]]
+    victim: User
+    attacker: User
+
+
+def make_world() -> World:
+    now = timezone.now()
+    victim = make_user("olive", email="olive@example.org")
+    User.objects.filter(pk=victim.pk).update(password=f"md5${SECRET}${SECRET * 2}")
+    root = make_user("root", is_staff=True, is_superuser=True)
+    workspace = make_workspace(owner=victim)
+    older, newer = (
+        make_memory(f"The {FINDABLE} sings {SECRET} {when}", victim, workspace, scope="user")
+        for when in ("at night", "at noon")
+    )
+    gate.edit_memory(older, by=victim, now=now, content=f"The {FINDABLE} sings {SECRET} every night")
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    shared = make_memory("The kettle is green", victim, workspace)
+    private = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_private=True)
+    passing = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_temporary=True)
+    said = make_message(private, f"My {FINDABLE} is {SECRET}")
+    make_message(passing, f"My {FINDABLE} is {SECRET}")
+    place = {"workspace": workspace, "user": victim}
+    file = {
+        "memory": older,
+        "name": f"{SECRET}.txt",
+        "content_type": "text/plain",
+        "size": 1,
+        "sha256": "0" * 64,
+    }
+    receipt = Receipt.objects.create(**place, message_id=said.public_id, ranking="hybrid", threshold=0.3)
+    receipt.items.create(memory=older, position=1, score=0.9, content=older.content, used=True)
+    extraction = Extraction(chat_id=private.public_id, message_id=said.public_id, status="failed", **place)
+    extraction.source_type, extraction.next_attempt_at = "auto_chat", now
+    extraction.save()
+    make_key_text(victim, workspace)
+    ApiKey.objects.update(key_hash=SECRET)
+    Session.objects.create(session_key=SECRET, session_data="", expire_date=now)
+    job = {"name": "sweep", "func": "memories.tasks.sweep", "started": now, "stopped": now}
+    connections = [make_connection(api_key=SECRET), make_connection(victim, api_key=SECRET)]
+    rows: dict[Any, list[Any]] = {
+        User: [victim, root],
+        Group: [Group.objects.create(name="Keepers")],
+        EmailAddress: [EmailAddress.objects.create(user=victim, email=victim.email, primary=True)],
+        Authenticator: [Authenticator.objects.create(user=victim, type="totp", data={"secret": SECRET})],
+        ApiKey: list(ApiKey.objects.all()),
+        Connection: connections,
+        Workspace: [workspace],
+        Agent: [make_agent(victim, workspace)],
+        AuditEvent: list(AuditEvent.objects.all()[:1]),
+        EmbeddingModel: list(EmbeddingModel.objects.all()),
+        Memory: [older, newer, shared],
+        MemoryNode: [make_node(victim, workspace)],
+        Asset: [Asset.objects.create(**file, file_name="x", created_by=victim)],
+        Extraction: [extraction],
+        Receipt: [receipt],
+        Refusal: [Refusal.objects.create(workspace=workspace, day=now.date(), kind="invalid", number=1)],
+        Chat: [private, passing],
+        Message: list(Message.objects.all()),
+        Success: [Success.objects.create(id="5" * 32, success=True, **job)],
+        Failure: [Failure.objects.create(id="f" * 32, success=False, **job)],
+        Schedule: [Schedule.objects.create(name="sweep", func="memories.tasks.sweep")],
+        OrmQ: [OrmQ.objects.create(key="memoryhub", payload="not signed", lock=now)],
+    }
+    return World(rows, victim, make_user("mallory", is_staff=True))
+
+
+def guarded(world: World) -> dict[str, list[Any]]:
+    """What no permission of staff may change: ways into accounts, rights, where words go, and what is private."""
+    ways = "pk", "username", "password", "email", "is_staff", "is_superuser", "memory_default"
+    old, places = [*world.rows[User], world.attacker], [row.pk for row in world.rows[Workspace]]
+    tables: dict[str, Any] = {
+        "accounts": User.objects.filter(pk__in=[each.pk for each in old]).values_list(*ways),
+        "staff": User.objects.filter(is_staff=True).values_list("pk"),
+        "groups of people": User.groups.through.objects.values_list(),
+        "rights of people": User.user_permissions.through.objects.exclude(user=world.attacker).values_list(),
+        "groups": Group.objects.values_list(),
+        "rights of groups": Group.permissions.through.objects.values_list(),
+        "addresses": EmailAddress.objects.values_list(),
+        "second steps": Authenticator.objects.values_list(),
+        "keys": ApiKey.objects.values_list("pk", "user", "workspace", "scope", "key_hash", "expires_at"),
+        "connections": Connection.objects.values_list(),
+        "members": Membership.objects.filter(workspace__in=places).values_list(),
+        "models": Workspace.objects.filter(pk__in=places).values_list(
+            "pk", "connection", "local_only", "default_of"
+        ),
+        "schedules": Schedule.objects.values_list(),
+        "sessions": Session.objects.values_list(),
+        "memories": Memory.objects.exclude(owner=None).values_list("pk", "content", "deleted_at", "review"),
+        "chats": Chat.objects.values_list("pk", "title", "is_private", "is_temporary", "deleted_at"),
+        "messages": Message.objects.values_list("pk", "content"),
+        "recalled": ReceiptItem.objects.values_list(),
+    }
+    return {name: list(rows.order_by("pk")) for name, rows in tables.items()}
+
+
+def visit(user: User, path: str, data: dict[str, Any] | None = None) -> Any:
+    """What the view answers, rendered; None where it refuses. Without middleware: thousands are asked."""
+    factory = RequestFactory()
+    request: HttpRequest = factory.get(path) if data is None else factory.post(path, data)
+    request.user = user
+    request.session = SessionStore()
+    request._messages = FallbackStorage(request)  # type: ignore[attr-defined]
+    request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]
+    request.resolver_match = match = resolve(request.path_info)
+    with suppress(PermissionDenied, Http404, SuspiciousOperation, ReauthenticationRequired):
+        response = match.func(request, *match.args, **match.kwargs)
+        return response.render() if hasattr(response, "render") and not response.is_rendered else response
+    return None
+
+
+def pages(world: World) -> Iterator[str]:
+    """Every address of the admin, with every row of the world where one is asked for."""
+    for route, name in _routes(admin.site.urls[0]):
+        if name in {None, "login", "logout"}:  # only lead elsewhere
+            continue
+        if "<path:content_type_id>" in route:
+            for model, rows in world.rows.items():
+                content_type = ContentType.objects.get_for_model(model)
+                yield from (f"{BASE}r/{content_type.pk}/{row.pk}/" for row in rows)
+        elif "<path:object_id>" in route or "<id>" in route:
+            model = apps.get_model(*route.split("/")[:2])
+            for row in world.rows[model]:
+                yield BASE + route.replace("<path:object_id>", str(row.pk)).replace("<id>", str(row.pk))
+        elif name == "app_list":
+            yield from (
+                f"{BASE}{label}/" for label in {model._meta.app_label for model in admin.site._registry}
+            )
+        elif name == "autocomplete":
+            yield from _searches()
+        else:
+            assert "<" not in route and "(" not in route, f"how is {route} asked?"
+            yield BASE + route
+
+
+def _routes(patterns: Any, before: str = "") -> Iterator[tuple[str, str | None]]:
+    for each in patterns:
+        if hasattr(each, "url_patterns"):
+            yield from _routes(each.url_patterns, before + str(each.pattern))
+        else:
+            yield before + str(each.pattern), each.name
+
+
+def _searches() -> Iterator[str]:
+    for model in apps.get_models():
+        for field in model._meta.fields:
+            if field.is_relation:
+                place = f"app_label={model._meta.app_label}&model_name={model._meta.model_name}"
+                yield f"{BASE}autocomplete/?{place}&field_name={field.name}&term="
+
+
+def narrowed(world: World, page: str) -> Iterator[str]:
+    """A page that was shown, asked for what is private."""
+    chat, memory = world.rows[Chat][0], world.rows[Memory][0]
+    for query in (
+        "state=every",
+        f"q={FINDABLE}",
+        f"chat={chat.pk}",
+        f"q={chat.public_id}",
+        f"q={memory.public_id}",
+    ):
+        yield f"{page}?{query}"
+    yield f"{page}?workspace={world.rows[Workspace][0].pk}&state=every"
+    yield f"{page}?kind=equal"
+
+
+def hostile_posts(world: World, user: User, page: str, shown: Any) -> Iterator[dict[str, Any]]:
+    """What an attacker sends there: each action with every row, or the form as shown with each field bent."""
+    parts = page.removeprefix(BASE).split("/")
+    if len(parts) < 3 or (parts[0], parts[1]) not in _models():
+        return
+    model = _models()[parts[0], parts[1]]
+    if parts[2] == "":
+        yield from _actions(world, user, page, model)
+        return
+    form = _form(shown)
+    bent = {name: value for field in _fields(model) for name, value in _bent(field, world)}
+    rows = _new_rows(world, model)
+    yield form | bent | rows | {"post": "yes", "password1": "a quiet evening", "password2": "a quiet evening"}
+    if form:
+        yield form | rows
+        yield from (form | {name: value} for name, value in bent.items())
+
+
+def _models() -> dict[tuple[str, str], Any]:
+    return {(each._meta.app_label, str(each._meta.model_name)): each for each in admin.site._registry}
+
+
+def _fields(model: Any) -> list[Any]:
+    return [field for field in (*model._meta.fields, *model._meta.many_to_many) if not field.primary_key]
+
+
+def _actions(world: World, user: User, page: str, model: Any) -> Iterator[dict[str, Any]]:
+    keys = [row.pk for row in world.rows[model]]
+    for name in (*(admin.site._registry[model].actions or ()), "delete_selected", "make_verified"):
+        chosen: dict[str, Any] = {"action": name, "_selected_action": keys, "post": "yes"}
+        asked = visit(user, f"{page}?state=every", chosen)
+        confirmed = (getattr(asked, "context_data", None) or {}).get("confirmed")
+        yield chosen | {"confirmed": confirmed or "forged"}
+
+
+def _form(shown: Any) -> dict[str, Any]:
+    """What the form of a page holds, as a browser would send it; empty where none was shown."""
+    context = getattr(shown, "context_data", None) or {}
+    if "adminform" not in context:
+        return {}
+    forms = [context["adminform"].form]
+    for inline in context.get("inline_admin_formsets", ()):
+        forms += [inline.formset.management_form, *inline.formset.forms]
+    values = {form.add_prefix(name): form[name].value() for form in forms for name in form.fields}
+    return {name: value for name, value in values.items() if value not in (None, False)}
+
+
+def _new_rows(world: World, model: Any) -> dict[str, Any]:
+    """One more row in each of the page's lists within, naming the attacker."""
+    data: dict[str, Any] = {}
+    for inline in admin.site._registry[model].inlines:
+        fk_name = getattr(inline, "fk_name", None)
+        formset = inlineformset_factory(model, inline.model, fields="__all__", fk_name=fk_name)
+        prefix = formset.get_default_prefix()
+        data |= {f"{prefix}-TOTAL_FORMS": "1", f"{prefix}-INITIAL_FORMS": "0"}
+        for field in _fields(inline.model):
+            data |= {f"{prefix}-0-{name}": value for name, value in _bent(field, world)}
+        data[f"{prefix}-0-{formset.fk.name}"] = str(world.rows[model][0].pk)
+    return data
+
+
+def _bent(field: Any, world: World) -> Iterator[tuple[str, Any]]:
+    match field:
+        case models.ManyToManyField() if field.related_model is Permission:
+            yield field.name, [str(pk) for pk in Permission.objects.values_list("pk", flat=True)]
+        case models.ManyToManyField():
+            yield field.name, [str(row.pk) for row in world.rows.get(field.related_model, ())]
+        case models.ForeignKey() if field.related_model is User:
+            yield field.name, str(world.attacker.pk)
+        case models.ForeignKey():
+            yield from ((field.name, str(row.pk)) for row in world.rows.get(field.related_model, ())[:1])
+        case models.BooleanField():
+            yield field.name, "on"
+        case models.EmailField():
+            yield field.name, "thief@example.com"
+        case models.IntegerField() | models.FloatField():
+            yield field.name, "1"
+        case _ if field.choices:
+            yield field.name, str(list(dict(field.flatchoices))[-1])
+            yield field.name, str(next(iter(dict(field.flatchoices))))
+        case _ if field.name == "base_url":
+            yield field.name, "https://thief.example.com/v1"
+        case _:
+            yield field.name, "hostile"
+
+
+def texts(response: Any) -> str:
+    """What an answer says, with what it sends elsewhere."""
+    if response is None:
+        return ""
+    body = b"".join(response) if response.streaming else response.content
+    said = " ".join(str(message) for message in getattr(response, "_messages", ()))
+    return f"{body.decode()} {QueryDict(response.get('Location', '')).urlencode()} {said}"

@@ -1,0 +1,106 @@
+"""Every route on a database that takes no writes: 503 with a time to come back, or what was asked; never a 500."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core import mail
+from django.db import connection, transaction
+from django.test import Client
+
+from tests.factories import PASSWORD, make_key_text
+from tests.routes import API_ROWS, ROWS, Row, World
+from tests.test_attacks import client_of, send, stored
+from workspaces.access import default_workspace
+from workspaces.models import User
+
+IN_REQUEST = [row for row in ROWS if not row.in_threads]
+# What a server tells of itself at once, and what only a write finds out: older servers, and one that turns meanwhile.
+SAID = "SET default_transaction_read_only = on; SET TRANSACTION READ ONLY"
+FOUND_OUT = "SET TRANSACTION READ ONLY"
+
+
+def run(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def files() -> set[Path]:
+    return set(Path(settings.DATA_DIR).glob("assets/**/*")) | set(
+        Path(settings.DATA_DIR).glob("imports/**/*")
+    )
+
+
+def on_read_only(client: Client, row: Row, world: World, how: str) -> Any:
+    """The answer, after which the world is as it was; nothing outside of the database is left of it either."""
+    default_workspace(world.cast.owner)  # made on first sight
+    before, had = stored(), files()
+    with transaction.atomic():
+        run(how)
+        response = send(client, row, world.address(row), world.data(row))
+        transaction.set_rollback(True)
+    assert (stored(), files(), len(mail.outbox)) == (before, had, 0)
+    return response
+
+
+def assert_said(response: Any, row: Row) -> None:
+    assert response.status_code == 503, response.content
+    assert response["Retry-After"] == "30"
+    text = response.json()["error"]["message"] if row.is_api else response.content.decode()
+    assert "the database can only be read" in text
+    assert row.is_api or "<h1>" in text
+
+
+@pytest.mark.parametrize("row", IN_REQUEST, ids=str)
+def test_reads_are_answered_and_writes_refused(row: Row, world: World) -> None:
+    response = on_read_only(client_of(world.cast.owner, row), row, world, SAID)
+    if row.method == "GET" and "export" not in row.route:  # which is written into the audit log
+        assert response.status_code == row.statuses[0]
+    else:
+        assert_said(response, row)
+
+
+@pytest.mark.parametrize("row", IN_REQUEST, ids=str)
+def test_a_write_that_finds_it_out_is_no_500(row: Row, world: World) -> None:
+    response = on_read_only(client_of(world.cast.owner, row), row, world, FOUND_OUT)
+    if response.status_code == 503:
+        assert_said(response, row)
+    else:  # it wrote nothing
+        assert response.status_code == row.statuses[0]
+
+
+@pytest.mark.parametrize("row", [row for row in API_ROWS if not row.upload], ids=str)
+def test_keys_are_told_the_same(row: Row, world: World) -> None:
+    """A key's requests are counted, so not even a read can pass."""
+    key = make_key_text(world.cast.owner, world.cast.workspace)
+    client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {key}"})
+    response = on_read_only(client, row, world, SAID)
+    assert response.status_code in {401, 503}
+    if response.status_code == 503:
+        assert_said(response, row)
+
+
+@pytest.mark.parametrize("how", [SAID, FOUND_OUT])
+def test_a_fragment_says_it_in_a_toast(world: World, how: str) -> None:
+    row = Row("POST", "workspaces/", (), {"name": "Launch"})
+    client = client_of(world.cast.owner, row, headers={"HX-Request": "true"})
+    response = on_read_only(client, row, world, how)
+    text = response.content.decode()
+    assert (response.status_code, response["Retry-After"]) == (503, "30")
+    assert 'role="alert"' in text and "<html" not in text
+
+
+@pytest.mark.parametrize("path", ["login", "signup", "logout", "password/reset"])
+def test_nobody_signs_in_or_up(world: World, path: str) -> None:
+    row = Row("POST", f"accounts/{path}/", (), {"login": "olive", "password": PASSWORD})
+    assert_said(on_read_only(Client(raise_request_exception=False), row, world, SAID), row)
+
+
+@pytest.mark.parametrize("path", ["admin/", "admin/memories/memory/", "admin/workspaces/user/"])
+def test_the_admin_can_be_read(world: World, path: str) -> None:
+    User.objects.filter(pk=world.cast.owner.pk).update(is_staff=True, is_superuser=True)
+    row = Row("GET", path, (200,))
+    assert on_read_only(client_of(world.cast.owner, row), row, world, SAID).status_code == 200

@@ -1,0 +1,223 @@
+# ruff: noqa: RUF001  letters that look alike are what this is about
+"""No username passes for another, at any door; those that are there keep working."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from importlib import import_module
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+
+from tests.api import type_password_again
+from tests.factories import PASSWORD, make_user
+from workspaces.accounts.usernames import looks_of
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+ADD = "/admin/workspaces/user/add/"
+# Each would be taken for "admin", "Ivan" or "modern".
+LIKE_ADMIN = [
+    "Admin",
+    "ADMIN",
+    "ａｄｍｉｎ",
+    "admín",
+    "adm1n",
+    "admln",
+    "admlN",
+    "\u0251dmin",
+    "adrnin",
+    "𝐚𝐝𝐦𝐢𝐧",
+    "ádmin",
+]
+HIDING = [
+    "ad\u200bmin",
+    "admin\u200d",
+    "\u2060admin",
+    "ad\u00admin",
+    "\ufeffadmin",
+    "admin\u3164",
+    "ad\u202emin",
+    "ad\x00min",
+]
+MIXED = [
+    "\u0430dmin",
+    "adm\u0456n",
+    "\u0391dmin",
+    "p\u03b1ul",
+    "ol\u0456ve",
+    "n\u0456na",
+    "x\u0564y",
+    "\u13aaom",
+]
+ALLOWED = [
+    "olive", "nina_2", "o.brien@example.org", "josé", "ольга", "Ελένη", "張偉", "たなか", "田中さくら", "김민수",
+    "محمد", "דוד", "अमर", "Zoë", "i-am-new", "O1O", "z+y",
+]  # fmt: skip
+
+
+@pytest.fixture
+def boss() -> Client:
+    client = Client()
+    client.force_login(make_user("superv", is_staff=True, is_superuser=True))
+    type_password_again(client)
+    return client
+
+
+def sign_up(name: str) -> Any:
+    data = {"username": name, "email": "", "password1": PASSWORD, "password2": PASSWORD}
+    return Client().post("/accounts/signup/", data)
+
+
+def test_what_looks_alike_has_a_look_in_common() -> None:
+    for name in LIKE_ADMIN:
+        assert set(looks_of(name)) & set(looks_of("admin")), name
+    for one, other in (
+        ("Ivan", "lvan"),
+        ("ΝΙΚΑ", "NIKA"),
+        ("сосо", "coco"),
+        ("modem", "modern"),
+        ("Iris", "iris"),
+    ):
+        assert set(looks_of(one)) & set(looks_of(other)), (one, other)
+    for one, other in (
+        ("nav", "hah"),
+        ("olive", "oliver"),
+        ("anna", "hanna"),
+        ("person1", "person2"),
+        ("张伟", "张体"),
+    ):
+        assert not set(looks_of(one)) & set(looks_of(other)), (one, other)
+
+
+@pytest.mark.parametrize("name", [*LIKE_ADMIN, *HIDING, "\u0430dmin"], ids=ascii)
+def test_no_door_makes_another_admin(name: str, boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_user("admin")
+    mallory = make_user("mallory")
+    people = set(User.objects.values_list("username", flat=True))
+    password = {"usable_password": "true", "password1": "a quiet evening", "password2": "a quiet evening"}
+    if "\x00" not in name:  # which no form takes
+        sign_up(name)
+        boss.post(ADD, {"username": name} | password)
+        boss.post(f"/admin/workspaces/user/{mallory.pk}/change/", {"username": name, "memory_default": ""})
+    for make in (User.objects.create_user, User.objects.create_superuser):
+        with pytest.raises(ValidationError):
+            make(name)
+    mallory.username = name
+    with pytest.raises(ValidationError):
+        mallory.save(update_fields=["username"])
+    if "\x00" not in name:
+        monkeypatch.setenv("MEMORYHUB_ADMIN_USERNAME", name)
+        monkeypatch.setenv("MEMORYHUB_ADMIN_PASSWORD", "a quiet evening")
+        with pytest.raises(CommandError, match="ADMIN_USERNAME"):
+            call_command("ensure_admin")
+        monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "a quiet evening")
+        with pytest.raises(CommandError):
+            call_command("createsuperuser", username=name, email="", interactive=False)
+        with pytest.raises(CommandError, match="Nobody can be called"):
+            call_command("seed_demo", username=name, stdout=StringIO())
+    assert set(User.objects.values_list("username", flat=True)) == people
+
+
+@pytest.mark.parametrize("name", MIXED, ids=ascii)
+def test_a_name_of_two_alphabets_is_refused_whoever_is_there(name: str) -> None:
+    page = sign_up(name)
+    assert page.status_code == 200 and "mixes alphabets" in page.content.decode()
+    with pytest.raises(ValidationError):
+        make_user(name)
+
+
+@pytest.mark.parametrize("name", ALLOWED, ids=ascii)
+def test_names_of_every_language_are_made(name: str) -> None:
+    assert sign_up(name).status_code == 302
+    assert User.objects.get(username=unicodedata.normalize("NFKC", name)).looks
+
+
+def test_the_form_says_it_at_the_field() -> None:
+    make_user("olive")
+    assert "one that looks like it" in sign_up("0live").content.decode()
+
+
+def make_as_before(name: str) -> User:
+    """A person as versions made them that looked at nothing."""
+    User.objects.bulk_create([User(username=name, looks=[])])
+    person = User.objects.get(username=name)
+    person.set_password(PASSWORD)
+    person.save()
+    return person
+
+
+def test_people_who_look_alike_from_before_sign_in_and_are_changed_as_ever(boss: Client) -> None:
+    make_user("admin")
+    twin = make_as_before("\u0430dmin")
+    assert (
+        Client().post("/accounts/login/", {"login": twin.username, "password": PASSWORD}).status_code == 302
+    )
+    form = {
+        "username": twin.username,
+        "email": "twin@example.org",
+        "first_name": "Twin",
+        "memory_default": "",
+    }
+    assert boss.post(f"/admin/workspaces/user/{twin.pk}/change/", form).status_code == 302
+    twin.refresh_from_db()
+    assert (twin.first_name, twin.email) == ("Twin", "twin@example.org")
+    twin.save()
+    User.objects.only("email").get(pk=twin.pk).save()
+    deferred = User.objects.defer("username").get(pk=twin.pk)
+    assert deferred.username == twin.username
+    deferred.save()
+
+
+def test_the_migration_notes_what_those_look_like_who_are_there() -> None:
+    for name in ("admin", "\u0430dmin", "Admin"):
+        make_as_before(name)
+    User.objects.update(looks=[])
+    import_module("workspaces.migrations.0012_usernames").note_looks(apps, None)
+    assert all(person.looks == looks_of(person.username) for person in User.objects.all())
+    with pytest.raises(ValidationError):
+        make_user("adm1n")
+
+
+def test_a_person_may_write_their_own_name_otherwise(boss: Client) -> None:
+    olive = make_user("olive")
+    boss.post(f"/admin/workspaces/user/{olive.pk}/change/", {"username": "Olive", "memory_default": ""})
+    olive.refresh_from_db()
+    assert olive.username == "Olive"
+    assert sign_up("olive").status_code == 200
+
+
+def test_the_look_is_asked_of_an_index() -> None:
+    make_user("olive")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN SELECT 1 FROM workspaces_user WHERE looks && ARRAY['olive']")
+        assert "user_looks" in str(cursor.fetchall())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_alike_at_once_one_is_made() -> None:
+    start, refused = threading.Barrier(2), []
+
+    def make(name: str) -> None:
+        try:
+            start.wait()
+            make_user(name)
+        except ValidationError:
+            refused.append(name)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=make, args=[name]) for name in ("olive", "0live")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 1 and User.objects.count() == 1

@@ -1,0 +1,96 @@
+"""What a superuser changes of somebody's account: their ways in, and what they may do.
+
+Each is noted in the audit log and told to the person by mail, at the address they had before, too. That it is a
+superuser, and shown lately to be one, is for the door to ask (``workspaces.accounts.sign_in.ask_for_password``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from memoryhub import mail
+from workspaces.accounts import sessions
+from workspaces.audit import Verb, record
+from workspaces.models import User
+
+RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
+CHANGES = {
+    "password": gettext_lazy("Your password was changed, and you were signed out everywhere."),
+    "two_factor": gettext_lazy("Two-factor sign-in was turned off: your password alone opens your account."),
+    "username": gettext_lazy("Your username was changed."),
+    "email": gettext_lazy("Your e-mail address was changed."),
+    **dict.fromkeys(RIGHTS, gettext_lazy("What you may do as an administrator was changed.")),
+}
+
+
+def change_account(person: User, *, fields: list[str], email_before: str, by: User, now: datetime) -> None:
+    """Note and tell what of ``CHANGES`` a form has just saved."""
+    to = {email_before, *_addresses(person)}
+    with transaction.atomic():
+        if "username" in fields:
+            record(Verb.USERNAME_CHANGED, by=by, target=person.public_id)
+        if "email" in fields:
+            record(Verb.EMAIL_CHANGED, by=by, target=person.public_id)
+            _use_address(person, before=email_before)
+        if rights := [name for name in fields if name in RIGHTS]:
+            record(Verb.RIGHTS_CHANGED, by=by, target=person.public_id, details={"fields": [*rights]})
+        _tell(person, fields, to=to, by=by, now=now)
+
+
+def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
+    """After a new password was set: whoever was signed in with the old one is out. ``keep``: a session that stays."""
+    with transaction.atomic():
+        record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
+        sessions.end_other_sessions(person, keep=keep, by=by)
+        _tell(person, ["password"], to=_addresses(person), by=by, now=now)
+
+
+def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> int:
+    """For who lost their telephone and their codes; how many."""
+    with transaction.atomic():
+        found = list(people.select_for_update(of=("self",)))
+        Authenticator.objects.filter(user__in=found).delete()
+        for person in found:
+            record(Verb.TWO_FACTOR_OFF, by=by, target=person.public_id)
+            _tell(person, ["two_factor"], to=_addresses(person), by=by, now=now)
+    return len(found)
+
+
+def _addresses(person: User) -> set[str]:
+    others = EmailAddress.objects.filter(user=person).values_list("email", flat=True)
+    return {address for address in (person.email, *others) if address}
+
+
+def _use_address(person: User, *, before: str) -> None:
+    """No new password can be sent to the address that was theirs before."""
+    theirs = EmailAddress.objects.filter(user=person)
+    theirs.filter(email__iexact=before).delete()
+    theirs.update(primary=False)
+    if person.email:
+        values = {"primary": True, "verified": False}
+        theirs.update_or_create(user=person, email=person.email.lower(), defaults=values)
+
+
+def _tell(person: User, fields: Iterable[str], *, to: Iterable[str], by: User, now: datetime) -> None:
+    changes = dict.fromkeys(str(CHANGES[name]) for name in fields)
+    text = _(
+        "Hello %(person)s,\n\n"
+        "An administrator (%(by)s) changed your MemoryHub account on %(at)s UTC:\n\n"
+        "%(changes)s\n\n"
+        "If you expected this, there is nothing to do. If you did not, somebody may be using an administrator's\n"
+        "account: ask whoever runs your MemoryHub, by another way than this mail, and change your password.\n"
+    ) % {
+        "person": person.get_username(),
+        "by": by.get_username(),
+        "at": f"{now:%Y-%m-%d %H:%M}",
+        "changes": "\n".join(f"- {change}" for change in changes),
+    }
+    mail.send(_("Your MemoryHub account was changed"), text, filter(None, to))

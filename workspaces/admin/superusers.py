@@ -1,0 +1,31 @@
+"""What superusers alone may change, whatever permissions staff are given: other people's accounts and ways in."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.contrib import messages
+from django.http import HttpRequest
+
+from workspaces.admin_kit.base import LeanAdmin
+from workspaces.models import User
+
+TOLD = ("They are told by mail, if they gave an address.", messages.INFO)
+NOT_TOLD = ("No mail is set up here (MEMORYHUB_SMTP_URL): tell them yourself.", messages.WARNING)
+
+
+def is_superuser(request: HttpRequest) -> bool:
+    return cast(User, request.user).is_superuser
+
+
+class ChangedBySuperusers(LeanAdmin):
+    """Who may look at it is Django's permissions to say; who may change it is not."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request) and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_superuser(request) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_superuser(request) and super().has_delete_permission(request, obj)

@@ -1,0 +1,101 @@
+"""How much one person may make: workspaces, chats, memories, bytes of files. The limits are the operator's settings.
+
+Who made something is charged for it as long as it is stored, also while it is deleted and can be restored. The rooms
+above register what they count (``register_quota``). Superusers are charged for nothing: they bring back whole
+installations.
+
+Counting a hundred thousand takes tens of milliseconds, so a process that has counted lets a sixteenth of the room that
+it found be used before it counts again. Sixteen processes keep to the limit so; two requests at once may go over it, at
+its very end, by what one of them makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet, Sum, Value
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.errors import Conflict
+from workspaces.models import User, Workspace
+
+Rows = Callable[[User], QuerySet[Any]]
+
+
+class QuotaReached(Conflict):
+    """The person has as much of it as one person may."""
+
+    code = "quota"
+
+
+@dataclass(frozen=True)
+class Quota:
+    """``used`` of ``most``; at 0 there is no limit, and ``used`` is not known to be all."""
+
+    what: str
+    used: int
+    most: int
+
+    @property
+    def room(self) -> int:
+        return max(0, self.most - self.used)
+
+    def in_words(self) -> str:
+        return f"{self.used:,} of {f'{self.most:,}' if self.most else 'any number of'} {self.what}"
+
+
+SENTENCES: dict[str, str | Promise] = {
+    "workspaces": later(
+        "One person may make %(most)s workspaces here, and %(used)s are there. Delete one that is no longer needed"
+    ),
+    "chats": later("One person may have %(most)s chats here, and %(used)s are there. Forget some for good"),
+    "memories": later(
+        "One person may have %(most)s memories here, and %(used)s are there. Forget some for good"
+    ),
+    "bytes": later(
+        "One person's files may take %(most)s bytes here, and take %(used)s. Remove some, or an unfinished import"
+    ),
+}
+SHARE = 16
+_spare: dict[tuple[int, str], int] = {}  # of a person, what this process may let pass without counting
+_rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.filter(made_by=user)]}
+
+
+def register_quota(what: str, rows: Rows) -> None:
+    """Count these of a person as ``what``; as "bytes" the sum of their ``size``."""
+    _rows.setdefault(what, []).append(rows)
+
+
+def quota_of(user: User, what: str) -> Quota:
+    """What this person has of it. Counts index entries up to the limit, a query for each kind of row."""
+    most = settings.QUOTAS[what]
+    return Quota(what, sum(_count(rows(user).order_by(), what, most) for rows in _rows[what]), most)
+
+
+def require_room(what: str, user: User | None, more: int = 1) -> None:
+    """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more."""
+    if user is None or user.is_superuser or not settings.QUOTAS[what]:
+        return
+    key = (user.pk, what)
+    if more <= _spare.get(key, 0):
+        _spare[key] -= more
+        return
+    quota = quota_of(user, what)
+    _spare[key] = max(0, quota.room - more) // SHARE
+    if more > quota.room:
+        numbers = {"most": f"{quota.most:,}", "used": f"{quota.used:,}"}
+        option = f"MEMORYHUB_MAX_{what.upper()}_PER_PERSON"
+        remedy = _("or ask whoever runs this MemoryHub to raise %(option)s.") % {"option": option}
+        raise QuotaReached(f"{SENTENCES[what] % numbers}, {remedy}")
+
+
+def _count(rows: QuerySet[Any], what: str, most: int) -> int:
+    if what == "bytes":
+        return rows.aggregate(total=Sum("size"))["total"] or 0
+    limited = rows.annotate(one=Value(1)).values("one")
+    return (limited[:most] if most else limited).count()
