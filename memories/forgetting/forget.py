@@ -303,9 +303,8 @@ def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
     words = unindex_words(ids)
     vectors, _ = PassageVector.objects.filter(kind=MEMORY, ref__in=ids).delete()
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
-    return _counting(Memory.objects.filter(pk__in=ids).delete()[1], own) + Counter(
-        named("memory words", words) + named("memory embeddings", vectors)
-    )
+    removed = named("memory words", words) + named("memory embeddings", vectors)
+    return removed + _counting(Memory.objects.filter(pk__in=ids).delete()[1], own)
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:
