@@ -60,7 +60,9 @@ def test_the_one_changed_last_keeps_its_key_and_the_others_say_where_it_went(cas
         assert loser.updated_at > now and "drinkabl" not in loser.search
     assert not PassageWord.objects.filter(ref=older.pk, lexeme="drinkabl").exists()
     assert PassageWord.objects.filter(ref=older.pk, lexeme="tea").exists()
-    assert "Tea" in [item.memory.content for item in recall("tea", home, cast.owner, now=now, reach=HERE).items]
+    assert "Tea" in [
+        item.memory.content for item in recall("tea", home, cast.owner, now=now, reach=HERE).items
+    ]
     with pytest.raises(IntegrityError):
         Memory.objects.filter(pk=older.pk).update(key="drinkable")
 
