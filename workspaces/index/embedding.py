@@ -345,13 +345,12 @@ def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
 
 def queue_embedding(kind: Kind, refs: Sequence[int]) -> None:
     """Embed these in the background, once the running transaction has committed."""
-    ids = list(refs)
-    transaction.on_commit(
-        lambda: (
+    ids, name = list(refs), f"embed {kind.name}"
+
+    def queue() -> None:
+        if kind.queue:
             kind.queue(ids)
-            if kind.queue
-            else async_task(
-                "workspaces.tasks.embed_passages", kind=kind.number, refs=ids, task_name=f"embed {kind.name}"
-            )
-        )
-    )
+        else:
+            async_task("workspaces.tasks.embed_passages", kind=kind.number, refs=ids, task_name=name)
+
+    transaction.on_commit(queue)
