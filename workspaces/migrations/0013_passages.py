@@ -19,22 +19,17 @@ RENAME = "".join(f"ALTER TABLE memories_{old} RENAME TO workspaces_{new};" for o
 RENAME_BACK = "".join(f"ALTER TABLE workspaces_{new} RENAME TO memories_{old};" for old, new in TABLES)
 
 # Who may see what in the admin, and what was done there, follows the tables.
-NAMES = "".join(
-    f"""
+def renamed(app, old, to, new):
+    return f"""
+UPDATE django_content_type SET app_label = '{to}', model = '{new}' WHERE app_label = '{app}' AND model = '{old}'
+  AND NOT EXISTS (SELECT 1 FROM django_content_type WHERE app_label = '{to}' AND model = '{new}');
 UPDATE auth_permission p SET codename = replace(codename, '{old}', '{new}') FROM django_content_type t
-WHERE t.id = p.content_type_id AND t.app_label = 'memories' AND t.model = '{old}';
-UPDATE django_content_type SET app_label = 'workspaces', model = '{new}' WHERE app_label = 'memories' AND model = '{old}';
+WHERE t.id = p.content_type_id AND t.app_label = '{to}' AND t.model = '{new}';
 """
-    for old, new in TABLES
-)
-NAMES_BACK = "".join(
-    f"""
-UPDATE auth_permission p SET codename = replace(codename, '{new}', '{old}') FROM django_content_type t
-WHERE t.id = p.content_type_id AND t.app_label = 'workspaces' AND t.model = '{new}';
-UPDATE django_content_type SET app_label = 'memories', model = '{old}' WHERE app_label = 'workspaces' AND model = '{new}';
-"""
-    for old, new in TABLES
-)
+
+
+NAMES = "".join(renamed("memories", old, "workspaces", new) for old, new in TABLES)
+NAMES_BACK = "".join(renamed("workspaces", new, "memories", old) for old, new in TABLES)
 
 # The default fills the column of the rows there are, and is then dropped: who writes says of what kind.
 KINDS = "".join(
