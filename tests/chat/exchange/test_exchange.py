@@ -218,7 +218,7 @@ def everything() -> dict[str, list[Any]]:
         ),
         "words": sorted(
             PassageWord.objects.values_list("lexeme", "weight").filter(
-                memory_id__in=Memory.objects.filter(scope=Scope.WORKSPACE).values("pk")
+                ref__in=Memory.objects.filter(scope=Scope.WORKSPACE).values("pk")
             )
         ),
     }  # fmt: skip
