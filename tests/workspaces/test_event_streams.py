@@ -82,7 +82,7 @@ async def test_every_door_with_events_counts_and_refuses_before_anything_is_done
     assert (await client.post(again, {"stream": True}, "application/json")).status_code == 429
     assert await Message.objects.filter(chat=chat).acount() == 2
     for each in held:
-        each.close()
+        await sync_to_async(each.close)()
     assert (await client.get(message)).status_code == 200
 
 
