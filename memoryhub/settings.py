@@ -386,6 +386,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "ScopeEnum": "memories.models.Scope.values",
         "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",
+        "KeyScopeEnum": "workspaces.models.KeyScope.values",
     },
 }
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()

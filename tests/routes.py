@@ -101,6 +101,15 @@ API_ROWS = [
     Row("GET", "chat/api/account", EVERYBODY, keys=KEYS_NEVER),
     # The owner is the only one of a workspace that others use.
     Row("DELETE", "chat/api/account", (409, 200, 200, 200, 401), keys=KEYS_NEVER, fresh=True),
+    Row("GET", "chat/api/keys", EVERYBODY),
+    Row(
+        "POST",
+        "chat/api/keys",
+        answering(201, MEMBERS),
+        {"name": "Script", "workspace_id": "{ws}"},
+        fresh=True,
+    ),
+    Row("DELETE", "chat/api/keys/<key_id:key_id>", answering(204, THEIRS)),
     Row("GET", "chat/api/workspaces", EVERYBODY),
     Row("POST", "chat/api/workspaces", answering(201, EVERYBODY), {"name": "Launch"}),
     Row("GET", WS, MEMBERS),

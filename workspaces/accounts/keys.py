@@ -94,6 +94,7 @@ def count_request(key: ApiKey, *, now: datetime) -> int | None:
         ApiKey.objects.filter(pk=key.pk)
         .filter(first | Q(counted__lt=settings.KEY_RATE))
         .update(
+            calls=F("calls") + 1,
             counted=Case(When(first, then=1), default=F("counted") + 1),
             last_used_at=Case(When(first, then=now), default=F("last_used_at")),
             counted_at=Case(When(first, then=minute), default=F("counted_at")),

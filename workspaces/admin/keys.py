@@ -32,6 +32,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "workspace",
         "scope",
         "last_used_at",
+        "calls",
         "expires_at",
         "revoked_at",
     )
@@ -50,6 +51,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "scope",
         "created_at",
         "last_used_at",
+        "calls",
         "expires_at",
         "revoked_at",
     )

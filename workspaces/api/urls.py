@@ -5,11 +5,13 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from workspaces.api import account, agents, connections, views
+from workspaces.api import account, agents, connections, keys, views
 
 app_name = "workspaces_api"
 urlpatterns = [
     path("account", account.Account.as_view(), name="account"),
+    path("keys", keys.KeyList.as_view(), name="keys"),
+    path("keys/<key_id:key_id>", keys.KeyDetail.as_view(), name="key"),
     path("workspaces", views.WorkspaceList.as_view(), name="workspaces"),
     path("workspaces/<ws_id:workspace_id>", views.WorkspaceDetail.as_view(), name="workspace"),
     path("workspaces/<ws_id:workspace_id>/members", views.MemberList.as_view(), name="members"),

@@ -243,6 +243,7 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    calls = models.PositiveBigIntegerField(default=0, editable=False, help_text="Requests that passed.")
     # The minute that is being counted, and the requests in it: in the database, so that all web processes share it.
     counted_at = models.DateTimeField(null=True, editable=False)
     counted = models.PositiveIntegerField(default=0, editable=False)

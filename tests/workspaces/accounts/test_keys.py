@@ -341,3 +341,50 @@ def test_the_admin_revokes_keys_and_shows_none(cast: Cast) -> None:
     with pytest.raises(keys.KeyRefused, match="revoked"):
         keys.verify_key(text, now=NOON)
     assert LogEntry.objects.get().object_repr == key.public_id
+
+
+# REST
+
+
+def test_over_rest_a_key_is_made_with_a_fresh_password_shown_once_listed_and_revoked(cast: Cast) -> None:
+    api = Api(cast.editor)
+    body = {"name": "Laptop", "workspace_id": cast.workspace.public_id, "scope": "write"}
+    assert error_of(api.post("keys", body))["code"] == "reauthenticate"
+    assert not ApiKey.objects.exists()
+    type_password_again(api.client)
+    made = api.post("keys", body)
+    assert (made.status_code, made.json()["calls"]) == (201, 0)
+    text, key_id = made.json()["key"], made.json()["id"]
+    assert "no-store" in made["Cache-Control"]
+    program = Api(base=V1, key=text)
+    for _ in range(3):
+        assert program.get("memories").status_code == 200
+    [listed] = api.get("keys").json()["items"]
+    assert (listed["id"], listed["scope"], listed["calls"]) == (key_id, "write", 3)
+    assert listed["last_used_at"] and "key" not in listed and text not in str(listed)
+    assert Api(cast.owner).get("keys").json()["items"] == []
+    assert Api(cast.owner).delete(f"keys/{key_id}").status_code == 404
+    assert api.delete(f"keys/{key_id}").status_code == 204
+    assert program.get("memories").status_code == 401
+    assert api.get("keys").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "changes, field",
+    [
+        ({"name": ""}, "name"),
+        ({"scope": "admin"}, "scope"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
+        ({"user": "olive"}, "user"),
+        ({"workspace_id": None}, "workspace_id"),
+    ],
+    ids=str,
+)
+def test_over_rest_a_wrong_key_is_refused_by_field(cast: Cast, changes: dict[str, Any], field: str) -> None:
+    api = Api(cast.editor)
+    type_password_again(api.client)
+    refused = api.post("keys", {"name": "A", "workspace_id": cast.workspace.public_id} | changes)
+    assert (refused.status_code, list(error_of(refused)["fields"])) == (422, [field])
+    for elsewhere in (make_workspace(owner=cast.stranger).public_id, "ws_nowhere"):
+        assert api.post("keys", {"name": "A", "workspace_id": elsewhere}).status_code == 404
+    assert not ApiKey.objects.exists()
