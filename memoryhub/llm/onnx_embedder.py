@@ -14,6 +14,7 @@ import numpy as np
 
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
+from memoryhub.llm.sessions import open_session
 from memoryhub.llm.vectors import normalised
 from memoryhub.model_files import EMBEDDER, TOKENIZER, ModelFileAltered, ModelFileMissing
 
@@ -105,8 +106,7 @@ def _run(session: InferenceSession, token_ids: Sequence[Sequence[int]]) -> Vecto
 
 
 def _load_model(threads: int) -> tuple[InferenceSession, Tokenizer]:
-    import onnxruntime  # heavy; a process that never embeds must not pay for it
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer  # heavy; a process that never embeds must not pay for it
 
     try:
         model, vocabulary = EMBEDDER.content(), TOKENIZER.content()
@@ -114,15 +114,10 @@ def _load_model(threads: int) -> tuple[InferenceSession, Tokenizer]:
         raise EmbedderNotInstalled(detail=str(error)) from error
     except ModelFileAltered as error:
         raise EmbedderAltered(detail=str(error)) from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Waiting threads must not burn the cores that the chat model and the database need.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = open_session(model, threads)
     try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         tokenizer = Tokenizer.from_buffer(vocabulary)
-    except Exception as error:  # no memory for it; both libraries raise their own bare exceptions
+    except Exception as error:  # the library raises bare exceptions
         raise EmbedderNotInstalled(detail=str(error)) from error
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()  # the file pads everything to 128 tokens; batches here pad to their own longest

