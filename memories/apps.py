@@ -19,21 +19,6 @@ def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
     )
 
 
-def _schedule_indexes(sender: Any, **kwargs: Any) -> None:
-    """Large places are looked after every ten minutes; what each run did stands in the queue's results."""
-    from django_q.models import Schedule
-
-    Schedule.objects.update_or_create(
-        name="memories: indexes",
-        defaults={
-            "func": "memories.tasks.keep_indexes",
-            "schedule_type": Schedule.MINUTES,
-            "minutes": 10,
-            "repeats": -1,
-        },
-    )
-
-
 def _schedule_orphans(sender: Any, **kwargs: Any) -> None:
     """Every hour: files that a crash left without their row."""
     from django_q.models import Schedule
@@ -51,13 +36,15 @@ class MemoriesConfig(AppConfig):
         from memories.assets.assets import forget_file
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
+        from memories.recalling.kind import MEMORIES
         from workspaces.actions.removal import register_room
+        from workspaces.index.kinds import register_kind
         from workspaces.quotas import register_quota
 
+        register_kind(MEMORIES)
         register_room(empty_places)
         register_quota("memories", lambda user: Memory.objects.filter(author=user))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
-        post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="memories.recalling.indexes")
         post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")
         post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")

@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from memories.assets import assets
 from memories.forgetting import forget, secret_scan
-from memories.models import EmbeddingModel, Memory
-from memories.recalling import embedding, indexes, reembedding
+from memories.models import Memory
 from memories.writing import eviction, extracting, late_vectors
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
-from workspaces.models import User
+from workspaces.index import embedding, reembedding
+from workspaces.models import EmbeddingModel, User
 
 logger = logging.getLogger(__name__)
 SWEEP = 500  # rows one sweep takes up
@@ -61,16 +61,6 @@ def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None
 
 
 @job
-def rebuild() -> str:
-    """Build vectors of the newly configured model for half a job's time, then clear up after an earlier one."""
-    outcome = reembedding.advance(seconds=settings.JOB_TIMEOUT / 2)
-    if outcome == reembedding.Outcome.UNFINISHED:
-        reembedding.queue()
-    gone = reembedding.clean(seconds=settings.JOB_TIMEOUT / 6)
-    return f"{outcome}, {gone} old vectors deleted"
-
-
-@job
 def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> int:
     return eviction.evict(workspace_id, owner_id, agent_id, now=timezone.now())
 
@@ -111,12 +101,6 @@ def sweep() -> str:
         embed_memories(memory_ids=missing)
     purged = forget.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
     return f"{extracted} extractions, {len(missing)} embeddings, {purged} purged"
-
-
-@job
-def keep_indexes() -> str:
-    """Vector indexes and counts of large places where they pay, and nowhere else; what was done, in a sentence."""
-    return str(indexes.keep_up(now=timezone.now()))
 
 
 @job

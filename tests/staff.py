@@ -30,16 +30,7 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 from chat.models import Chat, Message
-from memories.models import (
-    Asset,
-    EmbeddingModel,
-    Extraction,
-    Memory,
-    MemoryNode,
-    Receipt,
-    ReceiptItem,
-    Refusal,
-)
+from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, ReceiptItem, Refusal
 from memories.writing import gate
 from tests.factories import (
     make_agent,
@@ -52,7 +43,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.models import Agent, ApiKey, AuditEvent, Membership, User, Workspace
+from workspaces.models import Agent, ApiKey, AuditEvent, EmbeddingModel, Membership, User, Workspace
 from workspaces.models.connection import Connection
 
 FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say

@@ -417,7 +417,7 @@ def writing(listed: Listed, doomed: list[Any]) -> Iterator[Writers]:
 def test_what_is_there_throughout_is_seen_once(
     kind: type[Listed], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memories.recalling.embedding.get_embedder", lambda: FakeEmbedder(16))
+    monkeypatch.setattr("workspaces.index.embedding.get_embedder", lambda: FakeEmbedder(16))
     listed = kind(cast)
     steady, doomed = [], []
     for _ in range(STEADY):

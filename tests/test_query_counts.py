@@ -14,7 +14,7 @@ from django_q.tasks import async_task
 
 from chat.models import Chat, Message
 from chat.models.imports import Import, ImportKind
-from memories.models import Asset, EmbeddingModel, Extraction, Memory, MemoryNode, Receipt
+from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt
 from memories.models.refusal import Refusal
 from memories.nodes import nodes
 from memories.recalling.recall import Recall, Recalled
@@ -31,7 +31,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.models import Membership, Role, User
+from workspaces.models import EmbeddingModel, Membership, Role, User
 
 API = "/chat/api"
 
@@ -172,7 +172,7 @@ CALLS = {
     "admin audit log": get("/admin/workspaces/auditevent/"),
     "admin extractions": get("/admin/memories/extraction/"),
     "admin refusals": get("/admin/memories/refusal/"),
-    "admin embedding models": get("/admin/memories/embeddingmodel/"),
+    "admin embedding models": get("/admin/workspaces/embeddingmodel/"),
     "admin queued jobs": get("/admin/django_q/ormq/"),
     "admin finished jobs": get("/admin/django_q/success/"),
     "admin failed jobs": get("/admin/django_q/failure/"),

@@ -24,21 +24,12 @@ from django_q.signing import SignedPackage
 
 from chat.models import Compaction, Message, ShortTermMemory, Step, ToolCall
 from chat.models.imports import Import, ImportRow
-from memories.models import (
-    EmbeddingModel,
-    Extraction,
-    Memory,
-    MemoryNode,
-    MemorySource,
-    NodeRelation,
-    ReceiptItem,
-    Refusal,
-)
+from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
 from tests.chat.pages.test_xss import EVIL, Page
 from tests.routes import Row, World
 from tests.test_attacks import FORMS, READING_PAGES, client_of
-from workspaces.models import Agent, AuditEvent, DoneRequest, User, Workspace
+from workspaces.models import Agent, AuditEvent, DoneRequest, EmbeddingModel, User, Workspace
 
 pytestmark = pytest.mark.django_db
 APPS = ("workspaces", "memories", "chat")
@@ -53,12 +44,12 @@ MACHINE = {
     "workspaces.DoneRequest": {"fingerprint", "note"},
     "memories.Memory": {"content_hash"},
     "memories.Asset": {"sha256", "file_name", "content_type"},
-    "memories.MemoryEmbedding": {"model"},
-    "memories.EmbeddingModel": {"label", "refused_ids"},
+    "workspaces.PassageVector": {"model"},
+    "workspaces.EmbeddingModel": {"label", "reached", "refused"},
     "memories.Extraction": {"message_id"},
-    "memories.CommonWord": {"lexeme"},
-    "memories.MemoryWord": {"lexeme"},
-    "memories.VectorIndex": {"name", "model"},
+    "workspaces.CommonWord": {"lexeme"},
+    "workspaces.PassageWord": {"lexeme"},
+    "workspaces.VectorIndex": {"name", "model"},
     "memories.MemoryNode": {"folded"},
     "memories.Receipt": {"message_id"},
     "memories.Tombstone": {"digest"},

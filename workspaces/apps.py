@@ -14,6 +14,22 @@ def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
     )
 
 
+def _schedule_indexes(sender: Any, **kwargs: Any) -> None:
+    """Large places are looked after every ten minutes; what each run did stands in the queue's results."""
+    from django_q.models import Schedule
+
+    Schedule.objects.filter(name="memories: indexes").delete()  # its name before there were other kinds
+    Schedule.objects.update_or_create(
+        name="workspaces: indexes",
+        defaults={
+            "func": "workspaces.tasks.keep_indexes",
+            "schedule_type": Schedule.MINUTES,
+            "minutes": 10,
+            "repeats": -1,
+        },
+    )
+
+
 class WorkspacesConfig(AppConfig):
     name = "workspaces"
 
@@ -22,3 +38,4 @@ class WorkspacesConfig(AppConfig):
 
         sign_in.connect()
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="workspaces.sweep")
+        post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="workspaces.indexes")

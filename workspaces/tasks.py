@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from django.conf import settings
 from django.utils import timezone
 
 from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import sessions
+from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.rest import once
 
 
@@ -15,4 +19,26 @@ def sweep() -> str:
     """Every hour: delete what was kept for a time only."""
     now = timezone.now()
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
+    filling.fill_gaps()
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
+
+
+@job
+def rebuild() -> str:
+    """Build vectors of the newly configured model for half a job's time, then clear up after an earlier one."""
+    outcome = reembedding.advance(seconds=settings.JOB_TIMEOUT / 2)
+    if outcome == reembedding.Outcome.UNFINISHED:
+        reembedding.queue()
+    gone = reembedding.clean(seconds=settings.JOB_TIMEOUT / 6)
+    return f"{outcome}, {gone} old vectors deleted"
+
+
+@job
+def keep_indexes() -> str:
+    """Vector indexes and counts of large places where they pay, and nowhere else; what was done, in a sentence."""
+    return str(indexes.keep_up(now=timezone.now()))
+
+
+@job
+def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
+    return filling.embed_passages(kinds.kind(kind), refs)

@@ -15,7 +15,6 @@ from chat.exchange.lines import FORGOTTEN, Record
 from chat.exchange.places import NO_PLACE, Places
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
-from memories.recalling.embedding import Embedded, embed_texts
 from memories.writing import tombstones
 from memories.writing.drafts import Draft, content_hash
 from memories.writing.gate import Saved
@@ -31,6 +30,7 @@ from memories.writing.portable import (
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
+from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from memories.models import Extraction, MemoryEmbedding, Review, SourceType
+from memories.models import Extraction, Review, SourceType
 from memories.models.extraction import ExtractionStatus
-from memories.models.memory import CATEGORIES
-from memories.recalling.embedding import active_model
+from memories.models.memory import CATEGORIES, MEMORY
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter
+from workspaces.index.embedding import active_model
+from workspaces.models.passage import has_vector
 
 Rows = QuerySet[Any]
 
@@ -92,8 +93,8 @@ class VectorFilter(ChoiceFilter):
             return queryset.filter(embedding_failed_at__isnull=False)
         if not chosen:
             return queryset
-        vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
-        return queryset.filter(Exists(vectors) if chosen == "with" else ~Exists(vectors))
+        vectors = has_vector(MEMORY, active_model() or "")
+        return queryset.filter(vectors if chosen == "with" else ~vectors)
 
 
 class RecalledFilter(ChoiceFilter):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.forms import CheckboxInput, Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -29,9 +29,8 @@ from memories.admin.pairs import Pairs
 from memories.admin.private import readable
 from memories.admin.review import ReviewActions
 from memories.admin.search import HELP, search_memories
-from memories.models import Memory, MemoryEmbedding, Revision
-from memories.recalling import embedding
-from memories.recalling.embedding import active_model
+from memories.models import Memory, Revision
+from memories.models.memory import MEMORY
 from memories.writing import extracting, gate
 from memories.writing.drafts import CLEANERS
 from memories.writing.late_vectors import reembed
@@ -44,6 +43,9 @@ from workspaces.admin_kit.base import (
     offer_undo,
 )
 from workspaces.admin_kit.filters import WorkspaceFilter
+from workspaces.index import embedding
+from workspaces.index.embedding import active_model
+from workspaces.models.passage import has_vector
 
 Sentences = Iterator[tuple[str, int]]
 HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")
@@ -120,8 +122,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         return readable(super().get_queryset(request), request.user)
 
     def for_list(self, rows: QuerySet[Memory]) -> QuerySet[Any]:
-        vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=active_model() or "")
-        return rows.defer(*HEAVY).annotate(start=Left("content", EXCERPT + 1), has_vector=Exists(vectors))
+        vectors = has_vector(MEMORY, active_model() or "")
+        return rows.defer(*HEAVY).annotate(start=Left("content", EXCERPT + 1), has_vector=vectors)
 
     @admin.display(description="memory")
     def opening(self, memory: Any) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, Min, OuterRef, QuerySet
+from django.db.models import Min, QuerySet
 from django.urls import reverse
 from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
@@ -19,11 +19,13 @@ from django_q.models import Failure, OrmQ
 from memories.admin.filters import unrecalled
 from memories.admin.pairs import EQUAL, equal_texts, possible_updates
 from memories.admin.private import readable
-from memories.models import EmbeddingModel, Extraction, Memory, MemoryEmbedding, Review
+from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
-from memories.recalling.embedding import active_model
+from memories.models.memory import MEMORY
 from memoryhub.counting import EXACT_COUNT_UP_TO, count_or_estimate
-from workspaces.models import User, Workspace
+from workspaces.index.embedding import active_model
+from workspaces.models import EmbeddingModel, User, Workspace
+from workspaces.models.passage import has_vector
 
 GROWTH = timedelta(days=7)
 
@@ -117,8 +119,8 @@ def _worth_a_look(within: Within) -> Iterator[Figure]:
 def _background(within: Within) -> Iterator[Figure]:
     model, now = active_model(), within.now
     if within.may_view("memories.memory") and model is not None:
-        vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model)
-        missing = within.memories().filter(~Exists(vectors))
+        vectors = has_vector(MEMORY, model)
+        missing = within.memories().filter(~vectors)
         url = within.link("memories_memory", "vector=without")
         yield _figure("memories without a vector", missing, url, "Found by words until they have one.")
         failed = within.memories().filter(embedding_failed_at__isnull=False)
@@ -127,11 +129,11 @@ def _background(within: Within) -> Iterator[Figure]:
             yield _figure("could not be embedded", failed, url, "The embedder failed on these. Tried again.")
     if within.workspace_id is not None:
         return
-    if within.may_view("memories.embeddingmodel") and (next_model := EmbeddingModel.objects.building()):
+    if within.may_view("workspaces.embeddingmodel") and (next_model := EmbeddingModel.objects.building()):
         share = f"{100 * next_model.done_count // max(1, next_model.total_count)} %"
         note = f"{next_model.label}: {next_model.progress}. Recall compares the earlier one until then."
         held = bool(next_model.stopped_at or next_model.error)
-        url = within.link("memories_embeddingmodel")
+        url = within.link("workspaces_embeddingmodel")
         yield Figure("of the next embedding model's vectors", share, url, note, needs_attention=held)
     if within.may_view("django_q.ormq"):
         oldest = OrmQ.objects.filter(lock__lte=now).aggregate(oldest=Min("lock"))["oldest"]

@@ -9,14 +9,14 @@ from django.utils.translation import gettext as _
 from rest_framework.response import Response
 
 from memories.models import Memory
-from memories.models.memory import MemoryQuerySet
-from memories.recalling.embedding import searchable
+from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing.versions import etag
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 from memoryhub.ready import Ready
 from workspaces.api.serializers import person_json
+from workspaces.index.embedding import searchable
 from workspaces.models import User, Workspace
 from workspaces.rest.fields import iso
 from workspaces.rest.paging import ReadyList
@@ -34,7 +34,7 @@ _SHOWN = (
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     """With what ``memory_json`` asks for and no more, and whether its vector is there (``searchable``)."""
-    return memories.listed().annotate(searchable=searchable()).only(*_SHOWN)
+    return memories.listed().annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
 
 
 _ONE = Ready(lambda pk: described(Memory.objects.filter(pk=pk)), pk=int)

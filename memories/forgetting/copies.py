@@ -32,8 +32,8 @@ QUOTING = ("content", "summary", "source_excerpt", "key")  # of what a history k
 
 # What an excerpt lent to a vector goes with it: the statement's own takes its place.
 _OWN_VECTOR = """
-UPDATE memories_memoryembedding SET embedding = statement, statement = NULL
-WHERE memory_id = ANY(%s) AND statement IS NOT NULL
+UPDATE workspaces_passagevector SET embedding = statement, statement = NULL
+WHERE kind = 1 AND ref = ANY(%s) AND statement IS NOT NULL
 """
 # A row that somebody removes at this moment needs no note, and nobody waits for them here.
 _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE SKIP LOCKED"

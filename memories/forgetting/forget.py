@@ -27,18 +27,16 @@ from memories.forgetting.copies import (
     parts,
 )
 from memories.models import (
-    CommonWord,
     Extraction,
     Memory,
     MemorySource,
-    PlaceStatistics,
     Receipt,
     ReceiptItem,
     Review,
     Revision,
     Tombstone,
 )
-from memories.models.memory import place_of
+from memories.models.memory import MEMORY, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.words import unindex_words
 from memories.writing import tombstones
@@ -49,7 +47,16 @@ from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, Membership, Role, User, Workspace
+from workspaces.models import (
+    Agent,
+    CommonWord,
+    Membership,
+    PassageVector,
+    PlaceStatistics,
+    Role,
+    User,
+    Workspace,
+)
 
 LOOKED_UP = 5  # texts that are asked for again afterwards
 
@@ -299,8 +306,10 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
 def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
     """Delete rows that are locked, with everything that hangs on them."""
     words = unindex_words(ids)
+    vectors, _ = PassageVector.objects.filter(kind=MEMORY, ref__in=ids).delete()
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
-    return _counting(Memory.objects.filter(pk__in=ids).delete()[1], own) + named("memory words", words)
+    removed = named("memory words", words) + named("memory embeddings", vectors)
+    return removed + _counting(Memory.objects.filter(pk__in=ids).delete()[1], own)
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:

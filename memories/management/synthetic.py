@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from memories.judging.secret_filter import RULES
 from memories.recalling.words import SEARCH, index_lexemes
-from memories.writing.copying import copy_vectors
 from memoryhub.llm.base import Embedder, Vectors
+from workspaces.index.copying import copy_vectors
 
 
 def _parts(text: str) -> list[str]:
@@ -147,7 +147,7 @@ def fill(
         chosen = choose(len(part), random)
         with transaction.atomic():
             ids = _store_texts(part, chosen, author_id, now, random)
-            copy_vectors(ids.tolist(), part.tolist(), model, vectors(chosen, parts, random))
+            copy_vectors(1, ids.tolist(), part.tolist(), model, vectors(chosen, parts, random))
             index_lexemes(ids.tolist())
         yield start + len(part)
 

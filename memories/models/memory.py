@@ -15,14 +15,16 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
-from workspaces.models import Agent, Membership, Role, User, Workspace
+from workspaces.index.places import AGENT_PLACES, place_of
+from workspaces.models import Agent, Membership, PassageVector, Role, User, Workspace
+from workspaces.models.passage import has_vector
 
 CONTENT_LENGTH = 2000
 KEY_LENGTH = 200
 KEY_IS_UNIQUE = "memory_key"  # the name of its index
 CATEGORY_LENGTH = 50
 CATEGORIES = ("preference", "fact", "instruction", "decision", "event")
-AGENT_PLACES = 2**40  # above every workspace's key: an assistant's place is this and its own key
+MEMORY = 1  # memories as a kind of passages (memories.recalling.kind)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
 
 
@@ -45,13 +47,6 @@ class SourceType(models.TextChoices):
 
 
 SOURCE_LABELS: dict[str, str] = dict(SourceType.choices)  # putting it together takes longer than all of a row
-
-
-def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | None = None) -> int:
-    """``Memory.place`` of such a memory."""
-    if owner_id is not None:
-        return -owner_id
-    return workspace_id if agent_id is None else AGENT_PLACES + agent_id
 
 
 class Review(models.TextChoices):
@@ -95,7 +90,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         )
 
     def without_vector(self, model: str) -> MemoryQuerySet:
-        return self.exclude(embeddings__model=model)
+        return self.filter(~has_vector(MEMORY, model))
 
 
 class Memory(models.Model):
@@ -248,6 +243,11 @@ class Memory(models.Model):
 
     def has_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now
+
+    @property
+    def embeddings(self) -> models.QuerySet[PassageVector]:
+        """Its vectors in the index, one a model."""
+        return PassageVector.objects.filter(kind=MEMORY, ref=self.pk)
 
     @property
     def is_live(self) -> bool:

@@ -8,11 +8,11 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_obj
 from django.db.models.functions import Lower
 
 from memories.models import Memory, Scope
-from memories.models.memory import MemoryQuerySet
-from memories.recalling.embedding import searchable
+from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing import review
 from memoryhub.llm.registry import embedder_is_local, get_embedder
+from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
 
 PAGE_SIZE = 20
@@ -64,7 +64,7 @@ class PanelPage:
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Newest first, with what a card shows and no more; the rest of it is from ``on_cards``."""
     shown = memories.select_related("author", "agent", "may_replace").only(*ON_CARD)
-    return shown.annotate(has_vector=searchable()).order_by("-created_at", "-id")
+    return shown.annotate(has_vector=searchable(MEMORY)).order_by("-created_at", "-id")
 
 
 def on_cards(memories: list[Memory], workspace: Workspace) -> list[Memory]:

@@ -17,9 +17,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext as _
 from pgvector import HalfVector
 
-from memories.recalling import words
-from memories.recalling.candidates import Where, look
-from memories.recalling.embedding import embed_query, embed_texts
+from memories.recalling.kind import MEMORIES
 from memories.recalling.ranking import WEIGHTS, Weights
 from memories.recalling.recall import recall
 from memories.recalling.signals import read_question
@@ -28,6 +26,9 @@ from memories.writing.many import save_memories
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
+from workspaces.index.candidates import Where, look
+from workspaces.index.embedding import embed_query, embed_texts
+from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 
@@ -232,7 +233,7 @@ def _embed_ahead(text: str, now: datetime) -> None:
 
 def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:
     if line.ranking == "bm25":
-        return list(words.bm25(text, Where(workspace.pk, user.pk).params, depth))
+        return list(bm25(MEMORIES, text, Where(workspace.pk, user.pk).params, depth))
     if line.ranking == "vector":
         return _by_vector(text, workspace, user, depth)
     # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one
@@ -262,7 +263,7 @@ def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[
     model, vectors = embedded
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT memory_id FROM memories_memoryembedding WHERE place = %s AND live AND model = %s "
+            "SELECT ref FROM workspaces_passagevector WHERE place = %s AND kind = 1 AND live AND model = %s "
             "ORDER BY coalesce(statement, embedding) <=> %s LIMIT %s",
             [workspace.pk, model, HalfVector(vectors[0]).to_text(), depth],
         )

@@ -30,7 +30,7 @@ _AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
 _OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
 _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
-           SELECT 1 FROM memories_memoryembedding e WHERE e.memory_id = m.id AND e.model = %(active)s::text
+           SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text
        ), {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
 LEFT JOIN (SELECT {", ".join(_OLDER)} FROM memories_memory) o ON o.id = m.may_replace_id
@@ -85,7 +85,7 @@ def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
     """One row of ``_LOAD``; ``people`` are the authors met so far."""
     at, after = len(_NAMES), len(_NAMES) + 1 + len(_AUTHOR)
     memory = Memory.from_db(connection.alias, _NAMES, row[:at])
-    memory.searchable = row[at]  # type: ignore[attr-defined]  # as in memories.recalling.embedding.searchable
+    memory.searchable = row[at]  # type: ignore[attr-defined]  # as in workspaces.index.embedding.searchable
     if isinstance(memory.source_details, str):  # not by a prepared statement
         memory.source_details = json.loads(memory.source_details)
     author = memory.author_id

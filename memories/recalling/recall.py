@@ -18,14 +18,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memories.models import Memory
-from memories.models.memory import PLACE
-from memories.recalling import embedding, words
-from memories.recalling.candidates import (
-    Candidate,
-    Where,
-    find_candidates,
-    look,
-)
+from memories.models.memory import MEMORY, PLACE
+from memories.recalling import words
+from memories.recalling.kind import MEMORIES
 from memories.recalling.loading import load_memories, note_use
 from memories.recalling.ranking import (
     RANKINGS,
@@ -48,6 +43,14 @@ from memoryhub import metrics, prepared
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError, ModelNotLocal
+from workspaces.index import embedding
+from workspaces.index.candidates import (
+    Candidate,
+    Where,
+    find_candidates,
+    look,
+)
+from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
@@ -60,18 +63,18 @@ SEMANTIC_THRESHOLD = 0.30  # cosine below which the semantic ranking drops, unle
 
 # Exact cosine over one workspace and the asker's personal rows, in the slim table alone (docs/recall.md).
 _NEAREST = """
-SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
-FROM memories_memoryembedding e
-WHERE e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
+FROM workspaces_passagevector e
+WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
   AND e.place = ANY(%(places)s::bigint[])
 ORDER BY e.embedding <=> %(vector)s::halfvec
 LIMIT %(limit)s::int
 """
 # The long-term score over every vector, not over a pre-cut by cosine: old and important ones would be lost.
 _LONGTERM = """
-SELECT e.memory_id, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
-FROM memories_memoryembedding e JOIN memories_memory m ON m.id = e.memory_id
-WHERE e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
+FROM workspaces_passagevector e JOIN memories_memory m ON m.id = e.ref
+WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
   AND e.place = ANY(%(places)s::bigint[])
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
 ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
@@ -87,8 +90,8 @@ SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.imp
        1 - (e.embedding <=> %(vector)s::halfvec)
 FROM memories_memory m
 LEFT JOIN workspaces_user u ON u.id = m.author_id
-LEFT JOIN memories_memoryembedding e ON e.memory_id = m.id AND e.memory_id = ANY(%(missing)s::bigint[]) AND e.live
-    AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = ANY(%(missing)s::bigint[])
+    AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[])
@@ -294,7 +297,7 @@ class _Search:
     def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
         """The best by meaning and words are looked at whole, of the others only what may still be among the wanted."""
         depth = 20 * self.depth if self.exact else self.depth
-        found = find_candidates(self.query, embedded, self.where, depth, exact=self.exact)
+        found = find_candidates(self.query, embedded, self.where, depth, kinds=(MEMORY,), exact=self.exact)
         bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
         first = max(FIRST, 4 * self.wanted)
         about, scored = self._fused(question, [candidate for _, candidate in bounded[:first]])
@@ -308,8 +311,8 @@ class _Search:
         """Words alone; parts of words where there are none."""
         if ranking != "hybrid":
             return self._lexical()
-        covered = words.bm25(self.query, self.params, self.depth)
-        found = [Candidate(pk, None, share) for pk, share in covered.items()]
+        covered = bm25(MEMORIES, self.query, self.params, self.depth)
+        found = [Candidate(MEMORY, pk, None, share) for pk, share in covered.items()]
         return self._fused(question, found)[1] if found else self._lexical()
 
     def _swing(self, question: Question, about: str) -> float:
@@ -331,7 +334,7 @@ class _Search:
             weights.words * words_share
             + weights.meaning
             * (max(furthest, WORDS_AS_MEANING * words_share) if cosine is None else max(0.0, cosine))
-            for _, cosine, words_share in found
+            for _, _, cosine, words_share in found
         ]
 
     def _fused(
@@ -342,11 +345,11 @@ class _Search:
         That is the one name of the question that memories are about: unless it is said, among these.
         """
         given = self.params | {
-            "ids": prepared.bigints(each.pk for each in found),
-            "missing": prepared.bigints(each.pk for each in found if each.cosine is None),
+            "ids": prepared.bigints(each.ref for each in found),
+            "missing": prepared.bigints(each.ref for each in found if each.cosine is None),
         }
         rows = prepared.rows(_FEATURES, given)
-        known = {candidate.pk: candidate for candidate in found}
+        known = {candidate.ref: candidate for candidate in found}
         names = bool(question.names or question.about_self) if about is None else bool(about)
         subjects = {pk: subject(content, author) for pk, content, author, *_ in rows} if names else {}
         if about is None:

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.db import transaction
 
 from memories.models import Memory, MemorySource, Revision
-from memories.models.memory import RevisionAction
-from memories.recalling.embedding import Embedded, put_vectors, queue_embedding
+from memories.models.memory import MEMORY, RevisionAction
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_lexemes
 from memories.writing import (
     cap,
@@ -24,10 +24,8 @@ from memories.writing import (
 )
 from memories.writing.announcing import announce
 from memories.writing.copying import (
-    copy_vectors,
     insert_rows,
     number_rows,
-    stored_vectors,
 )
 from memories.writing.decide import (
     Forgotten,
@@ -49,6 +47,8 @@ from memories.writing.similar import (
     judge,
 )
 from memoryhub import metrics
+from workspaces.index.copying import copy_vectors, stored_vectors
+from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
 from workspaces.quotas import require_room
 
@@ -187,7 +187,7 @@ class Batch:
         within = np.tril(made @ made.T, k=-1)  # with earlier ones only
         for row, other in np.argwhere(within >= least).tolist():
             found.setdefault(ids[row], []).append((-ids[other], float(within[row, other])))
-        for pks, stored in stored_vectors(memories[0].place, with_vector[0][1].model, made.shape[1]):
+        for pks, stored in stored_vectors(MEMORY, memories[0].place, with_vector[0][1].model, made.shape[1]):
             cosines = made @ stored.T
             for row, other in np.argwhere(cosines >= least).tolist():
                 found.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
@@ -277,6 +277,7 @@ class Batch:
                 later += [memory.pk for memory, _ in pairs]
                 continue
             copy_vectors(
+                MEMORY,
                 [memory.pk for memory, _ in pairs],
                 [memory.place for memory, _ in pairs],
                 model,

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
-from memories.recalling.embedding import Embedded, queue_embedding, store_vector
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_words, unindex_words
 from memories.writing.announcing import announce
 from memories.writing.drafts import content_hash
@@ -23,6 +23,7 @@ from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, NotFound
 from memoryhub.ready import Ready
 from workspaces.audit import Verb, record
+from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models import User
 
 MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more

@@ -23,7 +23,6 @@ from memories.judging.extraction.provenance import is_taken_from
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
-from memories.recalling.embedding import embed_texts
 from memories.writing import gate, refusals
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
@@ -35,6 +34,7 @@ from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
 from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.index.embedding import embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 from workspaces.quotas import QuotaReached

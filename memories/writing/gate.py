@@ -14,12 +14,7 @@ from django.utils.translation import gettext as _
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
-from memories.recalling.embedding import (
-    Embedded,
-    active_model,
-    embed_one,
-    queue_embedding,
-)
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_words, unindex_words
 from memories.writing import cap, refusals, tombstones
 from memories.writing.announcing import announce
@@ -63,6 +58,11 @@ from memoryhub import metrics
 from memoryhub.errors import Conflict, NotFound
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
+from workspaces.index.embedding import (
+    Embedded,
+    active_model,
+    embed_one,
+)
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 from workspaces.quotas import require_room

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from memories.models import Memory
 from memories.models.memory import RevisionAction
-from memories.recalling.embedding import Embedded, put_vectors, queue_embedding
+from memories.recalling.kind import queue_embedding
 from memories.writing.announcing import announce
 from memories.writing.changing import note_wordings
 from memories.writing.decide import (
@@ -20,6 +20,7 @@ from memories.writing.decide import (
 )
 from memories.writing.gate import delete_memory
 from memories.writing.places import one_writer_at_a_time
+from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memories.recalling.embedding import Embedded, embed_texts
 from memories.writing import changing, gate
 from memories.writing.batch import Batch
 from memories.writing.drafts import Draft
@@ -15,6 +14,7 @@ from memories.writing.places import one_writer_at_a_time
 from memories.writing.portable import Past
 from memories.writing.similar import MOST_KEYS
 from workspaces.access import default_workspace
+from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.recalling.embedding import embed_one, queue_embedding, store_vector
+from memories.recalling.kind import queue_embedding
 from memories.recalling.words import index_words, unindex_words
 from memories.writing import (
     cap,
@@ -38,6 +38,7 @@ from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
+from workspaces.index.embedding import embed_one, store_vector
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User, Workspace
 

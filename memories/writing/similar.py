@@ -9,8 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
-from memories.recalling.embedding import Embedded
 from memoryhub import prepared
+from workspaces.index.embedding import Embedded
 
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
@@ -18,14 +18,14 @@ MOST_KEYS = 2**63 - 1
 POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
 _NEAREST = f"""
 WITH near AS MATERIALIZED (
-    SELECT id FROM memories_memoryembedding
-    WHERE live AND place = %(place)s::bigint AND model = %(model)s::text AND dimension = %(dimension)s::int
+    SELECT id FROM workspaces_passagevector
+    WHERE live AND kind = 1 AND place = %(place)s::bigint AND model = %(model)s::text AND dimension = %(dimension)s::int
     ORDER BY embedding <=> %(vector)s::halfvec LIMIT {CANDIDATES}
 ), nearest AS MATERIALIZED (
-    SELECT memory_id, 1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec) AS cosine
-    FROM near JOIN memories_memoryembedding USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
+    SELECT ref, 1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec) AS cosine
+    FROM near JOIN workspaces_passagevector USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
 )
-SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = memory_id
+SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
 WHERE cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
   AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
 ORDER BY cosine DESC

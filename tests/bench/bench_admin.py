@@ -18,9 +18,9 @@ from django.test.utils import CaptureQueriesContext
 
 from chat.models import Message
 from memories.models import Memory
-from memories.recalling.embedding import active_model
 from tests.bench.bulk import insert_memories, insert_messages
 from tests.factories import make_chat, make_user
+from workspaces.index.embedding import active_model
 
 SMALL, LARGE, REPEATS = 1_000, 100_000, 5
 A_FEW = 3
@@ -92,7 +92,7 @@ def _measure(rows: int) -> dict[str, Cost]:
             "UPDATE memories_memory SET created_at = now() - (random() ^ 2) * interval '200 days',"
             " last_accessed_at = CASE WHEN id % 2 = 0 THEN now() - random() * interval '60 days' END"
         )
-        cursor.execute("VACUUM ANALYZE memories_memory, memories_memoryembedding, chat_message")
+        cursor.execute("VACUUM ANALYZE memories_memory, workspaces_passagevector, chat_message")
     memory = Memory.objects.order_by("pk")[rows // 2]
     hexadecimal = memory.content.split("number ")[1].split(" ")[0]
     values = {

@@ -92,8 +92,8 @@ def measure(rows: int, *, plain: bool) -> None:
 
     user = User.objects.create_user("bench")
     home = default_workspace(user)
-    from memories.recalling.embedding import embed_one
     from tests.factories import HERE
+    from workspaces.index.embedding import embed_one
 
     embed_one("The embedder is loaded before anything is measured", "", HERE)
     print(f"{'before':32}{'':10}{'':19}{megabytes():9,.0f} MB", flush=True)

@@ -35,7 +35,6 @@ django.setup()
 from django.conf import settings
 from django.db import transaction
 
-from memories.recalling.embedding import embed_texts
 from memories.recalling.evaluation import Conversation, cleaned_drafts, read_conversations
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, recall
@@ -44,6 +43,7 @@ from memories.writing.gate import save_embedded
 from memoryhub.management.database import running_database
 from tests.bench.small_talk import SMALL_TALK
 from workspaces.access import default_workspace
+from workspaces.index.embedding import embed_texts
 from workspaces.models import Membership, Role, User, Workspace
 
 THRESHOLDS = [round(0.30 + 0.05 * step, 2) for step in range(11)]

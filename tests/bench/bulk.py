@@ -36,8 +36,8 @@ UPDATE memories_memory m SET may_replace_id = older.id FROM memories_memory olde
 WHERE m.id %% (%(rows)s / %(rare)s) = 7 AND older.id = m.id - 1
 """
 _VECTORS = """
-INSERT INTO memories_memoryembedding (memory_id, place, model, dimension, live, embedding)
-SELECT id, workspace_id, %(model)s, 384, deleted_at IS NULL,
+INSERT INTO workspaces_passagevector (kind, ref, place, model, dimension, live, embedding)
+SELECT 1, id, workspace_id, %(model)s, 384, deleted_at IS NULL,
     array_fill(0.05::real, ARRAY[384])::halfvec
 FROM memories_memory WHERE id %% (%(rows)s / %(rare)s) <> 9
 """
@@ -68,7 +68,7 @@ def insert_memories(rows: int, *, author: User, model: str | None) -> list[Works
         cursor.execute(_LINKS, parameters)
         if model is not None:
             cursor.execute(_VECTORS, parameters)
-        cursor.execute("ANALYZE memories_memory, memories_memoryembedding")
+        cursor.execute("ANALYZE memories_memory, workspaces_passagevector")
     return workspaces
 
 

@@ -15,7 +15,7 @@ def use_embedder(monkeypatch: pytest.MonkeyPatch) -> Callable[[Embedder | None],
     """Put another embedder (or none) in the place of the bundled one."""
 
     def use(embedder: Embedder | None) -> None:
-        monkeypatch.setattr("memories.recalling.embedding.get_embedder", lambda: embedder)
+        monkeypatch.setattr("workspaces.index.embedding.get_embedder", lambda: embedder)
 
     return use
 

@@ -174,7 +174,7 @@ def test_a_seventh_way_in_is_seen(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "def act(cursor):\n    cursor.execute('DELETE FROM memories_memoryword')",
+        "def act(cursor):\n    cursor.execute('DELETE FROM workspaces_passageword')",
         "def act(memory: Memory):\n    memory.embeddings.update(live=False)",
         "def act(digest):\n    digest.update(b'x')",
         "def act():\n    return Memory.objects.filter(pk=1)",

@@ -15,7 +15,6 @@ from django.utils import timezone
 from memories import tasks
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory
-from memories.recalling.embedding import embed_one
 from memories.writing import review
 from memories.writing.decide import (
     Known,
@@ -35,6 +34,7 @@ from tests.chat.exchange.test_exchange_rules import file_of
 from tests.chat.exchange.test_exchange_rules import memory as line
 from tests.conftest import Cast
 from tests.factories import HERE, make_key_text, make_memory
+from workspaces.index.embedding import embed_one
 
 pytestmark = pytest.mark.django_db
 SAID, NEARLY = "I prefer answers in bullet points", "I prefer my answers in bullet points"

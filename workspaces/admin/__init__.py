@@ -1,5 +1,25 @@
 """People and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions.workspaces``."""
 
-from workspaces.admin import agents, audit, connections, groups, keys, people, two_factor, workspaces
+from workspaces.admin import (
+    agents,
+    audit,
+    connections,
+    embedding_models,
+    groups,
+    keys,
+    people,
+    two_factor,
+    workspaces,
+)
 
-__all__ = ["agents", "audit", "connections", "groups", "keys", "people", "two_factor", "workspaces"]
+__all__ = [
+    "agents",
+    "audit",
+    "connections",
+    "embedding_models",
+    "groups",
+    "keys",
+    "people",
+    "two_factor",
+    "workspaces",
+]

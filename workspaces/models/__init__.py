@@ -4,6 +4,9 @@ from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
 )
+from workspaces.models.embedding_model import EmbeddingModel, ModelState
+from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
+from workspaces.models.passage import PassageVector, PassageWord
 from workspaces.models.people import (
     Agent,
     AgentQuerySet,
@@ -27,15 +30,22 @@ __all__ = [
     "ApiKey",
     "AuditEvent",
     "AuditEventQuerySet",
+    "CommonWord",
     "Connection",
     "ConnectionQuerySet",
     "DoneRequest",
+    "EmbeddingModel",
     "KeyScope",
     "Membership",
+    "ModelState",
+    "PassageVector",
+    "PassageWord",
+    "PlaceStatistics",
     "Role",
     "SignIn",
     "Spent",
     "User",
+    "VectorIndex",
     "Workspace",
     "WorkspaceQuerySet",
 ]

@@ -21,9 +21,6 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from memories.management import synthetic
-from memories.models import EmbeddingModel
-from memories.recalling import embedding, indexes
-from memories.recalling.embedding import Embedded
 from memories.recalling.recall import recall
 from memories.writing.drafts import Draft
 from memories.writing.many import save_memories
@@ -31,8 +28,10 @@ from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management.database import psycopg_settings, running_database
 from memoryhub.management.progress import Progress
+from workspaces.index import embedding, indexes
+from workspaces.index.embedding import Embedded
 from workspaces.leaving_machine import Reach
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
 
 SIZES = (100, 5_000, 100_000)
 FIRST = 10_000  # rows of the table that a small workspace is compared with
@@ -40,8 +39,8 @@ SMALL = 100
 ROUNDS = 3  # of the questions in the small workspace, in the small table and the large in turn
 WORDS = (("memories", 50_000, "how many in all"), ("workspaces", 50, "over how many workspaces, unevenly"))
 _BARE = """
-SELECT memory_id FROM memories_memoryembedding
-WHERE place = %s AND model = %s AND dimension = %s AND live ORDER BY embedding <=> %s LIMIT 10
+SELECT ref FROM workspaces_passagevector
+WHERE place = %s AND kind = 1 AND model = %s AND dimension = %s AND live ORDER BY embedding <=> %s LIMIT 10
 """
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memories.models import EmbeddingModel
-from memories.recalling import reembedding
-from memories.recalling.embedding import EmbedderChangedSize, get_embedder, vectors_of
-from memories.recalling.reembedding import Outcome
 from memoryhub.errors import Conflict
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
+from workspaces.index import reembedding
+from workspaces.index.embedding import EmbedderChangedSize, get_embedder, vectors_of
+from workspaces.index.reembedding import Outcome
+from workspaces.models import EmbeddingModel
 
 FOR_AS_LONG_AS_IT_TAKES = float("inf")
 LOOK_EVERY_SECONDS = 1.0  # at what another process builds

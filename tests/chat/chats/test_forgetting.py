@@ -16,7 +16,7 @@ from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, Tool
 from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memories.forgetting.forget import forget_memories
-from memories.models import CommonWord, Extraction, Memory, MemoryWord, PlaceStatistics, Receipt, Tombstone
+from memories.models import Extraction, Memory, Receipt, Tombstone
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_message, make_user, make_workspace
@@ -25,7 +25,16 @@ from tests.raw_search import places_with
 from workspaces.access import default_workspace
 from workspaces.accounts.leaving import delete_account, foresee_leaving
 from workspaces.actions.workspaces import delete_workspace
-from workspaces.models import AuditEvent, Membership, Role, User, Workspace
+from workspaces.models import (
+    AuditEvent,
+    CommonWord,
+    Membership,
+    PassageWord,
+    PlaceStatistics,
+    Role,
+    User,
+    Workspace,
+)
 
 TEXT = "The hull is made of larch"
 pytestmark = pytest.mark.django_db
@@ -74,7 +83,7 @@ def test_a_chat_goes_with_all_that_was_noted_of_it_and_its_memories_stay(cast: C
     assert not Extraction.objects.exists()
     memory = Memory.objects.get()
     assert (memory.content, memory.source_chat_id, memory.source_message_id) == ("Larch is a wood", "", "")
-    assert not MemoryWord.objects.filter(lexeme="hull").exists()
+    assert not PassageWord.objects.filter(lexeme="hull").exists()
     assert report.removed == {
         "chats": 1, "messages": 2, "receipts": 1, "receipt items": 1, "extractions": 2, "source excerpts": 1,
         "tool calls": 1, "compactions": 1, "short-term memories": 1,
@@ -166,13 +175,13 @@ def test_a_workspace_goes_with_everything_and_says_what(cast: Cast) -> None:
     make_memory(TEXT, cast.editor)
     forget_memories([gone], by=cast.owner, now=timezone.now())
     place = cast.workspace.pk
-    PlaceStatistics.objects.create(place=place, memory_count=5, counted_at=timezone.now())
-    CommonWord.objects.create(place=place, lexeme="larch", memory_count=5)
+    PlaceStatistics.objects.create(place=place, kind=1, passage_count=5, counted_at=timezone.now())
+    CommonWord.objects.create(place=place, lexeme="larch", kind=1, passage_count=5)
     removed = delete_workspace(cast.workspace, by=cast.owner)
     assert (removed["memories"], removed["chats"], removed["messages"], removed["workspaces"]) == (1, 1, 2, 1)
     assert removed["memory words"] > 2
     assert removed["tombstones"] == 1
-    for table in (PlaceStatistics, CommonWord, MemoryWord):
+    for table in (PlaceStatistics, CommonWord, PassageWord):
         assert not table.objects.filter(place=place).exists()
     assert places_with("Larch is a wood") == []
     assert Memory.objects.get().content == TEXT, "the editor's own memory, in their own workspace, stays"

@@ -17,7 +17,7 @@ from chat.exchange import run
 from chat.exchange.export import SETTINGS, export
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.models.imports import Import, ImportStatus
-from memories.models import Memory, MemorySource, MemoryWord, Receipt, ReceiptItem, Revision, Scope
+from memories.models import Memory, MemorySource, Receipt, ReceiptItem, Revision, Scope
 from memories.recalling.recall import recall
 from memories.writing.gate import (
     Draft,
@@ -36,7 +36,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message, make_user
 from workspaces.access import default_workspace
 from workspaces.agents.agents import archive_agent, create_agent
-from workspaces.models import Agent, User, Workspace
+from workspaces.models import Agent, PassageWord, User, Workspace
 
 pytestmark = pytest.mark.django_db
 THEN = datetime(2025, 3, 1, 9, 30, 15, 123456, tzinfo=UTC)
@@ -217,8 +217,8 @@ def everything() -> dict[str, list[Any]]:
             )
         ),
         "words": sorted(
-            MemoryWord.objects.values_list("lexeme", "weight").filter(
-                memory_id__in=Memory.objects.filter(scope=Scope.WORKSPACE).values("pk")
+            PassageWord.objects.values_list("lexeme", "weight").filter(
+                ref__in=Memory.objects.filter(scope=Scope.WORKSPACE).values("pk")
             )
         ),
     }  # fmt: skip

@@ -17,14 +17,14 @@ from django.utils import timezone
 from django_q.models import Failure
 
 from chat.models import Chat
-from memories.models import EmbeddingModel, Extraction, Memory
+from memories.models import Extraction, Memory
 from memories.writing import gate, review
 from tests.admin_pages import run_action
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_user
 from workspaces.agents.agents import archive_agent
-from workspaces.models import Agent, ApiKey, AuditEvent, User
+from workspaces.models import Agent, ApiKey, AuditEvent, EmbeddingModel, User
 
 ACTIONS = [
     (model, name)

@@ -340,5 +340,5 @@ def test_no_part_reads_the_whole_table(boss: Client, cast: Cast, fake_embedder: 
             boss.get(page)
         for statement in [q["sql"] for q in captured if "memories_memory" in q["sql"]]:
             # Which have no vector is asked of all: the other table is looked at beside this one.
-            if statement.startswith("SELECT") and "memoryembedding" not in statement:
+            if statement.startswith("SELECT") and "passagevector" not in statement:
                 assert rows_scanned(statement) < MANY / 2, f"{page}: {statement[:2000]}"

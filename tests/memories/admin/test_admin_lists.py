@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Extraction, Memory, Receipt
-from memories.recalling import reembedding
 from memories.writing import gate
 from memoryhub.llm.base import Embedder
 from tests.admin_pages import rows_scanned, staff
@@ -21,6 +20,7 @@ from tests.bench.bulk import insert_memories
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
+from workspaces.index import reembedding
 
 LIST = "/admin/memories/memory/"
 MANY = 20_000

@@ -11,7 +11,7 @@ from django_q.models import Failure, Success
 
 from memories import tasks
 from memories.forgetting.forget import forget_memories, may_forget, purge
-from memories.models import Memory, MemoryEmbedding, MemoryWord, Receipt, ReceiptItem, Revision, Tombstone
+from memories.models import Memory, Receipt, ReceiptItem, Revision, Tombstone
 from memories.recalling.recall import recall
 from memories.writing import gate, tombstones
 from memories.writing.gate import Draft, save_memory
@@ -22,7 +22,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.raw_search import places_with
-from workspaces.models import AuditEvent, Role
+from workspaces.models import AuditEvent, PassageVector, PassageWord, Role
 
 TEXT = 'Olive keeps the spare "key" under the blue flowerpot'
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
@@ -68,7 +68,9 @@ def test_nothing_is_left_in_any_table_or_in_the_queue(
 
     assert places_with(TEXT) == []
     assert not Memory.objects.filter(pk__in=[memory.pk, deleted.pk]).exists()
-    for table in (MemoryEmbedding, MemoryWord, Revision, ReceiptItem):
+    for table in (PassageVector, PassageWord):
+        assert not table.objects.filter(ref__in=[memory.pk, deleted.pk]).exists()
+    for table in (Revision, ReceiptItem):
         assert not table.objects.filter(memory_id__in=[memory.pk, deleted.pk]).exists()
     assert set(Memory.objects.values_list("pk", flat=True)) == {newer.pk, beside.pk, once.pk}
     newer.refresh_from_db()
@@ -229,8 +231,8 @@ def test_an_excerpts_part_of_a_vector_goes_with_it(cast: Cast) -> None:
     vector = beside.embeddings.get()
     assert vector.embedding == own
     assert vector.statement is None
-    assert MemoryWord.objects.filter(memory_id=beside.pk, lexeme="deploy").exists()
-    assert not MemoryWord.objects.filter(memory_id=beside.pk, lexeme="flowerpot").exists()
+    assert PassageWord.objects.filter(ref=beside.pk, lexeme="deploy").exists()
+    assert not PassageWord.objects.filter(ref=beside.pk, lexeme="flowerpot").exists()
 
 
 def test_a_short_text_takes_nothing_away_that_only_holds_its_letters(cast: Cast) -> None:

@@ -13,16 +13,7 @@ from chat.chats.forgetting import forget_chat
 from chat.models import Chat
 from memories import tasks
 from memories.forgetting.forget import forget_memories
-from memories.models import (
-    EmbeddingModel,
-    Extraction,
-    Memory,
-    MemoryEmbedding,
-    MemoryWord,
-    Receipt,
-    ReceiptItem,
-)
-from memories.recalling import embedding, reembedding
+from memories.models import Extraction, Memory, Receipt, ReceiptItem
 from memories.recalling.loading import note_use
 from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall, store_receipt
@@ -39,6 +30,8 @@ from tests.factories import HERE, make_chat, make_memory, make_message
 from tests.fakes.embedder import FakeEmbedder
 from tests.races import Pause, Work, meanwhile
 from tests.raw_search import places_with
+from workspaces.index import embedding, reembedding
+from workspaces.models import EmbeddingModel, PassageVector, PassageWord
 
 SAID = "My project deadline is March 15"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fake_embedder")]
@@ -55,7 +48,7 @@ def forget(memory: Memory, cast: Cast) -> Callable[[], object]:
 
 
 def nothing_is_left() -> bool:
-    rows = [Memory, MemoryEmbedding, MemoryWord, ReceiptItem]
+    rows = [Memory, PassageVector, PassageWord, ReceiptItem]
     return not any(table._base_manager.exists() for table in rows) and places_with(SAID) == []
 
 
@@ -79,8 +72,8 @@ def test_an_embedding_under_way(
     memory: Memory, forget: Callable[[], object], fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = Pause()
-    MemoryEmbedding.objects.all().delete()
-    monkeypatch.setattr("memories.recalling.embedding.embed_each", pause.after(embedding.embed_each))
+    PassageVector.objects.all().delete()
+    monkeypatch.setattr("workspaces.index.embedding.embed_each", pause.after(embedding.embed_each))
     meanwhile(pause, lambda: tasks.embed_memories(memory_ids=[memory.pk]), forget)
     assert nothing_is_left()
 
@@ -94,7 +87,7 @@ def test_a_change_of_the_embedding_model_under_way(
     pause = Pause()
     use_embedder(FakeEmbedder(32, name="another"))
     reembedding.notice_settings()
-    monkeypatch.setattr("memories.recalling.embedding.embed_each", pause.after(embedding.embed_each))
+    monkeypatch.setattr("workspaces.index.embedding.embed_each", pause.after(embedding.embed_each))
     meanwhile(pause, lambda: reembedding.advance(seconds=5), forget)
     assert nothing_is_left()
     assert EmbeddingModel.objects.get(name="another").done_count == 0

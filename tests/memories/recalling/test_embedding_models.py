@@ -15,11 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ
 
 from memories import tasks
-from memories.models import EmbeddingModel, Memory, MemoryEmbedding
-from memories.recalling import reembedding
-from memories.recalling.embedding import active_model
+from memories.models import Memory
 from memories.recalling.recall import Recall, recall
-from memories.recalling.reembedding import Outcome
 from memories.writing.gate import (
     Draft,
     delete_memory,
@@ -33,6 +30,11 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.access import default_workspace
+from workspaces.index import reembedding
+from workspaces.index.embedding import active_model
+from workspaces.index.reembedding import Outcome
+from workspaces.models import EmbeddingModel, PassageVector
+from workspaces.tasks import rebuild
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 SIZES = (384, 768, 1024, 3072, 4096)
@@ -44,9 +46,9 @@ class Models:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known: dict[str, FakeEmbedder] = {}
         self.configured: FakeEmbedder | None = None
-        monkeypatch.setattr("memories.recalling.embedding.get_embedder", lambda: self.configured)
+        monkeypatch.setattr("workspaces.index.embedding.get_embedder", lambda: self.configured)
         monkeypatch.setattr(
-            "memories.recalling.embedding.get_earlier_embedder", lambda name, url: self.known.get(name)
+            "workspaces.index.embedding.get_earlier_embedder", lambda name, url: self.known.get(name)
         )
 
     def configure(self, embedder: FakeEmbedder) -> FakeEmbedder:
@@ -93,7 +95,7 @@ def test_every_size_stores_finds_duplicates_and_is_recalled(cast: Cast, models: 
         Draft("the office is in Lisbon near the river, office", cast.workspace, cast.owner), by=None, now=NOW
     )
     assert (again.duplicate, again.memory) == (True, first)
-    assert {(v.dimension, len(v.embedding)) for v in MemoryEmbedding.objects.all()} == {(size, size)}
+    assert {(v.dimension, len(v.embedding)) for v in PassageVector.objects.all()} == {(size, size)}
     for ranking in ("hybrid", "semantic", "longterm"):
         found = ask("where is the office, in Lisbon?", cast, ranking=ranking, limit=1)
         assert (contents(found), found.degraded) == (["The office is in Lisbon near the river"], "")
@@ -233,7 +235,7 @@ def test_every_query_for_vectors_names_one_model_and_its_dimension(
         found = set()
         for query in captured.captured_queries:
             sql = query["sql"]
-            if "<=>" not in sql or '"pk" IN' in sql or '"memories_memoryembedding"."id" IN' in sql:
+            if "<=>" not in sql or '"pk" IN' in sql or '"workspaces_passagevector"."id" IN' in sql:
                 continue  # the second only orders rows that a query with both predicates has just chosen
             assert "dimension" in sql.split("FROM", 1)[1]
             found |= {name for name in ("old", "new") if f"'{name}'" in sql}
@@ -293,7 +295,7 @@ def test_a_text_that_the_new_model_refuses_does_not_hold_up_the_others(
 
     monkeypatch.setattr(new, "embed", picky)
     assert build() == Outcome.SWITCHED
-    assert MemoryEmbedding.objects.filter(model="new").count() == 2
+    assert PassageVector.objects.filter(model="new").count() == 2
     assert contents(ask("unspeakable", cast))[0] == "Unspeakable"
     assert tasks.embed_memories(memory_ids=list(Memory.objects.values_list("pk", flat=True))) == 2
     assert Memory.objects.get(content="Unspeakable").embedding_failed_at is not None
@@ -387,7 +389,7 @@ def test_recall_and_saves_go_on_through_a_switch(
         eventually(lambda: len(asked) > after + 5)
     assert {label for _, label in asked} == {"old", "new"}
     tasks.sweep()
-    vectors = MemoryEmbedding.objects.filter(model="new", live=True)
+    vectors = PassageVector.objects.filter(model="new", live=True)
     assert vectors.count() == Memory.objects.filter(deleted_at=None).count()
 
 
@@ -454,14 +456,14 @@ def test_one_process_builds_at_a_time_and_stop_is_heard_between_batches(
 
     assert reembedding.advance(seconds=60, progressed=elsewhere) == Outcome.STOPPED
     assert {outcome for _, outcome in seen} == {Outcome.ELSEWHERE}
-    built = MemoryEmbedding.objects.filter(model="new").count()
+    built = PassageVector.objects.filter(model="new").count()
     assert 4 <= built < 10
     assert not reembedding.has_work()
     assert "stopped" in EmbeddingModel.objects.get(label="new").progress
-    assert tasks.rebuild().startswith("stopped")
+    assert rebuild().startswith("stopped")
     reembedding.start()
-    assert tasks.rebuild().startswith("switched")
-    assert MemoryEmbedding.objects.filter(model="new").count() == 10
+    assert rebuild().startswith("switched")
+    assert PassageVector.objects.filter(model="new").count() == 10
 
 
 def test_a_job_ends_in_time_and_queues_the_next(
@@ -473,9 +475,9 @@ def test_a_job_ends_in_time_and_queues_the_next(
     monkeypatch.setattr("django.conf.settings.JOB_TIMEOUT", 0)
     with django_capture_on_commit_callbacks(execute=True):
         tasks.sweep()
-    assert [task.func() for task in OrmQ.objects.all()] == ["memories.tasks.rebuild"]
+    assert [task.func() for task in OrmQ.objects.all()] == ["workspaces.tasks.rebuild"]
     with django_capture_on_commit_callbacks(execute=True):
-        assert tasks.rebuild().startswith("unfinished")
+        assert rebuild().startswith("unfinished")
     assert OrmQ.objects.count() == 2
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
 from django.db import connection, transaction
 from django_q.models import Schedule
 
-from memories import tasks
-from memories.models import CommonWord, Memory, MemoryEmbedding, PlaceStatistics, VectorIndex
-from memories.recalling import candidates, indexes
-from memories.recalling.indexes import keep_up
-from memories.recalling.words import bm25, index_words
-from memories.writing.copying import copy_vectors
+from memories.models import Memory
+from memories.recalling.kind import MEMORIES
+from memories.recalling.words import index_words
 from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
-from workspaces.models import User, Workspace
+from workspaces import tasks
+from workspaces.index import candidates, indexes
+from workspaces.index.copying import copy_vectors
+from workspaces.index.indexes import keep_up
+from workspaces.index.words import bm25
+from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -47,14 +50,14 @@ def fill(workspace: Workspace, count: int, dimension: int = 32) -> Vectors:
     ids = list(Memory.objects.filter(workspace=workspace).order_by("pk").values_list("pk", flat=True))
     made = np.random.default_rng(5).standard_normal((count, dimension)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
-    copy_vectors(ids, [workspace.pk] * count, MODEL, made)
+    copy_vectors(1, ids, [workspace.pk] * count, MODEL, made)
     index_words(ids)
     return made
 
 
 def present() -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'memories_near_%'")
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'passages_near_%'")
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -63,8 +66,8 @@ def find(workspace: Workspace, user: User, vector: Vectors, *, exact: bool = Fal
     assert where is not None
 
     with transaction.atomic():
-        found = candidates.find_candidates("xyzzy", (MODEL, vector), where, 20, exact=exact)
-    return {(c.pk, round(c.cosine or 0, 3)) for c in found}
+        found = candidates.find_candidates("xyzzy", (MODEL, vector), where, 20, kinds=(1,), exact=exact)
+    return {(c.ref, round(c.cosine or 0, 3)) for c in found}
 
 
 @pytest.mark.parametrize("dimension", [32, 4096])
@@ -97,13 +100,13 @@ def test_an_index_stays_above_the_lower_bound_and_goes_below(place: tuple[Worksp
     workspace, _ = place
     fill(workspace, 220)
     keep_up(now=NOW)
-    ids = list(MemoryEmbedding.objects.order_by("pk").values_list("pk", flat=True))
+    ids = list(PassageVector.objects.order_by("pk").values_list("pk", flat=True))
 
-    MemoryEmbedding.objects.filter(pk__in=ids[:100]).update(live=False)
+    PassageVector.objects.filter(pk__in=ids[:100]).update(live=False)
     assert keep_up(now=NOW).dropped == []
     assert len(present()) == 1
 
-    MemoryEmbedding.objects.filter(pk__in=ids[:150]).update(live=False)
+    PassageVector.objects.filter(pk__in=ids[:150]).update(live=False)
     assert len(keep_up(now=NOW).dropped) == 1
     assert present() == [] and not VectorIndex.objects.exists()
 
@@ -131,6 +134,36 @@ def test_an_index_that_a_killed_job_left_finished_is_taken_up(place: tuple[Works
     assert VectorIndex.objects.get().name == present()[0]
 
 
+def test_an_index_of_before_there_were_kinds_is_used_until_another_takes_its_place(
+    place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, user = place
+    made = fill(workspace, 220)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE INDEX memories_near_old ON workspaces_passagevector USING hnsw "
+            "((embedding::halfvec(32)) halfvec_cosine_ops) "
+            f"WHERE place = {workspace.pk} AND model = 'it''s a model' AND dimension = 32 AND live"
+        )
+    VectorIndex.objects.create(
+        name="memories_near_old", place=workspace.pk, kind=1, model=MODEL, dimension=32, vector_count=220,
+        seconds=1, built_at=NOW,
+    )  # fmt: skip
+    before = find(workspace, user, made[7])
+    build, known = indexes._build, []
+
+    def built(own: Any, wanted: indexes.Wanted) -> None:
+        known.extend(VectorIndex.objects.values_list("name", flat=True))
+        build(own, wanted)
+
+    monkeypatch.setattr(indexes, "_build", built)
+    said = keep_up(now=NOW)
+    assert known == said.dropped == ["memories_near_old"]
+    assert present() == said.built == [VectorIndex.objects.get().name]
+    assert find(workspace, user, made[7]) == before
+    assert str(keep_up(now=NOW)) == "nothing to do"
+
+
 def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "MOST_INDEXES", 1)
     fill(place[0], 220)
@@ -155,11 +188,11 @@ def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -
     workspace, user = place
     fill(workspace, 220)
     params = candidates.Where(workspace.pk, user.pk).params
-    before = bm25("note 17 about thing7", params, 50)
+    before = bm25(MEMORIES, "note 17 about thing7", params, 50)
     keep_up(now=NOW)
-    assert PlaceStatistics.objects.get().memory_count == 220
-    assert CommonWord.objects.get(lexeme="thing7").memory_count == 22
-    assert bm25("note 17 about thing7", params, 50) == pytest.approx(before)
+    assert PlaceStatistics.objects.get().passage_count == 220
+    assert CommonWord.objects.get(lexeme="thing7").passage_count == 22
+    assert bm25(MEMORIES, "note 17 about thing7", params, 50) == pytest.approx(before)
 
 
 def test_counts_go_where_a_place_has_become_small(place: tuple[Workspace, User]) -> None:
@@ -174,7 +207,7 @@ def test_counts_go_where_a_place_has_become_small(place: tuple[Workspace, User])
 def test_the_job_is_scheduled(db: None) -> None:
     from django.apps import apps
 
-    from memories.apps import _schedule_indexes
+    from workspaces.apps import _schedule_indexes
 
     _schedule_indexes(apps.get_app_config("memories"))
-    assert Schedule.objects.get(name="memories: indexes").func == "memories.tasks.keep_indexes"
+    assert Schedule.objects.get(name="workspaces: indexes").func == "workspaces.tasks.keep_indexes"

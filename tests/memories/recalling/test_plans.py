@@ -13,17 +13,17 @@ from django.test.utils import CaptureQueriesContext
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
-from memories.recalling import candidates
-from memories.recalling.embedding import active_or_first
 from memories.recalling.recall import recall
 from memories.recalling.words import index_words
-from memories.writing.copying import copy_vectors
 from tests.conftest import Cast
 from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder
+from workspaces.index import candidates
+from workspaces.index.copying import copy_vectors
+from workspaces.index.embedding import active_or_first
 
 pytestmark = pytest.mark.django_db
-BIG = {"memories_memory", "memories_memoryembedding", "memories_memoryword"}
+BIG = {"memories_memory", "workspaces_passagevector", "workspaces_passageword"}
 ROWS = 3_000
 
 
@@ -47,7 +47,7 @@ def grown(cast: Cast, fake_embedder: FakeEmbedder) -> Cast:
             )
         ids = list(Memory.objects.filter(workspace=workspace).values_list("pk", flat=True))
         vectors = np.random.default_rng(3).standard_normal((count, fake_embedder.dim)).astype(np.float32)
-        copy_vectors(ids, [workspace.pk] * count, model.label, vectors)
+        copy_vectors(1, ids, [workspace.pk] * count, model.label, vectors)
         index_words(ids)
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what waits for the commit would bar CREATE INDEX
@@ -93,10 +93,10 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
 def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:
     with CaptureQueriesContext(connection) as captured:
         recall("note about thing4", grown.workspace, grown.editor, reach=HERE)
-    arms = [query["sql"] for query in captured.captured_queries if "memoryword" in query["sql"]]
+    arms = [query["sql"] for query in captured.captured_queries if "passageword" in query["sql"]]
     assert len(arms) == 1
     used = {node.get("Index Name") for node in plans(arms)}
-    assert {"vector_of_place", "memories_memoryword_pkey"} <= used
+    assert {"passage_of_place", "workspaces_passageword_pkey"} <= used
 
 
 def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmbedder) -> None:
@@ -105,14 +105,17 @@ def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmb
     place = Memory.objects.exclude(workspace=grown.workspace).values_list("workspace_id", flat=True)[0]
     with connection.cursor() as cursor:
         cursor.execute(
-            "CREATE INDEX memories_near_test ON memories_memoryembedding USING hnsw "
+            "CREATE INDEX passages_near_test ON workspaces_passagevector USING hnsw "
             f"((embedding::halfvec({fake_embedder.dim})) halfvec_cosine_ops) "
-            f"WHERE place = {place} AND model = '{model.label}' AND dimension = {fake_embedder.dim} AND live"
+            f"WHERE place = {place} AND kind = 1 AND model = '{model.label}' "
+            f"AND dimension = {fake_embedder.dim} AND live"
         )
-    where = candidates.Where(place, grown.stranger.pk, frozenset({(place, model.label, fake_embedder.dim)}))
+    where = candidates.Where(
+        place, grown.stranger.pk, frozenset({(place, 1, model.label, fake_embedder.dim)})
+    )
     vector = fake_embedder.embed(["thing4"])[0]
     with CaptureQueriesContext(connection) as captured:
-        found = candidates.find_candidates("xyzzy", (model.label, vector), where, 20)
+        found = candidates.find_candidates("xyzzy", (model.label, vector), where, 20, kinds=(1,))
     assert len(found) == 20
     arms = [query["sql"] for query in captured.captured_queries if query["sql"].lstrip().startswith("WITH")]
-    assert "memories_near_test" in {node.get("Index Name") for node in plans(arms)}
+    assert "passages_near_test" in {node.get("Index Name") for node in plans(arms)}

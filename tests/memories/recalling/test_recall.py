@@ -69,7 +69,7 @@ def test_nothing_asked_gives_nothing_and_asks_no_embedder(
     def fail() -> Embedder:
         raise AssertionError("the embedder was asked")
 
-    monkeypatch.setattr("memories.recalling.embedding.get_embedder", fail)
+    monkeypatch.setattr("workspaces.index.embedding.get_embedder", fail)
     assert recall(query, some.workspace, some.editor, limit=limit, reach=HERE).items == []
 
 

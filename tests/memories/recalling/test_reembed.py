@@ -8,8 +8,6 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from memories.models import EmbeddingModel, MemoryEmbedding
-from memories.recalling import reembedding
 from memories.recalling.recall import recall
 from memoryhub.llm.errors import EmbedderUnavailable
 from tests.admin_pages import run_action
@@ -18,8 +16,10 @@ from tests.factories import HERE, make_memory, make_user
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.terminal import Terminal
 from tests.memories.recalling.test_embedding_models import Models
+from workspaces.index import reembedding
+from workspaces.models import EmbeddingModel, PassageVector
 
-PAGE = "/admin/memories/embeddingmodel/"
+PAGE = "/admin/workspaces/embeddingmodel/"
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_model_whose_answers_changed_size_is_built_anew_under_another_label(
     assert reembed()[0] == "Recall compares vectors of old (2) (96 dimensions).\n"
     assert recall("Thing", cast.workspace, cast.owner, reach=HERE).degraded == ""
     assert reembed("--again")[0] == "Recall compares vectors of old (3) (96 dimensions).\n"
-    assert MemoryEmbedding.objects.filter(model="old (3)").count() == 5
+    assert PassageVector.objects.filter(model="old (3)").count() == 5
 
 
 def test_the_admin_shows_stops_and_starts_it(five: None, models: Models) -> None:

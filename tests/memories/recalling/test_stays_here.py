@@ -18,8 +18,7 @@ from chat.prompting.compaction import compact
 from chat.prompting.short_term import short_term_for
 from chat.turns.begin import begin_turn
 from memories import tasks
-from memories.models import EmbeddingModel, Memory, MemoryEmbedding, Scope, SourceType
-from memories.recalling import embedding, reembedding
+from memories.models import Memory, Scope, SourceType
 from memories.recalling.recall import recall
 from memories.writing import extracting as run
 from memories.writing.gate import Draft, edit_memory, save_memory
@@ -29,7 +28,8 @@ from memoryhub.errors import Conflict
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_connection, make_memory, make_message
 from tests.fakes.openai_server import ScriptedOpenAI
-from workspaces.models import Workspace
+from workspaces.index import embedding, reembedding
+from workspaces.models import EmbeddingModel, PassageVector, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "zebra"  # a word that stands in every text of the workspace that keeps its memories
@@ -78,7 +78,7 @@ def test_every_way_in_stores_without_a_vector_and_tells_nobody(
     tasks.embed_memories(memory_ids=list(Memory.objects.values_list("pk", flat=True)))
     tasks.sweep()
     assert Memory.objects.filter(deleted_at=None).count() == 5
-    assert not MemoryEmbedding.objects.exists()
+    assert not PassageVector.objects.exists()
     assert not Memory.objects.exclude(embedding_failed_at=None).exists(), "nothing failed: it was not tried"
     assert heard(embedder) == []
 

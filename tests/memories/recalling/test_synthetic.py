@@ -7,11 +7,11 @@ from django.utils import timezone
 
 from memories.management import synthetic
 from memories.models import Memory
-from memories.recalling.embedding import active_or_first
 from memories.recalling.recall import recall
 from tests.conftest import Cast
 from tests.factories import HERE
 from tests.fakes.embedder import FakeEmbedder
+from workspaces.index.embedding import active_or_first
 
 
 def test_what_is_filled_in_is_recalled(cast: Cast, fake_embedder: FakeEmbedder) -> None:

@@ -14,7 +14,7 @@ from django_q.models import OrmQ
 from pytest_django.fixtures import Settings
 
 from memories import tasks
-from memories.models import Memory, MemoryEmbedding, MemoryWord, Scope
+from memories.models import Memory, Scope
 from memories.models.memory import AGENT_PLACES
 from memories.recalling.recall import recall
 from memories.writing import gate
@@ -27,7 +27,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_agent, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.agents.agents import archive_agent
-from workspaces.models import Agent, User
+from workspaces.models import Agent, PassageVector, PassageWord, User
 
 NOW = timezone.now()
 TEXT = "The newsletter goes out on Tuesdays"
@@ -65,8 +65,8 @@ def test_its_place_is_above_every_workspaces(cast: Cast, planner: Agent) -> None
     place = AGENT_PLACES + planner.pk
     assert (memory.place, memory.workspace, memory.owner) == (place, cast.workspace, None)
     assert place > 2**40
-    assert set(MemoryEmbedding.objects.values_list("place", flat=True)) == {place}
-    assert set(MemoryWord.objects.values_list("place", flat=True)) == {place}
+    assert set(PassageVector.objects.values_list("place", flat=True)) == {place}
+    assert set(PassageWord.objects.values_list("place", flat=True)) == {place}
     with connection.cursor() as cursor:
         cursor.execute("SELECT search::text FROM memories_memory")
         assert f"'at:{place}'" in cursor.fetchone()[0]
@@ -75,14 +75,14 @@ def test_its_place_is_above_every_workspaces(cast: Cast, planner: Agent) -> None
 def test_words_go_with_the_memory_however_it_goes(cast: Cast, planner: Agent) -> None:
     memory = of_agent(planner, TEXT, cast.editor)
     gate.delete_memory(memory, by=cast.editor, now=NOW)
-    assert not MemoryWord.objects.exists()
+    assert not PassageWord.objects.exists()
     gate.restore_memory(memory, by=cast.editor, now=NOW)
-    words = set(MemoryWord.objects.values_list("lexeme", flat=True))
+    words = set(PassageWord.objects.values_list("lexeme", flat=True))
     gate.edit_memory(memory, content="The newsletter goes out on Fridays", by=cast.editor, now=NOW)
-    changed = set(MemoryWord.objects.values_list("lexeme", flat=True))
+    changed = set(PassageWord.objects.values_list("lexeme", flat=True))
     assert words - changed == {"tuesday"} and changed - words == {"friday"}
     memory.delete()  # outright, as when its workspace goes: the trigger's work
-    assert not MemoryWord.objects.exists()
+    assert not PassageWord.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -292,4 +292,4 @@ def test_members_see_them_strangers_do_not(cast: Cast, planner: Agent) -> None:
 def test_they_go_with_their_workspace(cast: Cast, planner: Agent) -> None:
     of_agent(planner, TEXT, cast.editor)
     cast.workspace.delete()
-    assert not Memory.objects.exists() and not MemoryWord.objects.exists()
+    assert not Memory.objects.exists() and not PassageWord.objects.exists()

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memories.models import Memory, MemoryEmbedding, MemoryWord, Revision, Scope
-from memories.recalling.embedding import embed_texts
+from memories.models import Memory, Revision, Scope
 from memories.recalling.recall import recall
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, save_memory
@@ -17,6 +16,8 @@ from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE
+from workspaces.index.embedding import embed_texts
+from workspaces.models import PassageVector, PassageWord
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -59,10 +60,10 @@ def _state() -> object:
         "content", "search", "content_hash", "workspace", "author", "scope", "created_at", "source_excerpt"
     )
     vectors = [
-        (contents[v.memory_id], v.place, v.model, v.dimension, v.live, v.embedding, v.statement)
-        for v in MemoryEmbedding.objects.all()
+        (contents[v.ref], v.place, v.model, v.dimension, v.live, v.embedding, v.statement)
+        for v in PassageVector.objects.all()
     ]
-    found = MemoryWord.objects.values_list("place", "lexeme", "memory_id", "weight")
+    found = PassageWord.objects.values_list("place", "lexeme", "ref", "weight")
     words = sorted((place, lexeme, contents[pk], round(weight, 9)) for place, lexeme, pk, weight in found)
     revisions = sorted(Revision.objects.values_list("memory__content", "action", "by", "at"))
     return list(memories), sorted(vectors, key=lambda v: str(v[0])), words, revisions

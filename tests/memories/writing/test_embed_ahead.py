@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from chat.turns import begin
 from chat.turns.begin import begin_turn
-from memories.recalling import embedding
 from memories.recalling.recall import expect, recall
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderError
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory
 from tests.fakes.embedder import FakeEmbedder
+from workspaces.index import embedding
 
 QUESTION = "When does Anna's train leave?"
 

@@ -9,9 +9,6 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from memories import tasks
-from memories.models import EmbeddingModel
-from memories.recalling import cooldown as resting
-from memories.recalling.embedding import EmbedderChangedSize
 from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm import openai_compatible, registry
@@ -19,6 +16,9 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
+from workspaces.index import cooldown as resting
+from workspaces.index.embedding import EmbedderChangedSize
+from workspaces.models import EmbeddingModel
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -99,7 +99,7 @@ def test_an_endpoint_that_changes_its_size_for_good_is_never_mixed_with_what_it_
 def test_a_job_gives_up_a_silent_endpoint_after_one_batch_and_marks_what_it_tried(
     cast: Cast, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memories.recalling.embedding.BATCH", 2)
+    monkeypatch.setattr("workspaces.index.embedding.BATCH", 2)
     made = [make_memory(f"Thing {number}", cast.editor, cast.workspace) for number in range(6)]
     for memory in made:
         memory.embeddings.all().delete()

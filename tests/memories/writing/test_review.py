@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memories import tasks
 from memories.forgetting.forget import forget_memories
-from memories.models import Memory, MemoryEmbedding, MemoryWord, Review, Tombstone
+from memories.models import Memory, Review, Tombstone
 from memories.recalling.recall import recall
 from memories.usage import count_live
 from memories.writing import gate, review
@@ -19,7 +19,7 @@ from memoryhub.errors import Conflict, Forbidden, NotFound
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 from workspaces.access import get_workspace
-from workspaces.models import AuditEvent, Workspace
+from workspaces.models import AuditEvent, PassageVector, PassageWord, Workspace
 
 TEXT = "The launch is on March 15"
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
@@ -46,8 +46,8 @@ def test_nothing_knows_of_a_proposal(cast: Cast) -> None:
     assert count_live(cast.workspace, cast.owner) == 0
     for ranking in ("hybrid", "semantic", "longterm", "lexical"):
         assert recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE).items == []
-    assert not MemoryEmbedding.objects.exists()
-    assert not MemoryWord.objects.exists()
+    assert not PassageVector.objects.exists()
+    assert not PassageWord.objects.exists()
     assert tasks.sweep().startswith("0 extractions, 0 embeddings")
     saved = save_memory(Draft(TEXT, cast.workspace, cast.editor), by=cast.editor, now=timezone.now())
     assert saved.created, "a person who says it themselves need not wait"
@@ -58,7 +58,7 @@ def test_approving_brings_it_into_use(cast: Cast) -> None:
     saved = review.approve(memory, by=cast.owner, now=timezone.now())
     assert saved.created
     assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE).items] == [memory]
-    assert MemoryWord.objects.filter(memory_id=memory.pk, lexeme="launch").exists()
+    assert PassageWord.objects.filter(ref=memory.pk, lexeme="launch").exists()
     assert [each.action for each in memory.revisions.order_by("pk")] == ["propose", "approve"]
     event = AuditEvent.objects.get(verb="moderated")
     assert (event.by_name, event.target, event.details) == ("olive", memory.public_id, {"action": "approve"})
@@ -85,8 +85,8 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
         review.reconsider(memory, by=cast.owner, now=timezone.now())
     assert list(review.proposals(cast.workspace, cast.owner)) == [memory]
     assert not Memory.objects.live().exists()
-    assert not MemoryEmbedding.objects.exists()
-    assert not MemoryWord.objects.exists()
+    assert not PassageVector.objects.exists()
+    assert not PassageWord.objects.exists()
     assert recall(TEXT, cast.workspace, cast.owner, reach=HERE).items == []
     assert [
         event.details["action"] for event in AuditEvent.objects.filter(verb="moderated").order_by("pk")

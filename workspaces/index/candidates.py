@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from django.db import connection
 from psycopg import sql
 
-from memories.models import EmbeddingModel
-from memories.models.memory import AGENT_PLACES
-from memories.recalling import words
 from memoryhub import prepared
 from memoryhub.llm.base import Vectors
+from workspaces.index import words
+from workspaces.index.kinds import Kind, kind
+from workspaces.index.places import AGENT_PLACES
+from workspaces.models import EmbeddingModel
 
 # Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
 EF_SEARCH = 400
@@ -21,60 +22,63 @@ MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above, an index hol
 
 _LOOK = """
 SELECT a.label, a.name, a.base_url, a.dimension,
-       (SELECT json_agg(json_build_array(place, model, dimension)) FROM memories_vectorindex
+       (SELECT json_agg(json_build_array(place, kind, model, dimension)) FROM workspaces_vectorindex
         WHERE place = ANY(%(places)s::bigint[])),
-       EXISTS (SELECT 1 FROM memories_placestatistics WHERE place = ANY(%(places)s::bigint[])),
+       ARRAY(SELECT DISTINCT kind FROM workspaces_placestatistics WHERE place = ANY(%(places)s::bigint[])),
        (SELECT local_only FROM workspaces_workspace WHERE id = %(workspace)s::bigint),
        (SELECT local_only FROM workspaces_workspace WHERE default_of_id = %(user)s::bigint)
-FROM workspaces_membership LEFT JOIN memories_embeddingmodel a ON a.state = 'active'
+FROM workspaces_membership LEFT JOIN workspaces_embeddingmodel a ON a.state = 'active'
 WHERE workspace_id = %(workspace)s::bigint AND user_id = %(user)s::bigint
 """
-# One place's nearest, in the slim table alone; without an index, exactly (docs/recall.md).
+# One kind's nearest of some places, in the slim table alone; without an index, exactly (docs/recall.md).
 _EXACT = """
-SELECT memory_id, embedding <=> %(vector)s::halfvec AS distance
-FROM memories_memoryembedding
-WHERE live AND model = %(model)s::text AND dimension = %(dimension)s::int AND place = ANY(%(scanned)s::bigint[])
+SELECT ref, embedding <=> %(vector)s::halfvec AS distance
+FROM workspaces_passagevector
+WHERE live AND model = %(model)s::text AND dimension = %(dimension)s::int
+  AND place = ANY(%(scanned)s::bigint[]) AND kind = {kind}
 ORDER BY distance LIMIT %(limit)s::int
 """
 # Numbers and the model stand in the text and not in parameters: a partial index is used only where the planner can
 # prove its condition.
-_HALFVEC = """
-SELECT memory_id, (embedding::halfvec({dimension})) <=> %(vector)s::halfvec({dimension}) AS distance
-FROM memories_memoryembedding
-WHERE live AND model = {model} AND dimension = {dimension} AND place = {place}
-ORDER BY (embedding::halfvec({dimension})) <=> %(vector)s::halfvec({dimension}) LIMIT %(limit)s::int
-"""
-_BITS = """
-SELECT memory_id, embedding <=> %(vector)s::halfvec AS distance FROM (
-    SELECT memory_id, embedding FROM memories_memoryembedding
-    WHERE live AND model = {model} AND dimension = {dimension} AND place = {place}
-    ORDER BY (binary_quantize(embedding)::bit({dimension}))
-             <~> binary_quantize(%(vector)s::halfvec({dimension}))::bit({dimension}) LIMIT %(oversampled)s::int
+_OF_INDEX = "live AND model = {model} AND dimension = {dimension} AND place = {place} AND kind = {kind}"
+_HALFVEC = f"""
+SELECT ref, (embedding::halfvec({{dimension}})) <=> %(vector)s::halfvec({{dimension}}) AS distance
+FROM workspaces_passagevector
+WHERE {_OF_INDEX}
+ORDER BY (embedding::halfvec({{dimension}})) <=> %(vector)s::halfvec({{dimension}}) LIMIT %(limit)s::int
+"""  # noqa: S608  constants only
+_BITS = f"""
+SELECT ref, embedding <=> %(vector)s::halfvec AS distance FROM (
+    SELECT ref, embedding FROM workspaces_passagevector
+    WHERE {_OF_INDEX}
+    ORDER BY (binary_quantize(embedding)::bit({{dimension}}))
+             <~> binary_quantize(%(vector)s::halfvec({{dimension}}))::bit({{dimension}}) LIMIT %(oversampled)s::int
 ) by_bits ORDER BY distance LIMIT %(limit)s::int
-"""
-_BOTH = f"""
-WITH {words.TERMS}, {words.SCORES}, near AS (
-    SELECT memory_id, distance FROM ({{near}}) near ORDER BY distance LIMIT %(limit)s::int
+"""  # noqa: S608
+_BOTH = """
+WITH {terms}, near AS (
+    SELECT ref, distance FROM ({near}) near ORDER BY distance LIMIT %(limit)s::int
 ), best AS (
-    SELECT memory_id FROM scores ORDER BY score DESC, memory_id DESC LIMIT %(limit)s::int
+    SELECT ref FROM scores ORDER BY score DESC, ref DESC LIMIT %(limit)s::int
 ), found AS (
-    SELECT memory_id, min(distance) AS distance
-    FROM (SELECT memory_id, distance FROM near UNION ALL SELECT memory_id, NULL FROM best) arms GROUP BY memory_id
+    SELECT ref, min(distance) AS distance
+    FROM (SELECT ref, distance FROM near UNION ALL SELECT ref, NULL FROM best) arms GROUP BY ref
 )
-SELECT f.memory_id, 1 - f.distance, {words.SHARE}
-FROM found f LEFT JOIN scores s ON s.memory_id = f.memory_id
-"""  # noqa: S608  constants only
-_BOTH_UNCOUNTED = f"""
-WITH {words.TERMS_UNCOUNTED}, {words.SCORES_UNCOUNTED}, near AS ({{near}})
-SELECT coalesce(n.memory_id, s.memory_id), 1 - n.distance, coalesce(s.share, 0)
-FROM near n FULL JOIN scores s ON s.memory_id = n.memory_id
-"""  # noqa: S608  constants only
+SELECT f.ref, 1 - f.distance, {share}
+FROM found f LEFT JOIN scores s ON s.ref = f.ref
+"""
+_BOTH_UNCOUNTED = """
+WITH {terms}, near AS ({near})
+SELECT coalesce(n.ref, s.ref), 1 - n.distance, coalesce(s.share, 0)
+FROM near n FULL JOIN scores s ON s.ref = n.ref
+"""
 
 
 class Candidate(NamedTuple):
     """``cosine`` is None for what only its words brought in, ``words`` the share of the question's weight."""
 
-    pk: int
+    kind: int
+    ref: int
     cosine: float | None
     words: float
 
@@ -85,15 +89,15 @@ class Where:
     which of them have vector indexes.
 
     ``active`` is the model whose vectors are compared (its label, name, address and dimension alone were read); None
-    where nothing was ever embedded. ``counted``: a place is large enough for counts made beforehand.
+    where nothing was ever embedded. ``counted``: the kinds of which a place has enough for counts made beforehand.
     """
 
     workspace: int
     user: int
-    indexed: frozenset[tuple[int, str, int]] = frozenset()
+    indexed: frozenset[tuple[int, int, str, int]] = frozenset()  # place, kind, model, dimension
     active: EmbeddingModel | None = None
     agent: int | None = None
-    counted: bool = True
+    counted: frozenset[int] = frozenset()
     local_only: bool = False  # what is here never leaves this machine
     personal: bool = True  # the person's own place is among them
     personal_alone: bool = False  # and the only one of them
@@ -130,48 +134,77 @@ def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where 
     return Where(
         workspace_id,
         user_id,
-        frozenset((place, model, size) for place, model, size in indexed or []),
+        frozenset(map(tuple, indexed or [])),
         active,
         agent_id,
-        counted,
+        frozenset(counted),
         local_only=bool(local_only),
         personal_stays=bool(personal_stays),
     )
 
 
 def find_candidates(
-    query: str, embedded: tuple[str, Vectors], where: Where, limit: int, *, exact: bool = False
+    query: str,
+    embedded: tuple[str, Vectors],
+    where: Where,
+    limit: int,
+    *,
+    kinds: tuple[int, ...],
+    exact: bool = False,
 ) -> list[Candidate]:
-    """The best ``limit`` of each arm, in no order, each with its words' share whichever arm brought it.
+    """The best ``limit`` of each arm among passages of each of these kinds, in no order, each with its words' share
+    whichever arm brought it. One query a kind.
 
     Part of a transaction where a place has an index. ``exact``, for measuring, uses none and leaves no word out.
     """
+    return [
+        candidate
+        for number in kinds
+        for candidate in _of_kind(kind(number), query, embedded, where, limit, exact=exact)
+    ]
+
+
+def _of_kind(
+    of: Kind, query: str, embedded: tuple[str, Vectors], where: Where, limit: int, *, exact: bool
+) -> list[Candidate]:
     model, vector = embedded
-    with_index = [] if exact else [p for p in where.places if (p, model, len(vector)) in where.indexed]
+    with_index = [
+        place
+        for place in where.places
+        if not exact and (place, of.number, model, len(vector)) in where.indexed
+    ]
     given = {
         **where.params,
         "query": query,
         "model": model,
         "vector": prepared.halfvec(vector),
         "dimension": len(vector),
-        "scanned": prepared.bigints(place for place in where.places if place not in with_index),
         "limit": limit,
         "oversampled": BITS_OVERSAMPLED * limit,
+        "scanned": prepared.bigints(place for place in where.places if place not in with_index),
         "postings": words.UNBOUNDED if exact else words.POSTINGS,
     }
-    arms = [_EXACT] + [_by_index(model, len(vector), place) for place in with_index]
+    arms = [_EXACT.format(kind=of.number)]
+    arms += [_by_index(model, len(vector), place, of.number) for place in with_index]
     if with_index:
         by_bits = len(vector) > MOST_DIMENSIONS_OF_HALFVEC_INDEX
         wide = min(1000, BITS_OVERSAMPLED * limit) if by_bits else max(EF_SEARCH, min(1000, limit))
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL hnsw.ef_search = {wide}")
-    both = _BOTH if where.counted or with_index or exact else _BOTH_UNCOUNTED
-    found = prepared.rows(both.format(near=" UNION ALL ".join(f"({arm})" for arm in arms)), given)
-    return [Candidate(pk, cosine, min(1.0, share)) for pk, cosine, share in found]
+    counted = of.number in where.counted or bool(with_index) or exact
+    statement = (_BOTH if counted else _BOTH_UNCOUNTED).format(
+        terms=words.terms(of, counted=counted),
+        share=words.share(of),
+        near=" UNION ALL ".join(f"({arm})" for arm in arms),
+    )
+    return [
+        Candidate(of.number, ref, cosine, min(1.0, share))
+        for ref, cosine, share in prepared.rows(statement, given)
+    ]
 
 
-def _by_index(model: str, dimension: int, place: int) -> str:
-    """The statement that uses this place's own index."""
+def _by_index(model: str, dimension: int, place: int, kind: int) -> str:
+    """The statement that uses the own index of this place and kind."""
     statement = _HALFVEC if dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     quoted = sql.Literal(model).as_string(None).replace("%", "%%")
-    return statement.format(dimension=dimension, place=place, model=quoted)
+    return statement.format(dimension=dimension, place=place, kind=kind, model=quoted)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -29,8 +29,8 @@ class EmbeddingModelQuerySet(models.QuerySet["EmbeddingModel"]):
 
 
 class EmbeddingModel(models.Model):
-    """One embedding model's turn. Written by ``memories.recalling.embedding`` (the first) and
-    ``memories.recalling.reembedding``.
+    """One embedding model's turn. Written by ``workspaces.index.embedding`` (the first) and
+    ``workspaces.index.reembedding``.
 
     ``label`` is what stands beside its vectors: the model's name, with a number where one name came to mean other
     vectors (an endpoint that changed its answers' size). Vectors of two labels are never compared.
@@ -50,15 +50,12 @@ class EmbeddingModel(models.Model):
     # How far the building is. The vectors tell what is missing; these only show it and save looking from the start.
     total_count = models.PositiveIntegerField(default=0)
     done_count = models.PositiveIntegerField(default=0)
-    rate = models.FloatField(null=True, blank=True, help_text="Memories a second, lately.")
+    rate = models.FloatField(null=True, blank=True, help_text="Passages a second, lately.")
     progressed_at = models.DateTimeField(null=True, blank=True)
-    reached_id = models.BigIntegerField(default=0, help_text="Memories up to this key have been looked at.")
-    refused_ids = ArrayField(
-        models.BigIntegerField(),
-        default=list,
-        blank=True,
-        help_text="Memories whose text this model does not take; they do not hold up the switch.",
-    )
+    # By the number of a kind of passages, as JSON has it: the key up to which they have been looked at; and the keys of
+    # those whose text this model does not take, which do not hold up the switch.
+    reached: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    refused: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     error = models.CharField(max_length=300, blank=True)
 
     objects = EmbeddingModelQuerySet.as_manager()

@@ -9,10 +9,10 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from memories.models import EmbeddingModel
-from memories.recalling import reembedding
 from memoryhub.llm.errors import EmbedderError
 from workspaces.admin_kit.base import ReadOnlyAdmin, action, offer_undo
+from workspaces.index import reembedding
+from workspaces.models import EmbeddingModel
 
 Sentences = Iterator[tuple[str, int]]
 

@@ -15,37 +15,41 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
-from memories.models.memory import MemoryQuerySet
-from memories.recalling import embedding
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderError
+from workspaces.index import embedding
+from workspaces.index.kinds import Kind, Passage, kinds
+from workspaces.models import EmbeddingModel, ModelState
+from workspaces.models.passage import has_vector
 
 logger = logging.getLogger(__name__)
 BATCH = embedding.BATCH
 CLEAN_BATCH = 1000
 GRACE = timedelta(minutes=1)  # a recall that began before the switch still compares the old vectors
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('memories.recalling.reembedding'), 0)"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtext('memories.recalling.reembedding'), 0)"
+_LOCK = "SELECT pg_try_advisory_lock(hashtext('workspaces.index.reembedding'), 0)"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext('workspaces.index.reembedding'), 0)"
 # The building goes on only while this row says so; the share lock makes a stop or a switch wait for the batch.
 _GOES_ON = """
-SELECT 1 FROM memories_embeddingmodel WHERE id = %s AND state = 'building' AND stopped_at IS NULL FOR SHARE
+SELECT 1 FROM workspaces_embeddingmodel WHERE id = %s AND state = 'building' AND stopped_at IS NULL FOR SHARE
 """
 _PROGRESSED = """
-UPDATE memories_embeddingmodel SET done_count = done_count + %(stored)s, reached_id = %(reached)s, rate = %(rate)s,
-    refused_ids = refused_ids || %(refused)s::bigint[], progressed_at = %(now)s, error = ''
+UPDATE workspaces_embeddingmodel SET done_count = done_count + %(stored)s, rate = %(rate)s,
+    reached = reached || jsonb_build_object(%(kind)s::text, %(reached)s::bigint),
+    refused = refused || jsonb_build_object(
+        %(kind)s::text, coalesce(refused->%(kind)s::text, '[]') || to_jsonb(%(refused)s::bigint[])),
+    progressed_at = %(now)s, error = ''
 WHERE id = %(id)s
 """
 _CLEAN = """
-DELETE FROM memories_memoryembedding WHERE id IN (
-    SELECT id FROM memories_memoryembedding WHERE id > %(after)s AND model = %(label)s ORDER BY id LIMIT %(batch)s
-) AND NOT EXISTS (SELECT 1 FROM memories_embeddingmodel WHERE label = %(label)s AND state <> 'retired')
+DELETE FROM workspaces_passagevector WHERE id IN (
+    SELECT id FROM workspaces_passagevector WHERE id > %(after)s AND model = %(label)s ORDER BY id LIMIT %(batch)s
+) AND NOT EXISTS (SELECT 1 FROM workspaces_embeddingmodel WHERE label = %(label)s AND state <> 'retired')
 RETURNING id
 """
 
@@ -93,7 +97,7 @@ def start() -> EmbeddingModel | None:
     """Go on with what was stopped, or begin what the settings ask for; in the background. Raises EmbedderError."""
     model = notice_settings()
     if model is not None:
-        EmbeddingModel.objects.filter(pk=model.pk).update(stopped_at=None, refused_ids=[], error="")
+        EmbeddingModel.objects.filter(pk=model.pk).update(stopped_at=None, refused={}, error="")
         queue()
         model.refresh_from_db()
     return model
@@ -108,7 +112,7 @@ def stop() -> EmbeddingModel | None:
 
 
 def queue() -> None:
-    transaction.on_commit(lambda: async_task("memories.tasks.rebuild", task_name="build vectors"))
+    transaction.on_commit(lambda: async_task("workspaces.tasks.rebuild", task_name="build vectors"))
 
 
 def has_work() -> bool:
@@ -154,18 +158,22 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
                 return Outcome.SWITCHED
 
 
-def missing(model: EmbeddingModel) -> MemoryQuerySet:
-    """The memories that still need a vector of this model before recall can go over to it."""
-    vectors = MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=model.label)
-    rows = Memory.objects.filter(embedding.embeddable(model), ~Exists(vectors), deleted_at=None)
-    return rows.exclude(pk__in=model.refused_ids) if model.refused_ids else rows
+def missing(model: EmbeddingModel, kind: Kind) -> QuerySet[Any]:
+    """The rows of a kind that still need a vector of this model before recall can go over to it."""
+    rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label))
+    refused = model.refused.get(str(kind.number))
+    return rows.exclude(pk__in=refused) if refused else rows
+
+
+def _embeddable(model: EmbeddingModel, kind: Kind) -> QuerySet[Any]:
+    return kind.rows().filter(embedding.embeddable(model, kind.stays))
 
 
 def switch(model: EmbeddingModel) -> bool:
     """Make recall compare this model's vectors, if none is missing. One commit; False when there is more to build.
 
     Writers of vectors hold a share lock on their model's row: those under way are waited for and then counted, and
-    those that come later find the old model retired and queue their memory for the new one.
+    those that come later find the old model retired and queue their passage for the new one.
     """
     with transaction.atomic():
         rows = EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update()
@@ -173,7 +181,7 @@ def switch(model: EmbeddingModel) -> bool:
         locked = states.get(model.pk)
         if locked is None or locked.state != ModelState.BUILDING or locked.stopped_at is not None:
             return False
-        if missing(locked).exists():
+        if any(missing(locked, kind).exists() for kind in kinds()):
             return False
         now = timezone.now()
         EmbeddingModel.objects.filter(state=ModelState.ACTIVE).update(
@@ -220,7 +228,7 @@ def _begin(configured: Embedder, *, anew: bool = False) -> EmbeddingModel:
         model.base_url, model.state = embedding.configured_base_url(), ModelState.BUILDING
         model.started_at = timezone.now()
         model.activated_at = model.retired_at = model.cleaned_at = model.stopped_at = None
-        model.reached_id, model.refused_ids, model.error, model.rate = 0, [], "", None
+        model.reached, model.refused, model.error, model.rate = {}, {}, "", None
         model.save()
     _count(model)
     return model
@@ -242,60 +250,61 @@ def _retire(model: EmbeddingModel) -> None:
 
 
 def _count(model: EmbeddingModel) -> None:
-    """What the progress starts from: two counts over all memories, once a run."""
-    model.total_count = Memory.objects.filter(embedding.embeddable(model), deleted_at=None).count()
-    model.done_count = max(0, model.total_count - missing(model).count())
+    """What the progress starts from: two counts over all rows of each kind, once a run."""
+    model.total_count = sum(_embeddable(model, kind).count() for kind in kinds())
+    model.done_count = max(0, model.total_count - sum(missing(model, kind).count() for kind in kinds()))
     model.save(update_fields=["total_count", "done_count"])
 
 
 def _build_batch(model: EmbeddingModel) -> bool:
-    """Embed and store the next memories without a vector; False when a look from the start found none."""
+    """Embed and store the next passages without a vector; False when a look from the start found none."""
     started = time.monotonic()
-    rows = missing(model).order_by("pk").only("pk", "content", "source_excerpt")
-    batch = list(rows.filter(pk__gt=model.reached_id)[:BATCH])
-    if not batch:
-        if not model.reached_id:
-            return False
-        EmbeddingModel.objects.filter(pk=model.pk).update(reached_id=0)  # for what changed behind us
-        return True
-    made = embedding.embed_each(model, [(memory.content, memory.source_excerpt) for memory in batch])
-    pairs = [(memory, vectors) for memory, vectors in zip(batch, made, strict=True) if vectors is not None]
-    stored = _store(model, pairs)
+    for kind in kinds():
+        rows = missing(model, kind).order_by("pk").only("pk", *filter(None, (kind.text, kind.excerpt)))
+        batch = list(rows.filter(pk__gt=model.reached.get(str(kind.number), 0))[:BATCH])
+        if batch:
+            break
+    else:
+        if model.reached:  # once more, for what changed behind us
+            EmbeddingModel.objects.filter(pk=model.pk).update(reached={})
+        return bool(model.reached)
+    made = embedding.embed_each(model, [kind.text_of(row) for row in batch])
+    pairs = [(row, vectors) for row, vectors in zip(batch, made, strict=True) if vectors is not None]
+    stored = _store(model, kind, pairs)
     if pairs and not stored:
         time.sleep(0.2)  # somebody holds just these rows: do not turn round and round on them
     rate = len(batch) / max(1e-3, time.monotonic() - started)
     with connection.cursor() as cursor:
         progress: dict[str, Any] = {
             "id": model.pk,
+            "kind": str(kind.number),
             "stored": stored,
             "reached": batch[-1].pk,
             "rate": rate if model.rate is None else 0.8 * model.rate + 0.2 * rate,
-            "refused": [memory.pk for memory, vectors in zip(batch, made, strict=True) if vectors is None],
+            "refused": [row.pk for row, vectors in zip(batch, made, strict=True) if vectors is None],
             "now": timezone.now(),
         }
         cursor.execute(_PROGRESSED, progress)
     return True
 
 
-def _store(model: EmbeddingModel, pairs: Sequence[tuple[Memory, embedding.Embedded]]) -> int:
-    """Store what still is the vector of its memory: not of one that was edited or deleted while it was made."""
+def _store(model: EmbeddingModel, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(_GOES_ON, [model.pk])
             if cursor.fetchone() is None:
                 return 0
-        of = {memory.pk: (memory, vectors) for memory, vectors in pairs}
-        rows = Memory.objects.filter(pk__in=of, deleted_at=None).order_by("pk")
-        locked = rows.defer("search").select_for_update(skip_locked=True)
-        fresh = [
-            (memory, of[memory.pk][1])
-            for memory in locked
-            if (memory.content, memory.source_excerpt)
-            == (of[memory.pk][0].content, of[memory.pk][0].source_excerpt)
-        ]
-        if fresh:
-            embedding.put_vectors(model.label, fresh)
-        return len(fresh)
+        return store_unchanged(model.label, kind, pairs)
+
+
+def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
+    """Store what still is the vector of its row: not of one that was edited or deleted while it was made, or that
+    somebody holds. How many; part of a transaction.
+    """
+    of = {row.pk: (kind.text_of(row), vectors) for row, vectors in pairs}
+    locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))
+    fresh = [(row, of[row.pk][1]) for row in locked if kind.text_of(row) == of[row.pk][0]]
+    return len(fresh) if fresh and embedding.put_vectors(label, fresh) else 0
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Vectors of memories: made with the model that recall compares now, stored beside its label, never compared across.
+"""Vectors of passages: made with the model that recall compares now, stored beside its label, never compared across.
 
 Which model that is stands in ``EmbeddingModel``, not in the settings: after the settings name another, recall and
-saves stay with the old one until ``memories.recalling.reembedding`` has built the new one's vectors
+saves stay with the old one until ``workspaces.index.reembedding`` has built the new one's vectors
 (docs/decisions/0009).
 """
 
@@ -15,18 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import Exists, Q, Subquery
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from memories.models import EmbeddingModel, Memory, MemoryEmbedding, ModelState
-from memories.recalling.cooldown import cooldown
 from memoryhub import prepared
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
 from memoryhub.ready import Ready
+from workspaces.index.cooldown import cooldown
+from workspaces.index.kinds import Kind, Passage, kind_of
 from workspaces.leaving_machine import Reach
+from workspaces.models import EmbeddingModel, ModelState, PassageVector
+from workspaces.models.passage import has_vector
 
 logger = logging.getLogger(__name__)
 _ahead = ThreadPoolExecutor(
@@ -37,25 +39,26 @@ EXCERPT_SHARE = 0.5  # of the excerpt's vector in the one that recall compares; 
 
 # Locked until commit, so that the switch to another model waits for whoever is writing vectors of this one.
 _STILL_USED = """
-SELECT 1 FROM memories_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
+SELECT 1 FROM workspaces_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
 """
 
 # One row of ``put_vectors``, which does the same for many.
 _PUT = f"""
 WITH used AS MATERIALIZED ({_STILL_USED.replace("%s", "%(model)s::text")})
-INSERT INTO memories_memoryembedding (memory_id, place, model, dimension, live, embedding, statement)
-SELECT %(memory)s::bigint, %(place)s::bigint, %(model)s::text, %(dimension)s::int, %(live)s::boolean,
+INSERT INTO workspaces_passagevector (kind, ref, place, model, dimension, live, embedding, statement)
+SELECT %(kind)s::smallint, %(ref)s::bigint, %(place)s::bigint, %(model)s::text, %(dimension)s::int, %(live)s::boolean,
        %(embedding)s::halfvec, %(statement)s::halfvec
 FROM used
-ON CONFLICT (memory_id, model) DO UPDATE SET place = excluded.place, dimension = excluded.dimension,
+ON CONFLICT (kind, ref, model) DO UPDATE SET place = excluded.place, dimension = excluded.dimension,
     live = excluded.live, embedding = excluded.embedding, statement = excluded.statement
 RETURNING id
 """  # noqa: S608  constants only
-_DROP_OTHERS = (
-    "DELETE FROM memories_memoryembedding WHERE memory_id = %(memory)s::bigint AND model <> %(model)s::text"
-)
+_DROP_OTHERS = """
+DELETE FROM workspaces_passagevector
+WHERE kind = %(kind)s::smallint AND ref = %(ref)s::bigint AND model <> %(model)s::text
+"""
 
-Text = tuple[str, str]  # a memory's content and its excerpt
+Text = tuple[str, str]  # a passage's own and its excerpt
 
 
 class EmbedderChangedSize(EmbedderBadReply):
@@ -85,7 +88,7 @@ class EarlierModelGone(EmbedderError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """One memory's vectors, each of shape (dimension,) and length 1."""
+    """One passage's vectors, each of shape (dimension,) and length 1."""
 
     model: str  # its label
     statement: Vectors  # of the text alone: what near-duplicates are found by
@@ -104,10 +107,10 @@ def active_model() -> str | None:
     return active.label if active else embedder.name
 
 
-def searchable() -> Exists:
-    """For annotating memories: whether the vector that recall compares is there. Costs no query of its own."""
+def searchable(kind: int) -> Exists:
+    """For annotating rows: whether the vector that recall compares is there. Costs no query of its own."""
     active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
-    return Exists(MemoryEmbedding.objects.filter(memory=OuterRef("pk"), model=Subquery(active)))
+    return has_vector(kind, Subquery(active))
 
 
 def is_local(model: EmbeddingModel | None) -> bool:
@@ -118,9 +121,9 @@ def is_local(model: EmbeddingModel | None) -> bool:
     return embedder_is_local(model.base_url)
 
 
-def embeddable(model: EmbeddingModel | None) -> Q:
-    """The memories whose text this model may be sent: all, or those that may leave this machine."""
-    return Q() if is_local(model) else Q(workspace__local_only=False)
+def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only") -> Q:
+    """The rows whose text this model may be sent: all, or those that may leave this machine (``Kind.stays``)."""
+    return Q() if is_local(model) else Q(**{stays: False})
 
 
 def embed_query(
@@ -285,18 +288,20 @@ def _mixed(own: Vectors, excerpt: Vectors) -> Vectors:
     return (mixed / length).astype(np.float32) if length > 1e-6 else own
 
 
-def store_vector(memory: Memory, embedded: Embedded, *, is_new: bool = False) -> None:
+def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) -> None:
     """Set the vector of a new text; those of a text before are gone, whatever model they are of.
 
-    If recall went over to another model since it was made, the memory is queued for that one instead. A model that
+    If recall went over to another model since it was made, the passage is queued for that one instead. A model that
     is being built gets its own from the rebuild, which looks for what is missing until the switch.
     """
+    kind = kind_of(passage)
     given = {
-        "memory": memory.pk,
-        "place": memory.place,
+        "kind": kind.number,
+        "ref": passage.pk,
+        "place": passage.place,
         "model": embedded.model,
         "dimension": len(embedded.search),
-        "live": memory.deleted_at is None,
+        "live": kind.is_live(passage),
         "embedding": prepared.halfvec(embedded.search),
         "statement": None if embedded.search is embedded.statement else prepared.halfvec(embedded.statement),
     }
@@ -304,42 +309,48 @@ def store_vector(memory: Memory, embedded: Embedded, *, is_new: bool = False) ->
         prepared.rows(_DROP_OTHERS, given)
     if not prepared.rows(_PUT, given):
         prepared.rows(_DROP_OTHERS, {**given, "model": ""})
-        queue_embedding([memory.pk])
+        queue_embedding(kind, [passage.pk])
 
 
-def put_vectors(label: str, pairs: Sequence[tuple[Memory, Embedded]]) -> bool:
+def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
     """Store vectors of this model beside any of others. False, and nothing stored, if the model is in use no more.
 
-    Part of a transaction that holds the memories' rows (or made them): they cannot be edited or deleted meanwhile.
+    Part of a transaction that holds the passages' rows (or made them): they cannot be edited or deleted meanwhile.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STILL_USED, [label])
         if cursor.fetchone() is None:
             return False
     rows = [
-        MemoryEmbedding(
-            memory=memory,
-            place=memory.place,
+        PassageVector(
+            kind=(kind := kind_of(passage)).number,
+            ref=passage.pk,
+            place=passage.place,
             model=label,
             dimension=len(embedded.search),
-            live=memory.deleted_at is None,
+            live=kind.is_live(passage),
             embedding=embedded.search,
             statement=None if embedded.search is embedded.statement else embedded.statement,
         )
-        for memory, embedded in pairs
+        for passage, embedded in pairs
     ]
-    MemoryEmbedding.objects.bulk_create(
+    PassageVector.objects.bulk_create(
         rows,
         update_conflicts=True,
-        unique_fields=["memory", "model"],
+        unique_fields=["kind", "ref", "model"],
         update_fields=["place", "dimension", "live", "embedding", "statement"],
     )
     return True
 
 
-def queue_embedding(memory_ids: Sequence[int]) -> None:
+def queue_embedding(kind: Kind, refs: Sequence[int]) -> None:
     """Embed these in the background, once the running transaction has committed."""
-    ids = list(memory_ids)
-    transaction.on_commit(
-        lambda: async_task("memories.tasks.embed_memories", memory_ids=ids, task_name="embed memories")
-    )
+    ids, name = list(refs), f"embed {kind.name}"
+
+    def queue() -> None:
+        if kind.queue:
+            kind.queue(ids)
+        else:
+            async_task("workspaces.tasks.embed_passages", kind=kind.number, refs=ids, task_name=name)
+
+    transaction.on_commit(queue)

@@ -1,0 +1,125 @@
+"""The tables of vectors and words under their new names: every row there was, and none is left behind half-way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import DatabaseError, connection
+from django.db.backends.utils import CursorWrapper
+from django.db.migrations.executor import MigrationExecutor
+
+from memories.models import Memory
+from memories.recalling.recall import recall
+from tests.conftest import Cast
+from tests.factories import HERE, make_memory
+from workspaces.models import EmbeddingModel, PassageVector, PassageWord
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BEFORE = [("memories", "0019_kept_copies"), ("workspaces", "0013_key_calls")]
+AFTER = [("memories", "0020_passages")]
+ROWS = {
+    "memories_memoryembedding": "memory_id, place, model, dimension, live, embedding::text, statement::text",
+    "memories_memoryword": "place, lexeme, memory_id, weight",
+}
+
+
+def migrate(to: list[tuple[str, str]]) -> None:
+    MigrationExecutor(connection).migrate(to)
+
+
+@pytest.fixture
+def upgraded() -> Iterator[None]:
+    """Whatever a test does, the next finds the database of today."""
+    yield
+    migrate(AFTER)
+
+
+def rows(table: str, columns: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3")
+        return cursor.fetchall()
+
+
+def constraints() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE indisvalid AND indrelid IN "
+            "('workspaces_passagevector'::regclass, 'workspaces_passageword'::regclass)"
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+@pytest.fixture
+def before(cast: Cast, upgraded: None) -> dict[str, list[tuple[object, ...]]]:
+    """Memories as the release before keeps them, and every row that it has about them."""
+    for text in ("The office is in Lisbon", "Mona keeps bees", "The invoice goes out on Mondays"):
+        make_memory(text, cast.editor, cast.workspace, source_excerpt=f"Somebody said: {text}")
+    migrate(BEFORE)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE memories_embeddingmodel SET reached_id = 7, refused_ids = '{3,5}'")
+    return {table: rows(table, columns) for table, columns in ROWS.items()}
+
+
+def test_every_row_is_kept_and_says_that_it_is_of_a_memory(
+    before: dict[str, list[tuple[object, ...]]], cast: Cast
+) -> None:
+    migrate(AFTER)
+    for (table, columns), now in zip(ROWS.items(), (PassageVector, PassageWord), strict=True):
+        kept = rows(now._meta.db_table, columns.replace("memory_id", "ref"))
+        assert kept == before[table] and len(kept) >= 3
+        assert set(now.objects.values_list("kind", flat=True)) == {1}
+    model = EmbeddingModel.objects.get()
+    assert (model.reached, model.refused) == ({"1": 7}, {"1": [3, 5]})
+    found = recall("where is the office", cast.workspace, cast.editor, reach=HERE).items
+    assert found[0].memory.content == "The office is in Lisbon" and found[0].parts["words"] > 0
+    Memory.objects.all().delete()
+    assert not PassageVector.objects.exists() and not PassageWord.objects.exists()
+
+
+def test_who_may_see_embedding_models_may_see_them_still(before: object) -> None:
+    migrate(AFTER)
+    allowed = Permission.objects.filter(codename="view_embeddingmodel").values_list(
+        "content_type__app_label", flat=True
+    )
+    assert list(allowed) == ["workspaces"]
+    assert not Permission.objects.filter(codename__contains="memoryembedding").exists()
+
+
+def test_killed_while_it_builds_it_goes_on_when_run_again(
+    before: dict[str, list[tuple[object, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = CursorWrapper.execute
+
+    def killed(self: CursorWrapper, sql: object, params: object = None) -> object:
+        if "INDEX CONCURRENTLY workspaces_passageword_pkey" in str(sql):
+            raise DatabaseError("the server closed the connection unexpectedly")
+        return usual(self, sql, params)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CursorWrapper, "execute", killed)
+        with pytest.raises(DatabaseError):
+            migrate(AFTER)
+    assert "one_vector_a_passage" in constraints() and "memories_memoryword_pkey" in constraints()
+    with connection.cursor() as cursor:  # what a server that was killed leaves of a concurrent build
+        cursor.execute("CREATE INDEX workspaces_passageword_pkey ON workspaces_passageword (place)")
+        cursor.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'workspaces_passageword_pkey'::regclass"
+        )
+    migrate(AFTER)
+    assert constraints() == {
+        "memories_memoryembedding_pkey",
+        "one_vector_a_passage",
+        "passage_of_place",
+        "workspaces_passageword_pkey",
+    }
+    assert len(rows("workspaces_passageword", "place, lexeme, ref, weight")) == len(
+        before["memories_memoryword"]
+    )
+
+
+def test_there_and_back_and_there_again(before: dict[str, list[tuple[object, ...]]]) -> None:
+    migrate(AFTER)
+    migrate(BEFORE)
+    assert {table: rows(table, columns) for table, columns in ROWS.items()} == before

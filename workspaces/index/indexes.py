@@ -1,0 +1,207 @@
+"""Indexes where they pay and nowhere else: large places get a vector index of their own and counts made beforehand.
+
+One index over all vectors would be slow for small places and silently short of results (docs/decisions/0003), so each
+large place has a partial one for each kind that is many there. Small and middling places are scanned exactly: that is
+quicker than it takes to keep an index up to date. Nothing depends on this job having run: without it recall gives the
+same, slower.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+
+from django.db import connection, transaction
+from psycopg import Connection, sql
+from psycopg import connect as psycopg_connect
+
+from memoryhub.management.database import psycopg_settings
+from workspaces.index.candidates import MOST_DIMENSIONS_OF_HALFVEC_INDEX
+from workspaces.index.kinds import Kind, kinds
+from workspaces.models import CommonWord, PlaceStatistics, VectorIndex
+
+logger = logging.getLogger(__name__)
+PREFIX = "passages_near_"
+PREFIXES = [PREFIX, "memories_near_"]  # the latter of before there were kinds: replaced, then dropped
+INDEX_FROM = 20_000  # live vectors of one place and model: from here an exact scan takes tens of milliseconds
+DROP_BELOW = 12_000  # lower, so that a place near the limit does not gain and lose an index every few minutes
+MOST_INDEXES = 32  # each one costs every insert and every plan a little
+MOST_DIMENSIONS = 64_000  # of pgvector's bit indexes
+COUNT_FROM = (
+    2_000  # live passages of a kind in a place: from here counting them for every question is what takes time
+)
+FORGET_COUNTS_BELOW = 1_000
+COMMON_FROM = (
+    0.01  # share of a place's passages in which a word is common: its passages are counted beforehand
+)
+RECOUNT_AFTER = 0.05  # of a place's passages have come or gone since it was counted
+LOCK = 7_221_903_441  # one such job at a time, whatever process it runs in
+
+_LIVE_VECTORS = """
+SELECT place, kind, model, dimension, count(*) FROM workspaces_passagevector WHERE live
+GROUP BY place, kind, model, dimension HAVING count(*) >= %s ORDER BY count(*) DESC
+"""
+_COMMON = """
+INSERT INTO workspaces_commonword (place, kind, lexeme, passage_count)
+SELECT place, kind, lexeme, count(*) FROM workspaces_passageword WHERE place = %s AND kind = %s
+GROUP BY place, kind, lexeme HAVING count(*) >= %s
+"""
+_PRESENT = """
+SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = 'workspaces_passagevector'::regclass
+  AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
+"""
+_HALFVEC = "((embedding::halfvec({size})) halfvec_cosine_ops)"
+_BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One place's vectors of one kind by one model, and how many are live."""
+
+    place: int
+    kind: int
+    model: str
+    dimension: int
+    vectors: int
+
+    @property
+    def name(self) -> str:
+        what = blake2b(f"{self.model} {self.dimension}".encode(), digest_size=6).hexdigest()
+        return f"{PREFIX}{'of_user_' if self.place < 0 else ''}{abs(self.place)}_{self.kind}_{what}"
+
+
+@dataclass
+class Upkeep:
+    """What one run did, said in a sentence."""
+
+    built: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    counted: int = 0
+    busy: bool = False
+
+    def __str__(self) -> str:
+        if self.busy:
+            return "another run is at it"
+        said = [f"built {name}" for name in self.built] + [f"dropped {name}" for name in self.dropped]
+        if self.counted:
+            said.append(f"counted the words of {self.counted} large places")
+        return ", ".join(said) or "nothing to do"
+
+
+def keep_up(*, now: datetime) -> Upkeep:
+    """Build what pays, drop what no longer does or was left half-made, and count large places anew.
+
+    Outside every transaction, on a connection of its own: an index is built beside running writes. A job killed in
+    the middle leaves an index that Postgres finishes, or an invalid one that the next run drops; until the building
+    has ended, its lock keeps other runs away.
+    """
+    done = Upkeep()
+    with closing(psycopg_connect(**psycopg_settings(), autocommit=True)) as own:
+        locked = own.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+        if not locked or not locked[0]:
+            done.busy = True
+            return done
+        _keep_indexes(own, done, now)
+        for kind in kinds():
+            _keep_counts(done, kind, now)
+    if str(done) != "nothing to do":
+        logger.info("Indexes of passages: %s", done)
+    return done
+
+
+def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
+    counts = [
+        Wanted(*found)
+        for found in own.execute(_LIVE_VECTORS, [DROP_BELOW]).fetchall()
+        if found[3] <= MOST_DIMENSIONS
+    ]
+    present: dict[str, bool] = dict(own.execute(_PRESENT, [PREFIXES]).fetchall())
+    valid = {name for name, is_valid in present.items() if is_valid}
+    VectorIndex.objects.exclude(name__in=valid).delete()
+    recorded = set(VectorIndex.objects.values_list("name", flat=True))
+    wanted = [found for found in counts if found.vectors >= INDEX_FROM or found.name in valid][:MOST_INDEXES]
+    for found in wanted:
+        began = time.monotonic()
+        if found.name not in valid:
+            if found.name in present:
+                _drop(own, found.name, done)
+            _build(own, found)
+            done.built.append(found.name)
+        if found.name not in recorded:  # also one that Postgres finished after its job had been killed
+            _record(found, time.monotonic() - began, now)
+    for name in present.keys() - {
+        found.name for found in wanted
+    }:  # last: one of the name before is used until now
+        _drop(own, name, done)
+
+
+def _build(own: Connection, wanted: Wanted) -> None:
+    index = _HALFVEC if wanted.dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
+    size = sql.Literal(wanted.dimension)
+    own.execute(
+        sql.SQL(
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON workspaces_passagevector USING hnsw "
+            + index
+            + " WHERE place = {place} AND kind = {kind} AND model = {model} AND dimension = {size} AND live"
+        ).format(
+            name=sql.Identifier(wanted.name),
+            place=sql.Literal(wanted.place),
+            kind=sql.Literal(wanted.kind),
+            model=sql.Literal(wanted.model),
+            size=size,
+        )
+    )
+
+
+def _record(wanted: Wanted, seconds: float, now: datetime) -> None:
+    what = {name: getattr(wanted, name) for name in ("place", "kind", "model", "dimension")}
+    with transaction.atomic():
+        VectorIndex.objects.filter(**what).delete()  # of the name before
+        VectorIndex.objects.create(
+            name=wanted.name, vector_count=wanted.vectors, seconds=seconds, built_at=now, **what
+        )
+
+
+def _drop(own: Connection, name: str, done: Upkeep) -> None:
+    VectorIndex.objects.filter(name=name).delete()  # first: nobody is to look for it any more
+    own.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+    done.dropped.append(name)
+
+
+def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {kind.place} AS place, count(*) FROM {kind.table} m WHERE {kind.live} "  # noqa: S608  registered
+            "GROUP BY place HAVING count(*) >= %s",
+            [FORGET_COUNTS_BELOW],
+        )
+        live = dict(cursor.fetchall())
+    counted = PlaceStatistics.objects.filter(kind=kind.number)
+    known = dict(counted.values_list("place", "passage_count"))
+    small = [place for place in known if place not in live]
+    with transaction.atomic():
+        CommonWord.objects.filter(place__in=small, kind=kind.number).delete()
+        counted.filter(place__in=small).delete()
+    for place, passages in live.items():
+        before = known.get(place)
+        if before is None and passages < COUNT_FROM:
+            continue
+        if before is None or abs(passages - before) > RECOUNT_AFTER * before:
+            count_place(place, kind.number, passages, now=now)
+            done.counted += 1
+
+
+def count_place(place: int, kind: int, passages: int, *, now: datetime) -> None:
+    """Note how many live passages of this kind a place has and in how many its common words stand."""
+    with transaction.atomic():
+        CommonWord.objects.filter(place=place, kind=kind).delete()
+        with connection.cursor() as cursor:
+            cursor.execute(_COMMON, [place, kind, COMMON_FROM * passages])
+        PlaceStatistics.objects.update_or_create(
+            place=place, kind=kind, defaults={"passage_count": passages, "counted_at": now}
+        )

@@ -1,0 +1,153 @@
+"""The words side of the index: Postgres lexemes, small rows each, and BM25 over them (docs/decisions/0008).
+
+A kind says how the lexemes of its rows are counted (``Kind.words``). Each statement looks among one kind, whose number
+stands in its text: how rare a word is does not hang on what else a place holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from memoryhub import prepared
+from workspaces.index.kinds import Kind
+
+CONFIG = "english"
+# BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
+K1, B, TYPICAL_LENGTH = 1.2, 0.3, 60.0
+COUNTED_AT_MOST = 20_001  # of a place's passages: beyond, the idf hardly moves
+POSTINGS = 6_000  # passages that a query's words may bring in; the rarest words go first
+UNBOUNDED = 10**9
+
+_INDEX = """
+INSERT INTO workspaces_passageword (place, lexeme, kind, ref, weight)
+SELECT {place}, w.lexeme, {number}, m.id,
+       w.count * {more} / (w.count + {k1} * ({rest} + {b} * w.length / {typical}))
+FROM {table} m,
+     LATERAL (SELECT lexeme, count, sum(count) OVER () AS length FROM {words}(m)) w
+WHERE m.id = ANY(%(refs)s::bigint[]) AND {live}
+ON CONFLICT (place, lexeme, kind, ref) DO UPDATE SET weight = excluded.weight
+"""
+_UNINDEX = """
+DELETE FROM workspaces_passageword w USING {table} m
+WHERE m.id = ANY(%(refs)s::bigint[]) AND w.place = {place} AND w.kind = {number} AND w.ref = m.id
+  AND w.lexeme IN (SELECT lexeme FROM {words}(m))
+RETURNING 1
+"""
+
+# How many passages there are: large places are counted beforehand (index.indexes), the others here. Those of a
+# workspace's assistants are counted with the workspace's: to leave them out would cost more than the idf moves.
+_LIVE = "(SELECT count(*) FROM (SELECT 1 FROM {table} m WHERE {live} AND {where} LIMIT {most}) counted)"
+_KNOWN = """(SELECT passage_count FROM workspaces_placestatistics
+    WHERE place = {place} AND place = ANY(%(places)s::bigint[]) AND kind = {number})"""
+# The query's lexemes that stand in at most half of the passages, with their idf. ``driving`` are the rarest, as long as
+# they bring few enough passages with them: those are ranked; the others only add to what they and the vectors found.
+_TERMS = f"""
+n AS MATERIALIZED (
+    SELECT greatest(1, {{passages}})::float8 AS passages
+), frequencies AS (
+    SELECT q.lexeme, sum(coalesce(c.passage_count, (
+        SELECT count(*) FROM workspaces_passageword w
+        WHERE w.place = p.place AND w.lexeme = q.lexeme AND w.kind = {{number}}
+    )))::float8 AS df
+    FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s::text))) q(lexeme)
+    CROSS JOIN unnest(%(places)s::bigint[]) p(place)
+    LEFT JOIN workspaces_commonword c ON c.place = p.place AND c.lexeme = q.lexeme AND c.kind = {{number}}
+    GROUP BY q.lexeme
+), terms AS MATERIALIZED (
+    SELECT lexeme, ln(1 + (greatest(passages, df) - df + 0.5) / (df + 0.5)) AS idf,
+           sum(df) OVER (ORDER BY df, lexeme) <= %(postings)s::bigint AS driving
+    FROM frequencies, n WHERE df <= greatest(3, passages / 2)
+), scores AS MATERIALIZED (
+    SELECT w.ref, sum(t.idf * w.weight) AS score
+    FROM terms t JOIN workspaces_passageword w
+      ON w.place = ANY(%(places)s::bigint[]) AND w.lexeme = t.lexeme AND w.kind = {{number}}
+    WHERE t.driving GROUP BY w.ref
+)"""  # noqa: S608  constants only
+# The score of a row ``f`` with its ``scores`` s, by what the sum would be for a passage that says nothing else: a share
+# from 0 to about 1, so that scores of different queries compare.
+_SHARE = """
+coalesce((coalesce(s.score, 0) + coalesce((
+    SELECT sum(t.idf * w.weight)
+    FROM terms t JOIN workspaces_passageword w
+      ON w.lexeme = t.lexeme AND w.place = ANY(%(places)s::bigint[]) AND w.kind = {number} AND w.ref = f.ref
+    WHERE NOT t.driving
+), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
+"""
+# The same for places without counts, which are small: every word drives, and the simpler statement is soon planned.
+_TERMS_UNCOUNTED = f"""
+n AS MATERIALIZED (SELECT greatest(1, {{passages}})::float8 AS passages), terms AS MATERIALIZED (
+    SELECT lexeme, ln(1 + (greatest(passages, df) - df + 0.5) / (df + 0.5)) AS idf
+    FROM n, (SELECT q.lexeme, (SELECT count(*) FROM workspaces_passageword w WHERE w.place = ANY(%(places)s::bigint[])
+                               AND w.lexeme = q.lexeme AND w.kind = {{number}})::float8 AS df
+             FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s::text))) q(lexeme)) frequencies
+    WHERE df <= greatest(3, passages / 2)
+), scores AS MATERIALIZED (
+    SELECT w.ref, sum(t.idf * w.weight) / (SELECT nullif(sum(idf), 0) FROM terms) AS share
+    FROM terms t JOIN workspaces_passageword w
+      ON w.place = ANY(%(places)s::bigint[]) AND w.lexeme = t.lexeme AND w.kind = {{number}}
+    GROUP BY w.ref
+)"""  # noqa: S608
+_BM25 = """
+WITH {terms}
+SELECT f.ref, {share} AS share
+FROM (SELECT ref, score FROM scores ORDER BY score DESC, ref DESC LIMIT %(limit)s::int) f
+JOIN scores s USING (ref)
+ORDER BY share DESC, f.ref DESC
+"""
+
+
+@lru_cache
+def terms(of: Kind, *, counted: bool) -> str:
+    """The query's ``terms`` and the ``scores`` that they give to passages of a kind, as parts of a statement.
+
+    ``counted``: some place is large enough for counts made beforehand. Then ``share`` makes a share of a score,
+    otherwise ``scores`` has it.
+    """
+    passages = _live(of)
+    if counted:
+        at = ("%(workspace)s::bigint", "-(%(user)s::bigint)")
+        passages = [
+            f"coalesce({_KNOWN.format(place=place, number=of.number)}, {live})"
+            for place, live in zip(at, passages, strict=False)
+        ]
+    statement = _TERMS if counted else _TERMS_UNCOUNTED
+    return statement.format(number=of.number, passages=" + ".join(passages))
+
+
+def share(of: Kind) -> str:
+    return _SHARE.format(number=of.number)
+
+
+def _live(of: Kind) -> list[str]:
+    """How many there are in the workspace, and of the person."""
+    return [
+        _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
+        for where in (of.here, of.own)
+        if where
+    ]
+
+
+def index_words(of: Kind, refs: Sequence[int]) -> None:
+    """Index the words of these; part of every write that changes their text or brings them back."""
+    numbers = {"more": 1 + K1, "k1": K1, "rest": 1 - B, "b": B, "typical": TYPICAL_LENGTH}
+    statement = _INDEX.format(**vars(of), table=of.table, live=of.live, **numbers)
+    prepared.rows(statement, {"refs": prepared.bigints(refs)})
+
+
+def unindex_words(of: Kind, refs: Sequence[int]) -> int:
+    """Take the words of these out: before their text changes, and when they are deleted; how many."""
+    statement = _UNINDEX.format(**vars(of), table=of.table)
+    return len(prepared.rows(statement, {"refs": prepared.bigints(refs)}))
+
+
+def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
+    """By key how much of the query's weight in words a passage carries, 0 to about 1; the best ``limit``.
+
+    BM25 divided by the sum of the query's idf, so that scores of different queries compare. ``params``: workspace,
+    user and places.
+    """
+    statement = _BM25.format(terms=terms(of, counted=True), share=share(of))
+    given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
+    return {ref: min(1.0, float(share)) for ref, share in prepared.rows(statement, given)}

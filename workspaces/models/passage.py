@@ -1,0 +1,59 @@
+"""What can be found: vectors and words of passages, in slim tables of their own (docs/decisions/0003, 0008, 0021).
+
+A passage is a row of some other table, named by ``kind`` (which table: ``workspaces.index.kinds``) and ``ref`` (its key
+there). No foreign keys: a trigger that each kind's table has takes the rows of what is deleted.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from pgvector.django import HalfVectorField
+
+
+def has_vector(kind: int, model: str | models.Subquery) -> models.Exists:
+    """Of rows of this kind: whether this model's vector is there."""
+    return models.Exists(PassageVector.objects.filter(kind=kind, ref=models.OuterRef("pk"), model=model))
+
+
+class PassageVector(models.Model):
+    """One passage's vector by one model. Two models live side by side while one replaces the other.
+
+    ``place`` and ``live`` repeat what the passage says, so that a scan needs no join; who writes it keeps them equal.
+    ``embedding`` pins no dimension; it is what recall compares: the statement's vector, averaged with that of the
+    messages it came from where it has an excerpt. Then ``statement`` keeps the vector of the text alone, stored out
+    of line, for near-duplicates.
+    """
+
+    kind = models.SmallIntegerField()
+    ref = models.BigIntegerField()
+    place = models.BigIntegerField(help_text="Where it is looked for; see workspaces.index.places.")
+    model = models.CharField(max_length=200)
+    dimension = models.PositiveIntegerField()
+    live = models.BooleanField(default=True)
+    embedding = HalfVectorField()
+    statement = HalfVectorField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "ref", "model"], name="one_vector_a_passage")]
+        indexes = [
+            models.Index(
+                fields=["place", "kind", "model"], name="passage_of_place", condition=models.Q(live=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} ({self.dimension}) of {self.kind}:{self.ref}"
+
+
+class PassageWord(models.Model):
+    """How much one lexeme weighs in one live passage. Made and removed by ``workspaces.index.words`` alone."""
+
+    pk = models.CompositePrimaryKey("place", "lexeme", "kind", "ref")
+    place = models.BigIntegerField()
+    lexeme = models.TextField()
+    kind = models.SmallIntegerField()
+    ref = models.BigIntegerField()
+    weight = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.lexeme} in {self.kind}:{self.ref}"
