@@ -66,11 +66,16 @@ class Delta:
 
     The last one carries `finish_reason` ("stop", "length" where max_tokens cut the answer, or "tool_calls") and
     may have no text. Calls come whole, all of them with the last one, whatever reason the server names.
+
+    `thought` is what a reasoning model works out for itself, never a part of the answer. `retracts` says that all of
+    this reply's text so far was such, and stands in `thought` now.
     """
 
     text: str
     finish_reason: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+    thought: str = ""
+    retracts: bool = False
 
 
 class ChatModel(Protocol):

@@ -17,9 +17,11 @@ import openai.resources.embeddings
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
 from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of
-from memoryhub.llm.errors import ModelCut, ModelError, ModelUnavailable
+from memoryhub.llm.errors import ModelBadReply, ModelCut, ModelError, ModelUnavailable
+from memoryhub.llm.folding import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
-from memoryhub.llm.openai_replies import StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.openai_replies import EMPTY, StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.vectors import normalised
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -51,6 +53,7 @@ class OpenAIChatModel:
         self._not_ready = not_ready
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
+        self._is_strict = self._takes_no_system = False  # its chat template; see memoryhub.llm.folding
 
     @property
     def name(self) -> str:
@@ -77,8 +80,8 @@ class OpenAIChatModel:
                 async with aclosing(
                     self._texts(endpoint, accepted, answer, timeout or self._timeout)
                 ) as texts:
-                    async for text in texts:
-                        yield Delta(text)
+                    async for delta in texts:
+                        yield delta
                 yield _last(answer)
                 return
             except (ModelCut, *VENDOR_ERRORS) as error:
@@ -97,16 +100,21 @@ class OpenAIChatModel:
 
     async def _texts(
         self, endpoint: Endpoint, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
-    ) -> AsyncGenerator[str, None]:
+    ) -> AsyncGenerator[Delta, None]:
         client = self._clients.for_running_loop(endpoint)
         chunks = await client.chat.completions.create(
             model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
         )
+        splitter = ThoughtSplitter()
         try:
             async for chunk in chunks:
-                text = answer.read(chunk)
-                if text:
-                    yield text
+                text, thought = answer.read(chunk), answer.thought
+                if thought:
+                    yield Delta("", thought=thought)
+                if text and (delta := _delta(splitter.feed(text))):
+                    yield delta
+            if delta := _delta(splitter.end()):
+                yield delta
         finally:
             await chunks.close()
 
@@ -133,7 +141,10 @@ class OpenAIChatModel:
                     timeout=timeout_of(timeout or self._timeout),
                     **accepted,
                 )
-                return whole_text(reply)
+                text = without_thoughts(whole_text(reply))
+                if not text.strip():
+                    raise ModelBadReply(EMPTY, detail="nothing but thoughts")
+                return text
             except VENDOR_ERRORS as error:
                 if self._learn_from(error, accepted):
                     continue
@@ -159,15 +170,19 @@ class OpenAIChatModel:
         accepted = {key: value for key, value in request.items() if key not in self._refused_parameters}
         if "max_tokens" in request and "max_tokens" not in accepted:
             accepted["max_completion_tokens"] = request["max_tokens"]
+        if self._is_strict or self._takes_no_system:
+            accepted["messages"] = fold(request["messages"], keeps_system=not self._takes_no_system)
         return accepted
 
     def _learn_from(self, error: Exception, sent: dict[str, Any]) -> bool:
-        """True where the model rejected an optional parameter that it can be asked without.
+        """True where the model rejected an optional parameter that it can be asked without, or the order of roles.
 
         Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio
         takes no `json_object` format; many models take no tools. Nothing announces this but the refusal, so it is
         remembered.
         """
+        if isinstance(error, openai.APIStatusError) and self._learn_roles(error.message, sent):
+            return True
         if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
             return False
         if "max_completion_tokens" in error.message:
@@ -181,6 +196,17 @@ class OpenAIChatModel:
         if refused not in sent:
             return False
         self._refused_parameters.add(refused)
+        return True
+
+    def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
+        """True where its chat template is stricter than was known, and the messages can be sent in another order."""
+        none = bool(NO_SYSTEM.search(message))
+        if not none and not STRICT.search(message):
+            return False
+        if fold(sent["messages"], keeps_system=not none) == sent["messages"]:
+            return False
+        self._takes_no_system |= none
+        self._is_strict = True
         return True
 
 
@@ -214,6 +240,12 @@ def _offer(tools: Sequence[Tool], choice: ToolChoice) -> dict[str, Any]:
     ]
     offer: dict[str, Any] = {"tools": [{"type": "function", "function": function} for function in functions]}
     return offer if choice == "auto" else {**offer, "tool_choice": choice}  # auto is every server's default
+
+
+def _delta(piece: Piece) -> Delta | None:
+    if not piece.answer and not piece.thought and not piece.retracts:
+        return None
+    return Delta(piece.answer, thought=piece.thought, retracts=piece.retracts)
 
 
 def _last(answer: StreamedAnswer) -> Delta:

@@ -13,6 +13,7 @@ EMPTY = "The model gave an empty answer."
 MOST_CALLS = 64  # of one reply
 MOST_ARGUMENTS = 200_000  # characters of one call
 MOST_TEXT = 1_000_000  # characters of one answer
+THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp; OpenRouter, Ollama
 
 
 class StreamedAnswer:
@@ -21,13 +22,14 @@ class StreamedAnswer:
     def __init__(self) -> None:
         self.has_begun = False
         self.has_text = False
+        self.thought = ""  # of the last chunk, where the server tells it from the text by itself
         self.finish_reason: str | None = None
         self._calls: list[_CallSoFar] = []
         self._length = 0
 
     def read(self, chunk: Any) -> str:
         """The text of one chunk."""
-        self.has_begun = True
+        self.has_begun, self.thought = True, ""
         choices = getattr(chunk, "choices", None)
         if not isinstance(choices, list):
             raise ModelBadReply(detail=f"a chunk without choices: {str(chunk)[:100]}")
@@ -39,11 +41,13 @@ class StreamedAnswer:
             raise ModelBadReply(detail=f"content is {type(text).__name__}")
         if getattr(delta, "refusal", None):
             raise ContentFiltered(detail=str(getattr(delta, "refusal", "")))
+        thought = next(filter(None, (getattr(delta, name, None) for name in THOUGHT_FIELDS)), "")
+        self.thought = thought if isinstance(thought, str) else ""
         for fragment in getattr(delta, "tool_calls", None) or ():
             self._read_call(fragment)
         self.finish_reason = getattr(choices[0], "finish_reason", None) or self.finish_reason
         self.has_text = self.has_text or bool(text)
-        self._length += len(text)
+        self._length += len(text) + len(self.thought)
         if self._length > MOST_TEXT:
             raise ModelBadReply(detail="an answer without end")
         return text

@@ -1,0 +1,119 @@
+"""What a turn is answered with: recall and its receipt, the prompt, the model and its tools."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.utils import timezone
+
+from chat.chats.personal import personal_allowed
+from chat.models import Message
+from chat.modes.registry import get_mode
+from chat.prompting.compaction import latest_compaction
+from chat.prompting.context import (
+    build_prompt,
+    leave_out_what_does_not_fit,
+    room_beside_answer,
+    room_for_recalled,
+)
+from chat.prompting.short_term import ShortTerm, short_term_for
+from chat.prompting.stored import conversation_of
+from chat.tools import tools_for
+from chat.tools.loop import Plan
+from chat.turns.chosen_model import chosen_for_chat
+from memories.models import Receipt
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import Recall, Recalled, recall
+from memories.recalling.receipts import split_recall, store_receipt
+from memories.usage import count_live
+from workspaces.leaving_machine import Reach
+from workspaces.models import User
+
+logger = logging.getLogger(__name__)
+LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
+
+
+def prepare(answer_pk: int, user_pk: int) -> Plan:
+    """What the model will see. Recall, and its receipt, when memory is on; trouble there never costs the turn."""
+    chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
+    answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
+    user = User.objects.get(pk=user_pk)
+    model = chosen_for_chat(answer.chat, user).ask()
+    question = answer.reply_to
+    assert question is not None
+    question.chat = answer.chat
+    now = timezone.now()
+    tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
+    offered = [tool.tool for tool in tools]
+    reserve = get_mode(answer.mode).reserve()
+    personal = answer.memory_enabled and personal_allowed(answer.chat, user)
+    reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
+    used: list[Recalled] = []
+    if answer.memory_enabled:
+        try:
+            room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
+            used = _recall_for(answer, question, user, room=room, reach=reach)
+        except Exception:
+            logger.exception("Recall failed; the turn goes on without it, and says so")
+            _say_recall_failed(answer, user)
+    if answer.attempt > 1:
+        answer.tool_calls.all().delete()  # those of the attempt that this one replaces
+        answer.steps.all().delete()
+        if not answer.memory_enabled:  # else this attempt has put its own in the place of that
+            Receipt.objects.filter(message_id=answer.public_id).delete()
+    short_term = ShortTerm()
+    if answer.memory_enabled:
+        room = room_beside_answer(model.capabilities)
+        short_term = short_term_for(question, user, can_update=bool(tools), room=room, reach=reach, now=now)
+    built = build_prompt(
+        conversation_of(question, latest_compaction(answer.chat)),
+        used,
+        model.capabilities,
+        now=now,
+        tools=offered,
+        short_term=short_term,
+        reserve=reserve,
+    )
+    Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
+    return Plan(
+        model,
+        built.messages,
+        tools,
+        is_tight=built.is_tight,
+        mode=answer.mode,
+        history=built.history,
+        begins=built.begins,
+    )
+
+
+def _say_recall_failed(answer: Message, user: User) -> None:
+    """An empty receipt with the reason: an answer that could not look at memory does not pass for one that did."""
+    nothing = Recall(degraded="memory could not be searched")
+    with suppress(DatabaseError):
+        store_receipt(
+            answer.public_id, nothing, [], workspace=answer.chat.workspace, user=user, threshold=0.0
+        )
+
+
+def _recall_for(answer: Message, question: Message, user: User, *, room: int, reach: Reach) -> list[Recalled]:
+    workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
+    threshold = injection_threshold(
+        settings.RECALL_THRESHOLD, count_live(workspace, user, personal=reach.personal)
+    )
+    agent = answer.chat.agent
+    found = recall(
+        question.content,
+        workspace,
+        user,
+        limit=limit + LEFT_OUT,
+        agent=agent,
+        reach=reach,
+        withheld=limit,
+    )
+    verdicts = split_recall(found, threshold=threshold, limit=limit)
+    verdicts = leave_out_what_does_not_fit(found.items, verdicts, room)
+    store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
+    return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]
