@@ -105,7 +105,7 @@ class ChatTool(Generic[A]):
     def tool(self) -> Tool:
         whole = self.takes.model_json_schema()
         plain = {name: _plain(field) for name, field in whole["properties"].items()}
-        schema = {"type": "object", "properties": plain, "required": whole["required"]}
+        schema = {"type": "object", "properties": plain, "required": whole.get("required", [])}
         return Tool(self.name, self.description, schema)
 
 
@@ -139,6 +139,8 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
 def _sentence(error: ErrorDetails) -> str:
     if error["type"] == "string_too_long":
         return f"may have at most {error['ctx']['max_length']:,} characters, and has {len(error['input'].strip()):,}"
+    if error["type"] == "literal_error":
+        return f"must be one of {error['ctx']['expected']}"
     return _SENTENCES.get(error["type"], "must be a number")
 
 
@@ -148,4 +150,5 @@ _SENTENCES = {
     "string_too_short": "must not be blank",
     "string_unicode": "must be text",
     "int_from_float": "must be a whole number",
+    "list_type": "must be a list",
 }

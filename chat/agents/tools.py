@@ -1,0 +1,42 @@
+"""What a step may have done: a tool with its schema, and the call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chat.tools.base import Arguments, ChatTool, Result, read_arguments
+from memoryhub.llm.base import Tool
+
+A = TypeVar("A", bound=Arguments)
+LONGEST_RESULT = 24_000  # characters of what one call returns
+
+
+@dataclass(frozen=True)
+class StepTool:
+    """``call`` takes the arguments as the model wrote them and a name for this call that is the same whenever it is
+    made again; it raises ToolTrouble or a DomainError. ``is_repeatable``: done twice it does no more than once.
+    """
+
+    tool: Tool
+    call: Callable[[str, str], str]
+    is_repeatable: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+
+def step_tool(
+    name: str, description: str, takes: type[A], act: Callable[[A, str], str], *, is_repeatable: bool = True
+) -> StepTool:
+    def unused(caller: object, asked: A) -> Result:
+        raise NotImplementedError
+
+    described = ChatTool(name, description, takes, unused)
+    return StepTool(
+        described.tool,
+        lambda arguments, key: act(read_arguments(described, arguments), key),
+        is_repeatable,
+    )
