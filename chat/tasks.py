@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from chat.agents import lanes
 from chat.answers.state import close_abandoned
 from chat.chats import forgetting
 from chat.exchange import run
@@ -24,6 +25,12 @@ TEMPORARY_KEPT = timedelta(hours=24)
 def run_import(*, import_id: int) -> str:
     """Look through an import, or store it, for half a job's time; it queues itself again until it is done."""
     return run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
+
+
+@job
+def work_on_runs() -> str:
+    """Do what is ready of all runs, for half a job's time; it queues itself again while something is left."""
+    return f"{lanes.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
 
 
 @job
@@ -46,7 +53,7 @@ def render_answers(*, message_ids: list[int]) -> str:
 @job
 def sweep() -> str:
     """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, take up
-    imports that no job is at, and purge what was deleted long ago.
+    imports and runs that no job is at, and purge what was deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)
@@ -54,5 +61,6 @@ def sweep() -> str:
     drop_expired(now=now)
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = run.sweep(now=now)
+    lanes.sweep(now=now)
     purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

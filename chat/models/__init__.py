@@ -25,6 +25,16 @@ from chat.models.imports import (
     ImportRow,
     ImportStatus,
 )
+from chat.models.runs import (
+    Run,
+    RunEntry,
+    RunEvent,
+    RunMode,
+    RunStatus,
+    RunStep,
+    RunStepStatus,
+    RunTask,
+)
 from chat.models.steps import (
     Mode,
     Step,
@@ -51,6 +61,14 @@ __all__ = [
     "MessageStatus",
     "MessageWords",
     "Mode",
+    "Run",
+    "RunEntry",
+    "RunEvent",
+    "RunMode",
+    "RunStatus",
+    "RunStep",
+    "RunStepStatus",
+    "RunTask",
     "ShortTermMemory",
     "Step",
     "StepKind",

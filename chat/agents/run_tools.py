@@ -1,0 +1,73 @@
+"""The workspace's tools as a run's steps may use them: as the person who started it, with the rights they have now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from django.utils import timezone
+
+from chat.agents.board import TaskBoard
+from chat.agents.course import alone
+from chat.agents.tools import StepTool
+from chat.models import ToolOutcome
+from chat.models.runs import Run
+from chat.tools.base import ChatTool, ToolCaller, read_arguments
+from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
+from workspaces.access import get_workspace
+from workspaces.leaving_machine import Reach
+from workspaces.models import Role
+
+OFFERED: dict[str, ChatTool] = {
+    tool.name: tool for tool in (X_RECALL_MEMORY, X_WORKSPACE_SEARCH, X_SAVE_MEMORY)
+}
+USUAL = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name)  # what saves is given by who starts the run
+
+
+def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
+    return tuple(_step_tool(run, OFFERED[name], is_local=is_local) for name in run.tools if name in OFFERED)
+
+
+def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
+    def call(arguments: str, key: str) -> str:
+        result = tool.act(caller_of(run, is_local=is_local), read_arguments(tool, arguments))
+        if result.outcome == ToolOutcome.SAVED:
+            note_saved(run, result.memory_ids)
+        return result.text
+
+    # What the gate has stored it knows when the same call comes again.
+    return StepTool(tool.tool, call, is_repeatable=True)
+
+
+def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
+    """Loaded as things stand now. Raises NotFound or Forbidden where the person may no longer run anything here.
+
+    A run is read by every member of its workspace, so nobody's personal memories are in it.
+    """
+    workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
+    reach = Reach.to_model(workspace, is_local=is_local, personal=False)
+    return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now())
+
+
+def note_saved(run: Run, memory_ids: Sequence[str]) -> None:
+    """What the run has put into long-term memory is listed with it, and can be undone there."""
+    with alone(run.pk) as locked:
+        locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
+        locked.save(update_fields=["memory_ids"])
+
+
+def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
+    """The team's board for one look or change, with what others have done to it."""
+
+    @contextmanager
+    def opened() -> Iterator[TaskBoard]:
+        with alone(run.pk) as locked:
+            board = TaskBoard.from_json(locked.board)
+            yield board
+            changed = json.loads(json.dumps(board.as_json()))
+            if changed != locked.board:
+                locked.board = changed
+                locked.save(update_fields=["board"])
+
+    return opened

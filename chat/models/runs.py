@@ -1,0 +1,198 @@
+"""The tables of runs. Written by ``chat.agents``; a run goes on from them, whichever process dies."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from memoryhub.ids import PublicIdField
+from workspaces.models import User, Workspace
+from workspaces.models.connection import Connection
+
+STUCK = timedelta(minutes=10)
+
+
+class RunMode(models.TextChoices):
+    LOOP = "loop", _("One step")
+    PLAN = "plan", _("Planned tasks")
+    TEAM = "multi-agent", _("Team")
+    RESEARCH = "research", _("Research")
+
+
+class RunStatus(models.TextChoices):
+    RUNNING = "running", _("Running")
+    WAITING = "waiting", _("Plan waits for you")
+    STOPPED = "stopped", _("Stopped")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def visible_to(self, user: User) -> RunQuerySet:
+        """Those of the workspaces that this person is a member of, whoever started them."""
+        return self.filter(workspace__in=Workspace.objects.visible_to(user))
+
+    def stuck(self, now: datetime) -> RunQuerySet:
+        """Those that run, though nothing of them has been done for long."""
+        return self.filter(status=RunStatus.RUNNING, progressed_at__lt=now - STUCK)
+
+
+class Run(models.Model):
+    """``states``: how the steps and tasks of its plan stand, for the executor; ``board``: of a team, its board."""
+
+    public_id = PublicIdField(prefix="run")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="runs")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="runs", help_text="Who started it.")
+    connection = models.ForeignKey(
+        Connection, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    mode = models.CharField(max_length=12, choices=RunMode.choices)
+    objective = models.TextField()
+    status = models.CharField(max_length=10, choices=RunStatus.choices, default=RunStatus.RUNNING)
+    error = models.CharField(max_length=300, blank=True)
+    reviews_plan = models.BooleanField(
+        default=False, help_text="Its plan is shown before anything of it is done."
+    )
+    plan: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
+    board: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
+    states: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    tools = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    limits: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    rounds = models.PositiveIntegerField(default=0, help_text="Replies of the model so far.")
+    tokens_in = models.BigIntegerField(default=0)
+    tokens_out = models.BigIntegerField(default=0)
+    memory_ids = ArrayField(
+        models.CharField(max_length=32),
+        default=list,
+        blank=True,
+        help_text="What it saved to long-term memory.",
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    deadline_at = models.DateTimeField(help_text="When its minutes are up.")
+    served_at = models.DateTimeField(default=timezone.now, help_text="When a step of it was last taken up.")
+    progressed_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["workspace", "-created_at", "-id"], name="run_list"),
+            models.Index(fields=["progressed_at"], name="run_at_work", condition=Q(status="running")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.public_id}: {self.status}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in (RunStatus.DONE, RunStatus.FAILED)
+
+
+class RunTask(models.Model):
+    """A task of the plan, or of the team's board, as people see it."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks")
+    ref = models.CharField(max_length=60, help_text="Its id in the plan.")
+    position = models.PositiveSmallIntegerField()
+    title = models.CharField(max_length=200)
+    depends_on = ArrayField(models.CharField(max_length=60), default=list, blank=True)
+    status = models.CharField(max_length=10, default="waiting")
+    member = models.CharField(max_length=60, blank=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["run", "ref"], name="one_task_a_ref")]
+
+    def __str__(self) -> str:
+        return f"{self.ref}: {self.status}"
+
+
+class RunStepStatus(models.TextChoices):
+    READY = "ready", _("Ready")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+
+
+class RunStep(models.Model):
+    """What one worker does at one time. ``lease`` counts how often it was taken up: only the last one may write."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
+    user = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="+", help_text="The run's, for fair turns."
+    )
+    ref = models.CharField(max_length=80)
+    task = models.CharField(max_length=60, blank=True, help_text="Its task's id.")
+    unit: models.JSONField[Any, Any] = models.JSONField(help_text="All that a worker needs to do it.")
+    status = models.CharField(max_length=10, choices=RunStepStatus.choices, default=RunStepStatus.READY)
+    lease = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="Since the last step forward.")
+    beat_at = models.DateTimeField(null=True, blank=True, help_text="The last sign of life of who does it.")
+    not_before = models.DateTimeField(default=timezone.now)
+    transcript: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    rounds = models.PositiveSmallIntegerField(default=0)
+    error = models.CharField(max_length=300, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["run", "ref"], name="one_step_a_ref")]
+        indexes = [
+            models.Index(
+                fields=["status", "user", "id"],
+                name="run_step_open",
+                condition=Q(status__in=["ready", "running"]),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.ref}: {self.status}"
+
+
+class RunEntry(models.Model):
+    """An entry of the run's memory. The value is JSON text: Postgres's own JSON cannot hold every one."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="entries")
+    key = models.CharField(max_length=300)
+    kind = models.CharField(max_length=12)
+    json = models.TextField()
+    size = models.PositiveIntegerField(help_text="Bytes.")
+    source = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001 - none is not an empty one
+    title = models.TextField(null=True, blank=True)  # noqa: DJ001
+    description = models.TextField(null=True, blank=True)  # noqa: DJ001
+    created_at = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1, help_text="Counts how often it was written.")
+
+    class Meta:
+        verbose_name_plural = "run entries"
+        ordering = ["created_at", "id"]
+        constraints = [models.UniqueConstraint(fields=["run", "key"], name="one_entry_a_key")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class RunEvent(models.Model):
+    """What happened, in ids and numbers: never what was said."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    step = models.CharField(max_length=80, blank=True)
+    kind = models.CharField(max_length=20)
+    data: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["run", "id"], name="run_events")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.step}"
