@@ -29,6 +29,21 @@ def _schedule_orphans(sender: Any, **kwargs: Any) -> None:
     )
 
 
+def _schedule_questions(sender: Any, **kwargs: Any) -> None:
+    """Every five minutes: what a change of embedder, threshold or content did to the questions that are kept."""
+    from django_q.models import Schedule
+
+    Schedule.objects.update_or_create(
+        name="memories: recall questions",
+        defaults={
+            "func": "memories.tasks.ask_recall_questions",
+            "schedule_type": Schedule.MINUTES,
+            "minutes": 5,
+            "repeats": -1,
+        },
+    )
+
+
 class MemoriesConfig(AppConfig):
     name = "memories"
 
@@ -46,5 +61,6 @@ class MemoriesConfig(AppConfig):
         register_quota("memories", lambda user: Memory.objects.filter(author=user))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
+        post_migrate.connect(_schedule_questions, sender=self, dispatch_uid="memories.recall_test")
         post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")
         post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")

@@ -13,6 +13,7 @@ from django.utils import timezone
 from memories.assets import assets
 from memories.forgetting import forget, secret_scan
 from memories.models import Memory
+from memories.recalling import recall_test
 from memories.writing import eviction, extracting, late_vectors
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
@@ -107,3 +108,10 @@ def sweep() -> str:
 def sweep_files() -> str:
     """Every hour: remove files that a crash left without their row."""
     return f"{assets.sweep(now=time.time(), seconds=settings.JOB_TIMEOUT / 3)} files without a row removed"
+
+
+@job
+def ask_recall_questions() -> str:
+    """Every five minutes: the questions that workspaces keep, where what answers them has changed."""
+    asked = recall_test.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
+    return f"{asked} questions asked"

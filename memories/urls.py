@@ -8,6 +8,8 @@ from memories.pages import (
     copy_views,
     forget_views,
     proposal_views,
+    recall_test_views,
+    tidy_views,
 )
 from memories.pages import (
     panel_views as views,
@@ -44,6 +46,21 @@ urlpatterns = [
     ),
     path("workspaces/<str:ws_id>/copies/<str:mem_id>/forget/", copy_views.forget, name="copies_forget"),
     path("workspaces/<str:ws_id>/copies/<str:mem_id>/keep/", copy_views.keep, name="copies_keep"),
+    path("workspaces/<str:ws_id>/recall-test/", recall_test_views.page, name="recall_test"),
+    path(
+        "workspaces/<str:ws_id>/recall-test/offered/", recall_test_views.offered, name="recall_test_offered"
+    ),
+    path("workspaces/<str:ws_id>/recall-test/run/", recall_test_views.run, name="recall_test_run"),
+    path(
+        "workspaces/<str:ws_id>/recall-test/<str:ask_id>/remove/",
+        recall_test_views.remove,
+        name="recall_test_remove",
+    ),
+    path("workspaces/<str:ws_id>/tidy/", tidy_views.page, name="tidy"),
+    path("workspaces/<str:ws_id>/tidy/forget/", tidy_views.forget, name="tidy_forget"),
+    path("workspaces/<str:ws_id>/tidy/keep/", tidy_views.keep, name="tidy_keep"),
+    path("workspaces/<str:ws_id>/tidy/kept/<int:kept_id>/undo/", tidy_views.undo_keep, name="tidy_undo_keep"),
+    path("workspaces/<str:ws_id>/tidy/index/", tidy_views.index, name="tidy_index"),
     path("workspaces/<str:ws_id>/nodes/", node_views.node_list, name="nodes"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/", node_views.node, name="node"),
     path("workspaces/<str:ws_id>/nodes/<str:node_id>/find/", node_views.find_memories, name="node_find"),

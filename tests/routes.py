@@ -16,6 +16,8 @@ from chat.models import MessageRole
 from chat.models.imports import Import
 from chat.turns.versions import set_aside
 from memories.models import CopyKind, KeptCopy, Receipt, ReceiptItem
+from memories.recalling.recall_test import keep_question
+from memories.tidying.deciding import keep
 from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (
@@ -95,6 +97,8 @@ V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 MEMORY_PAGE = "workspaces/<str:ws_id>/memories/<str:mem_id>/"
 MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
+RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
+TIDY = "workspaces/<str:ws_id>/tidy/"
 NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
 API_ROWS = [
@@ -164,6 +168,31 @@ API_ROWS = [
     Row("GET", f"{WS}/copies", MEMBERS, keys=KEYS_READ),
     Row("POST", f"{WS}/copies/<mem_id:memory_id>/forget", OWNERS, keys=KEYS_NEVER, fresh=True),
     Row("POST", f"{WS}/copies/<mem_id:memory_id>/keep", answering(204, OWNERS), keys=KEYS_NEVER),
+    Row("GET", f"{WS}/recall-questions", MEMBERS, keys=KEYS_READ),
+    Row(
+        "POST",
+        f"{WS}/recall-questions",
+        answering(201, EDITORS),
+        {"text": "When is the deadline?", "memory_ids": ["{mem}"]},
+        keys=answering(201, KEYS_WRITE),
+    ),
+    Row("POST", f"{WS}/recall-questions/run", EDITORS, keys=KEYS_WRITE),
+    Row(
+        "DELETE",
+        f"{WS}/recall-questions/<ask_id:ask_id>",
+        answering(204, EDITORS),
+        keys=KEYS_NEVER,
+    ),
+    Row("GET", f"{WS}/tidy", MEMBERS, keys=KEYS_READ, query="?show=stale"),
+    Row("GET", f"{WS}/tidy/pairs", MEMBERS, keys=KEYS_READ),
+    Row(
+        "POST",
+        f"{WS}/tidy/kept",
+        answering(201, EDITORS),
+        {"memory_id": "{mem}"},
+        keys=answering(201, KEYS_WRITE),
+    ),
+    Row("DELETE", f"{WS}/tidy/kept/<int:kept_id>", answering(204, EDITORS), keys=KEYS_NEVER),
     Row("POST", f"{WS}/recall", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("POST", f"{WS}/search", MEMBERS, {"query": "deadline"}, keys=KEYS_READ),
     Row("GET", "chat/api/chats", EVERYBODY),
@@ -404,6 +433,21 @@ PAGE_ROWS = [
     Row("GET", f"{MEMORY_PAGE}assets/<str:asset_id>/", PAGE_MEMBERS),
     Row("GET", f"{MEMORY_PAGE}assets/<str:asset_id>/remove/", PAGE_EDITORS, fresh=True),
     Row("POST", f"{MEMORY_PAGE}assets/<str:asset_id>/remove/", answering(302, PAGE_EDITORS), fresh=True),
+    Row("GET", RECALL_TEST, PAGE_MEMBERS),
+    Row(
+        "POST",
+        RECALL_TEST,
+        answering(302, PAGE_EDITORS),
+        {"text": "When is the deadline?", "memories": "{mem}"},
+    ),
+    Row("GET", f"{RECALL_TEST}offered/", PAGE_EDITORS),
+    Row("POST", f"{RECALL_TEST}run/", answering(302, PAGE_EDITORS)),
+    Row("POST", f"{RECALL_TEST}<str:ask_id>/remove/", answering(302, PAGE_EDITORS)),
+    Row("GET", TIDY, PAGE_MEMBERS),
+    Row("POST", f"{TIDY}forget/", PAGE_EDITORS, {"memory": "{mem}"}),
+    Row("POST", f"{TIDY}keep/", PAGE_EDITORS, {"memory": "{mem}"}),
+    Row("POST", f"{TIDY}kept/<int:kept_id>/undo/", PAGE_EDITORS),
+    Row("POST", f"{TIDY}index/", PAGE_EDITORS),
     Row("GET", NODES, PAGE_MEMBERS),
     Row("POST", NODES, answering(302, PAGE_EDITORS), {"name": "Apollo"}),
     Row("GET", NODE_PAGE, PAGE_MEMBERS),
@@ -499,6 +543,7 @@ def make_world(cast: Cast) -> World:
         receipt=receipt, memory=memory, position=1, score=0.5, content=memory.content, used=True
     )
     KeptCopy.objects.create(memory=memory, kind=CopyKind.ITEM, row_id=item.pk)
+    asked = keep_question(workspace, "When is it due?", [memory], by=owner, now=timezone.now())
     gone_memory = make_memory("Olive is vegetarian", by=owner, workspace=workspace)
     gone_chat = make_chat(owner, workspace, title="Gone")
     delete_memory(gone_memory, by=owner, now=timezone.now())
@@ -524,6 +569,8 @@ def make_world(cast: Cast) -> World:
         "memory_id": memory.public_id,
         "mem_id": memory.public_id,
         "item_id": str(item.pk),
+        "ask_id": asked.public_id,
+        "kept_id": str(keep(memory, by=owner, now=timezone.now()).pk),
         "asset_id": make_asset(memory).public_id,
         "node_id": make_node(owner, workspace, name="Maria").public_id,
         "other_node_id": make_node(owner, workspace, name="Launch").public_id,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from memories.api import copies, forgetting, proposals, views
+from memories.api import copies, forgetting, proposals, recall_test, tidy, views
 
 MEMORIES = "workspaces/<ws_id:workspace_id>/memories"
 MEMORY = f"{MEMORIES}/<mem_id:memory_id>"
 PROPOSALS = "workspaces/<ws_id:workspace_id>/proposals"
 COPIES = "workspaces/<ws_id:workspace_id>/copies"
+QUESTIONS = "workspaces/<ws_id:workspace_id>/recall-questions"
+TIDY = "workspaces/<ws_id:workspace_id>/tidy"
 PROPOSAL = f"{PROPOSALS}/<mem_id:memory_id>"
 
 app_name = "memories_api"
@@ -26,6 +28,13 @@ urlpatterns = [
     path(COPIES, copies.CopyList.as_view(), name="copies"),
     path(f"{COPIES}/<mem_id:memory_id>/forget", copies.CopyForget.as_view(), name="copies_forget"),
     path(f"{COPIES}/<mem_id:memory_id>/keep", copies.CopyKeep.as_view(), name="copies_keep"),
+    path(QUESTIONS, recall_test.QuestionList.as_view(), name="recall_questions"),
+    path(f"{QUESTIONS}/run", recall_test.QuestionRun.as_view(), name="recall_questions_run"),
+    path(f"{QUESTIONS}/<ask_id:ask_id>", recall_test.QuestionDetail.as_view(), name="recall_question"),
+    path(TIDY, tidy.TidyList.as_view(), name="tidy"),
+    path(f"{TIDY}/pairs", tidy.TidyPairs.as_view(), name="tidy_pairs"),
+    path(f"{TIDY}/kept", tidy.TidyKeep.as_view(), name="tidy_keep"),
+    path(f"{TIDY}/kept/<int:kept_id>", tidy.TidyKept.as_view(), name="tidy_kept"),
     path("workspaces/<ws_id:workspace_id>/recall", views.Recall.as_view(), name="recall"),
     path("workspaces/<ws_id:workspace_id>/search", views.Search.as_view(), name="search"),
 ]

@@ -1,8 +1,10 @@
 from memories.models.asset import Asset
 from memories.models.extraction import Extraction
+from memories.models.kept import KeptAsIs
 from memories.models.kept_copy import CopyKind, KeptCopy
 from memories.models.memory import Memory, Review, Revision, Scope, SourceType
 from memories.models.node import MemoryNode, NodeMemory, NodeRelation
+from memories.models.recall_question import ExpectedMemory, RecallQuestion
 from memories.models.receipt import Receipt, ReceiptItem
 from memories.models.refusal import Refusal
 from memories.models.source import MemorySource
@@ -11,13 +13,16 @@ from memories.models.tombstone import Tombstone
 __all__ = [
     "Asset",
     "CopyKind",
+    "ExpectedMemory",
     "Extraction",
+    "KeptAsIs",
     "KeptCopy",
     "Memory",
     "MemoryNode",
     "MemorySource",
     "NodeMemory",
     "NodeRelation",
+    "RecallQuestion",
     "Receipt",
     "ReceiptItem",
     "Refusal",

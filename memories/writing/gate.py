@@ -291,6 +291,15 @@ def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
         return _unlink(locked_row(memory, deleted=False))
 
 
+def link(memory: Memory, *, to: Memory) -> Memory:
+    """It may replace an older one: the undo of ``keep_both``."""
+    with transaction.atomic():
+        locked = locked_row(memory, deleted=False)
+        if locked.may_replace is None:
+            _point(locked, to)
+        return locked
+
+
 def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
     """What a cleaned draft becomes, not saved yet."""
     return Memory(
@@ -375,7 +384,11 @@ def _as_text(value: str | list[str]) -> str:
 
 
 def _unlink(memory: Memory) -> Memory:
-    memory.may_replace = None
+    return _point(memory, None)
+
+
+def _point(memory: Memory, older: Memory | None) -> Memory:
+    memory.may_replace = older
     memory.save(update_fields=["may_replace"])
     announce(memory, "edit")
     return memory

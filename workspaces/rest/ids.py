@@ -17,7 +17,7 @@ class PublicIdConverter:
         return value
 
 
-for _prefix in ("ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key"):
+for _prefix in ("ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask"):
     register_converter(
         type(
             f"{_prefix.title()}IdConverter",

@@ -1,0 +1,126 @@
+"""What of a workspace's memories deserves a look, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memories.access import get_memory
+from memories.api.queries import described, memory_json
+from memories.api.serializers import MemoryJson
+from memories.models import Memory
+from memories.tidying import deciding
+from memories.tidying.lists import LISTS
+from memories.tidying.pairs import Pair, pairs_in
+from workspaces.access import get_workspace
+from workspaces.models import Role
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Text
+from workspaces.rest.keys import KeyedView
+from workspaces.rest.paging import PageQuery
+
+documented = documented_under("memories")
+
+
+class TidyQuery(PageQuery):
+    show = Choice(
+        LISTS,
+        help_text="stale: not recalled for half a year; unused: in no answer for a month; unindexed: found by words "
+        "only; waiting: for review.",
+    )
+
+
+class PairJson(serializers.Serializer[Any]):
+    older = MemoryJson()
+    newer = MemoryJson()
+
+
+class PairsJson(serializers.Serializer[Any]):
+    duplicates = PairJson(many=True)
+    contradictions = PairJson(many=True)
+    partly = serializers.BooleanField(help_text="Only the newest 3,000 memories were compared.")
+
+
+class KeepBody(Body):
+    example = {"memory_id": f"mem_{ID}"}
+    memory_id = Text(max_length=32)
+    beside = Text(max_length=32, required=False, help_text="The id of the other, where both stay.")
+
+
+class KeptJson(serializers.Serializer[Any]):
+    example = {"id": 7}
+    id = serializers.IntegerField()
+
+
+class TidyList(KeyedView):
+    @documented("tidy_list", page_of(MemoryJson), query=TidyQuery)
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """List memories that deserve a look.
+
+        Oldest first, without those that somebody said are still good.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        show = self.query(TidyQuery)["show"]
+        rows = LISTS[show](workspace, self.person, timezone.now())
+        name = f"{show} memories of {workspace.public_id}"
+        return self.page(described(rows), memory_json, list_name=name)
+
+
+class TidyPairs(KeyedView):
+    @documented("tidy_pairs", PairsJson)
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """List pairs of memories that say the same or contradict each other.
+
+        Without pairs that somebody said may both stay. To settle one, delete the memory that goes, or keep both.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        found = pairs_in(workspace, self.person)
+        ids = [
+            memory.pk
+            for pair in [*found.duplicates, *found.contradictions]
+            for memory in (pair.older, pair.newer)
+        ]
+        shown = {row.pk: memory_json(row) for row in described(Memory.objects.filter(pk__in=ids))}
+
+        def as_json(pairs: list[Pair]) -> list[dict[str, Any]]:
+            return [{"older": shown[pair.older.pk], "newer": shown[pair.newer.pk]} for pair in pairs]
+
+        return Response(
+            {
+                "duplicates": as_json(found.duplicates),
+                "contradictions": as_json(found.contradictions),
+                "partly": found.partly,
+            }
+        )
+
+
+class TidyKeep(KeyedView):
+    @documented("tidy_keep", {201: KeptJson}, body=KeepBody)
+    def post(self, request: Request, workspace_id: str) -> Response:
+        """Keep a memory as it is, or two beside each other.
+
+        Neither is listed again for as long as it reads as it does now.
+        """
+        workspace, body = get_workspace(self.person, workspace_id, need=Role.EDITOR), self.body(KeepBody)
+        memory, *other = [
+            get_memory(self.person, body[name], workspace=workspace, need=Role.EDITOR)
+            for name in ("memory_id", "beside")
+            if name in body
+        ]
+        beside = other[0] if other else None
+        kept = deciding.keep(memory, beside=beside, by=self.person, now=timezone.now())
+        return Response({"id": kept.pk}, status=status.HTTP_201_CREATED)
+
+
+class TidyKept(KeyedView):
+    @documented("tidy_undo_keep")
+    def delete(self, request: Request, workspace_id: str, kept_id: int) -> Response:
+        """Undo keeping. It is listed again."""
+        workspace = get_workspace(self.person, workspace_id)
+        deciding.take_back(deciding.get_kept(self.person, kept_id, workspace=workspace))
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,45 @@
+"""Ask the questions that workspaces keep: ``manage.py recall_test [WORKSPACE …]``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from memories.models import ExpectedMemory, RecallQuestion
+from memories.recalling import recall_test
+from memoryhub.management.database import running_database
+
+
+class Command(BaseCommand):
+    help = (
+        "Ask the questions that workspaces keep and list the memories that an answer would go without. A person's own "
+        "questions are listed by their ids alone. Ends with 1 if something is missed."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("workspaces", nargs="*", help="ids of workspaces; all unless given")
+
+    def handle(self, *args: Any, workspaces: list[str], **options: Any) -> None:
+        with running_database():
+            rows = RecallQuestion.objects.order_by("workspace", "pk")
+            if workspaces:
+                rows = rows.filter(workspace__public_id__in=workspaces)
+            asked = recall_test.run(recall_test.with_expected(rows), now=timezone.now())
+            missed = 0
+            for question in recall_test.with_expected(rows):
+                if found := recall_test.misses(question):
+                    missed += 1
+                    self._print(question, found)
+        self.stdout.write(f"{asked} questions asked, {missed} with a memory that an answer would go without.")
+        if missed:
+            raise CommandError(f"{missed} of {asked} questions missed something.")
+
+    def _print(self, question: RecallQuestion, found: list[ExpectedMemory]) -> None:
+        text = question.public_id if question.owner_id else f"{question.public_id} {question.text}"
+        self.stdout.write(f"{question.workspace.public_id} {text}")
+        for expected in found:
+            at = f"at place {expected.rank}, {expected.reason}" if expected.rank else "not found"
+            content = "" if question.owner_id else f" {expected.memory.content[:100]}"
+            self.stdout.write(f"    {expected.memory.public_id} {at}{content}")

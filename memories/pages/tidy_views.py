@@ -1,0 +1,104 @@
+"""The page for tidying up: what of the memories deserves a look, each with one click and an Undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from memories.access import get_memory
+from memories.models import Memory
+from memories.tidying import deciding
+from memories.tidying.lists import LISTS, SHOWN, without_vector
+from memories.tidying.pairs import pairs_in
+from memories.writing import gate, late_vectors
+from workspaces.access import get_workspace
+from workspaces.models import Role, Workspace
+from workspaces.pages.page_request import PageRequest
+
+PAIRS = ("duplicates", "contradictions")
+
+
+def _workspace(request: PageRequest, ws_id: str, need: Role) -> Workspace:
+    return get_workspace(request.user, ws_id, need=need)
+
+
+def _memory(request: PageRequest, workspace: Workspace, name: str = "memory") -> Memory:
+    return get_memory(request.user, request.POST.get(name, ""), workspace=workspace, need=Role.EDITOR)
+
+
+def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str = "") -> HttpResponse:
+    """A notice with its Undo; whatever shows memories looks again."""
+    context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
+    response = render(request, "partials/toast_oob.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
+@require_GET
+def page(request: PageRequest, ws_id: str) -> HttpResponse:
+    """All lists with their numbers, one of them shown; with ``part=list`` without the page around it."""
+    workspace, now = _workspace(request, ws_id, Role.VIEWER), timezone.now()
+    pairs = pairs_in(workspace, request.user)
+    lists = {name: rows(workspace, request.user, now) for name, rows in LISTS.items()}
+    numbers = {"duplicates": len(pairs.duplicates), "contradictions": len(pairs.contradictions)}
+    numbers |= {name: rows[: SHOWN + 1].count() for name, rows in lists.items()}
+    wanted = request.GET.get("show", "")
+    show = (
+        wanted if wanted in numbers else next((name for name, number in numbers.items() if number), PAIRS[0])
+    )
+    context: dict[str, Any] = {
+        "workspace": workspace,
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "numbers": numbers,
+        "most": SHOWN,
+        "show": show,
+        "partly": pairs.partly,
+        "pairs": getattr(pairs, show)[:SHOWN] if show in PAIRS else [],
+        "memories": list(lists[show].select_related("author")[:SHOWN]) if show in lists else [],
+    }
+    part = request.GET.get("part") == "list"
+    return render(request, "memories/tidy/region.html" if part else "memories/tidy/page.html", context)
+
+
+@require_POST
+def forget(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Softly. With ``into`` its words stay in the history of the one that says the same."""
+    workspace, now = _workspace(request, ws_id, Role.EDITOR), timezone.now()
+    memory = _memory(request, workspace)
+    if request.POST.get("into"):
+        deciding.merge(memory, into=_memory(request, workspace, "into"), by=request.user, now=now)
+    else:
+        gate.delete_memory(memory, by=request.user, now=now)
+    undo_url = reverse("memories:restore", args=[workspace.public_id, memory.public_id])
+    return _said(request, workspace, _("Forgotten."), undo_url)
+
+
+@require_POST
+def keep(request: PageRequest, ws_id: str) -> HttpResponse:
+    workspace = _workspace(request, ws_id, Role.EDITOR)
+    beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
+    kept = deciding.keep(_memory(request, workspace), beside=beside, by=request.user, now=timezone.now())
+    undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, kept.pk])
+    return _said(request, workspace, _("Both stay.") if beside else _("It stays."), undo_url)
+
+
+@require_POST
+def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
+    workspace = _workspace(request, ws_id, Role.EDITOR)
+    kept = deciding.get_kept(request.user, kept_id, workspace=workspace)
+    deciding.take_back(kept)
+    return _said(request, workspace, _("It is brought up again."))
+
+
+@require_POST
+def index(request: PageRequest, ws_id: str) -> HttpResponse:
+    """Have what is found by words only embedded now, in the background."""
+    workspace = _workspace(request, ws_id, Role.EDITOR)
+    late_vectors.reembed(without_vector(workspace, request.user, timezone.now()), by=request.user)
+    return _said(request, workspace, _("They are being indexed in the background."))

@@ -1,0 +1,182 @@
+"""Questions that a workspace keeps, asked again whenever what answers them has changed.
+
+A question that expects a personal memory is its person's alone and asked as them; every other is asked as if nobody
+had personal memories, so that all members see the same result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, F, Max, Min, Prefetch, QuerySet
+from django.utils.translation import gettext as _
+
+from memories.judging.secret_filter import find_secret
+from memories.models import ExpectedMemory, Memory, RecallQuestion
+from memories.models.memory import MEMORY
+from memories.models.recall_question import QUESTION_LENGTH
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import MAX_LIMIT, Recall, recall
+from memories.recalling.receipts import split_recall
+from memories.usage import count_live, live_in
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
+from workspaces.access import require
+from workspaces.actions.workspaces import clean_text
+from workspaces.index.embedding import active_model
+from workspaces.leaving_machine import Reach
+from workspaces.models import PassageVector, Role, User, Workspace
+
+MOST_QUESTIONS = 200  # of a workspace
+MOST_EXPECTED = 10  # of a question
+OFFERED = 8
+
+
+def questions_of(workspace: Workspace, user: User) -> QuerySet[RecallQuestion]:
+    """Newest first, each with the ``expected`` that are live and this person's to see. Two queries."""
+    return with_expected(RecallQuestion.objects.visible_to(user).filter(workspace=workspace))
+
+
+def get_question(
+    user: User, public_id: str, *, workspace: Workspace, need: Role = Role.VIEWER
+) -> RecallQuestion:
+    """NotFound outside what this person may see, Forbidden below ``need``. ``workspace`` carries their role."""
+    found = questions_of(workspace, user).filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound(_("This question does not exist, or you do not have access to it."))
+    require(workspace.role, need)
+    return found
+
+
+def keep_question(
+    workspace: Workspace, text: str, memories: Sequence[Memory], *, by: User, now: datetime
+) -> RecallQuestion:
+    """Keep it and ask it at once. ``memories`` are ``by``'s to see, and of this workspace."""
+    text = clean_text("text", text.strip(), low=1, high=QUESTION_LENGTH)
+    if find_secret(text):
+        raise SecretRefused()
+    if not 1 <= len(memories) <= MOST_EXPECTED:
+        raise Invalid(
+            fields={
+                "memories": _("Choose 1 to %(most)s memories that should be found.") % {"most": MOST_EXPECTED}
+            }
+        )
+    if any(memory.agent_id for memory in memories):
+        raise Invalid(
+            fields={"memories": _("An assistant's memories are recalled only in chats with it, so not here.")}
+        )
+    if RecallQuestion.objects.filter(workspace=workspace).count() >= MOST_QUESTIONS:
+        raise Conflict(
+            _("This workspace keeps %(most)s questions already. Remove one first.") % {"most": MOST_QUESTIONS}
+        )
+    with transaction.atomic():
+        personal = any(memory.owner_id for memory in memories)
+        question = RecallQuestion.objects.create(
+            workspace=workspace, text=text, owner=by if personal else None, created_by=by, created_at=now
+        )
+        ExpectedMemory.objects.bulk_create(
+            ExpectedMemory(question=question, memory=memory) for memory in dict.fromkeys(memories)
+        )
+    run([question], now=now)
+    return question
+
+
+def misses(question: RecallQuestion) -> list[ExpectedMemory]:
+    """Those that an answer would have gone without."""
+    return [expected for expected in question.expected.all() if not expected.used]
+
+
+def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | None = None) -> int:
+    """Ask these and note what was found; how many were asked before ``seconds`` were over. Each costs one recall."""
+    began, asked, states = time.monotonic(), 0, dict[int, str]()
+    for question in questions:
+        if seconds is not None and time.monotonic() - began > seconds:
+            break
+        workspace = question.workspace
+        state = states.setdefault(workspace.pk, "") or state_of(workspace)
+        states[workspace.pk] = state
+        found, used = _ask(question, now)
+        places = {item.memory.pk: place for place, item in enumerate(found.items)}
+        for expected in question.expected.all():
+            place = places.get(expected.memory_id)
+            expected.rank = None if place is None else place + 1
+            expected.used, expected.reason = (False, "") if place is None else used[place]
+            expected.save(update_fields=["rank", "used", "reason"])
+        question.ran_at, question.ran_with, question.degraded = now, state, found.degraded
+        question.save(update_fields=["ran_at", "ran_with", "degraded"])
+        asked += 1
+    return asked
+
+
+def run_changed(*, now: datetime, seconds: float) -> int:
+    """Ask again what ran on another state of its workspace, longest ago first; how many were asked."""
+    began, asked = time.monotonic(), 0
+    places = Workspace.objects.annotate(ran=Min("recall_questions__ran_at"), n=Count("recall_questions"))
+    for workspace in places.filter(n__gt=0).order_by(F("ran").asc(nulls_first=True)):
+        left = seconds - (time.monotonic() - began)
+        if left <= 0:
+            break
+        changed = with_expected(
+            RecallQuestion.objects.filter(workspace=workspace).exclude(ran_with=state_of(workspace))
+        )
+        asked += run(changed, now=now, seconds=left)
+    return asked
+
+
+def state_of(workspace: Workspace) -> str:
+    """What a result depends on, as a text: embedder, threshold, limit and the workspace's memories. Two queries."""
+    model = active_model() or ""
+    memories = Memory.objects.filter(workspace=workspace).aggregate(number=Count("*"), last=Max("updated_at"))
+    vectors = PassageVector.objects.filter(place=workspace.pk, kind=MEMORY, live=True, model=model).count()
+    changed = memories["last"].timestamp() if memories["last"] else 0
+    numbers = (settings.RECALL_THRESHOLD, settings.RECALL_LIMIT, memories["number"], vectors, changed)
+    return "|".join([*map(str, numbers), model])[:200]
+
+
+def offered(workspace: Workspace, user: User, text: str, words: str, *, now: datetime) -> list[Memory]:
+    """Memories to choose from: what holds these words, then what recall finds for the question today."""
+    here = live_in(workspace, user, now).filter(agent=None).select_related("author")
+    for word in words.split()[:OFFERED]:
+        here = here.filter(content__icontains=word)
+    named = list(here.order_by("-created_at", "-pk")[:OFFERED]) if words.strip() else []
+    with transaction.atomic():  # looking is no use of a memory
+        found = recall(text, workspace, user, limit=OFFERED, now=now, reach=Reach.here(workspace))
+        transaction.set_rollback(True)
+    recalled = [item.memory for item in found.items if item.memory.workspace_id == workspace.pk]
+    return list({memory.pk: memory for memory in [*named, *recalled]}.values())
+
+
+def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestion]:
+    """Of what they expect, what is live and not somebody else's by now: a memory may become a person's own."""
+    live = ExpectedMemory.objects.filter(memory__in=Memory.objects.live()).select_related("memory")
+    mine = live.filter(memory__owner=None) | live.filter(memory__owner=F("question__owner"))
+    return questions.select_related("workspace", "owner", "created_by").prefetch_related(
+        Prefetch("expected", queryset=mine.order_by("pk"))
+    )
+
+
+def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bool, str]]]:
+    """What an answer to it would recall now, and use of that."""
+    workspace, personal = question.workspace, question.owner is not None
+    person = question.owner or _somebody(workspace)
+    if person is None:
+        return Recall(), []
+    reach = Reach(workspace.local_only, leaves=False, personal=personal)
+    threshold = injection_threshold(
+        settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal)
+    )
+    with transaction.atomic():  # a test is no use of a memory
+        try:
+            found = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, reach=reach)
+        except NotFound:  # whose it is has left
+            return Recall(), []
+        transaction.set_rollback(True)
+    return found, split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
+
+
+def _somebody(workspace: Workspace) -> User | None:
+    """A member; without personal memories it is the same for all."""
+    return User.objects.filter(memberships__workspace=workspace).order_by("pk").first()

@@ -1,0 +1,65 @@
+"""What of a workspace's memories deserves a look, one list a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef
+
+from memories.models import KeptAsIs, ReceiptItem
+from memories.models.memory import MEMORY, MemoryQuerySet
+from memories.usage import live_in
+from memories.writing import review
+from workspaces.index.embedding import active_model, embeddable
+from workspaces.models import EmbeddingModel, User, Workspace
+from workspaces.models.passage import has_vector
+
+STALE_AFTER = timedelta(days=180)
+UNUSED_AFTER = timedelta(days=30)
+SHOWN = 50  # of a list
+
+
+def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Recalled or used once, but neither changed nor recalled for half a year; longest ago first."""
+    before = now - STALE_AFTER
+    rows = live_in(workspace, user, now).filter(
+        pinned=False, last_accessed_at__lt=before, updated_at__lt=before
+    )
+    return _undecided(rows, since=before).order_by("last_accessed_at", "pk")
+
+
+def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """A month old at least, and in no answer of a chat; oldest first."""
+    before = now - UNUSED_AFTER
+    used = ReceiptItem.objects.filter(memory=OuterRef("pk"), used=True)
+    rows = live_in(workspace, user, now).filter(~Exists(used), pinned=False, created_at__lt=before)
+    return _undecided(rows, since=now - STALE_AFTER).order_by("created_at", "pk")
+
+
+def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Found by words only, though an embedder is there for them; oldest first."""
+    rows, model = live_in(workspace, user, now), active_model()
+    if model is None:
+        return rows.none()
+    rows = rows.filter(embeddable(EmbeddingModel.objects.active()), ~has_vector(MEMORY, model))
+    return rows.order_by("created_at", "pk")
+
+
+def waiting(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+    """Proposals; oldest first."""
+    return review.proposals(workspace, user)
+
+
+LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
+    "stale": stale,
+    "unused": never_used,
+    "unindexed": without_vector,
+    "waiting": waiting,
+}
+
+
+def _undecided(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
+    """Without those that somebody said are still good, as they read now."""
+    kept = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
+    return rows.filter(~Exists(kept.filter(texts=OuterRef("content_hash"))))

@@ -1,0 +1,132 @@
+"""Memories that stand close to each other: the same said twice, and what cannot both be true.
+
+Found by comparing vectors of the newest ``COMPARED`` memories that a person sees, each with those of its own place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from django.core.cache import caches
+from django.db.models import Q
+
+from memories.judging.contradiction import may_contradict
+from memories.judging.duplicates import may_merge
+from memories.models import KeptAsIs, Memory
+from memories.models.memory import MEMORY
+from memories.recalling.recall_test import state_of
+from memories.usage import live_in
+from memoryhub import prepared
+from memoryhub.llm.base import Vectors
+from workspaces.index.embedding import active_model
+from workspaces.models import User, Workspace
+
+COMPARED = 3_000  # memories of a workspace: their products are some 0.3 s, and grow with the square
+NEAR = 0.85  # cosine from which two statements are looked at
+JUDGED = 400  # pairs, the nearest first: each costs up to a millisecond
+MOST_LINKED = 200
+KEPT_SECONDS = 600
+CHUNK = 512
+_VECTORS = """
+SELECT ref, place, halfvec_send(coalesce(statement, embedding)) FROM workspaces_passagevector
+WHERE live AND kind = %(kind)s::smallint AND model = %(model)s::text AND ref = ANY(%(ids)s::bigint[]) ORDER BY ref
+"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    older: Memory
+    newer: Memory
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """``partly``: there are more memories than were compared."""
+
+    duplicates: list[Pair]
+    contradictions: list[Pair]
+    partly: bool
+
+
+def pairs_in(workspace: Workspace, user: User) -> Pairs:
+    """Without those that somebody said may both stay. The comparing is kept for as long as nothing changes."""
+    cache = caches["process"]
+    key = f"tidying.{workspace.pk}.{user.pk}.{hash(state_of(workspace))}"
+    same, differing, partly = cache.get(key) or ([], [], None)
+    if partly is None:
+        same, differing, partly = _compared(workspace, user)
+        cache.set(key, (same, differing, partly), KEPT_SECONDS)
+    shown = {memory.pk: memory for memory in _loaded(workspace, user, [*same, *differing])}
+    kept = _kept(shown)
+
+    def pairs(keys: list[tuple[int, int]]) -> list[Pair]:
+        known = [(shown[a], shown[b]) for a, b in keys if a in shown and b in shown]
+        return [Pair(a, b) for a, b in known if (b.pk, a.pk, texts_of(b, a)) not in kept]
+
+    return Pairs(pairs(same), pairs(differing), partly)
+
+
+def texts_of(memory: Memory, other: Memory | None) -> str:
+    """What was said by them when somebody decided, as hashes."""
+    return f"{memory.content_hash} {other.content_hash}" if other else memory.content_hash
+
+
+def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
+    """The keys (older, newer) of duplicates and of contradictions, and whether there are more than were compared."""
+    rows = live_in(workspace, user).order_by("-pk").values_list("pk", "content")[: COMPARED + 1]
+    texts = dict(rows)
+    partly = len(texts) > COMPARED
+    linked = live_in(workspace, user).filter(may_replace__in=live_in(workspace, user)).order_by("-pk")
+    differing = [
+        (min(older, newer), max(older, newer))
+        for older, newer, before, after in linked.values_list(
+            "may_replace_id", "pk", "may_replace__content", "content"
+        )[:MOST_LINKED]
+        if may_contradict(before, after)
+    ]
+    same: list[tuple[int, int]] = []
+    for older, newer in islice(_nearest(list(texts)[:COMPARED]), JUDGED):
+        if (older, newer) in differing:
+            continue
+        if may_merge(texts[older], texts[newer]):
+            same.append((older, newer))
+        elif may_contradict(texts[older], texts[newer]):
+            differing.append((older, newer))
+    return same, differing, partly
+
+
+def _nearest(ids: list[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of keys (older, newer) of one place whose cosine is at least ``NEAR``, the nearest first."""
+    model = active_model()
+    if model is None or len(ids) < 2:
+        return
+    rows = prepared.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": prepared.bigints(ids)})
+    found: list[tuple[float, int, int]] = []
+    for place in {place for _, place, _ in rows}:
+        here = [(pk, raw) for pk, at, raw in rows if at == place]
+        vectors = np.stack([_halves(raw) for _, raw in here])
+        for start in range(0, len(here), CHUNK):
+            cosines = vectors[start : start + CHUNK] @ vectors.T
+            for row, column in zip(*np.nonzero(cosines >= NEAR), strict=True):
+                if column > row + start:
+                    found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
+    for _, older, newer in sorted(found, reverse=True):
+        yield older, newer
+
+
+def _halves(raw: bytes | memoryview) -> Vectors:
+    """What ``halfvec_send`` gives: the dimension and a blank in two bytes each, then the numbers."""
+    return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
+
+
+def _loaded(workspace: Workspace, user: User, keys: list[tuple[int, int]]) -> list[Memory]:
+    ids = {pk for pair in keys for pk in pair}
+    return list(live_in(workspace, user).filter(pk__in=ids).select_related("author", "workspace", "agent"))
+
+
+def _kept(shown: dict[int, Memory]) -> set[tuple[int, int | None, str]]:
+    rows = KeptAsIs.objects.filter(Q(memory__in=shown) & Q(other__in=shown))
+    return set(rows.values_list("memory", "other", "texts"))

@@ -1,0 +1,39 @@
+"""What cannot both be true, told from small talk that is merely near. No pair here was used to set the rule."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from memories.judging.contradiction import may_contradict
+
+SMALL_TALK = """
+See ya!|Later!|See you later!|See you tomorrow!|Bye|Bye for now|Thanks!|Thank you so much|No worries|You're welcome
+Good morning|Good night|Morning!|Evening all|How are you?|What's up?|ok|okay cool|Got it|Sounds good|Great, thanks
+I'm back|brb|lol|haha nice|Guten Morgen|Gute Nacht|Bis später!|Bis morgen!|Danke schön|Vielen Dank|Tschüss
+¡Hasta luego!|¡Hasta mañana!|Buenos días|Buenas noches|Gracias|Merci|Merci beaucoup|À demain !|À plus !|Bonne nuit
+好的|谢谢|再见|明天见|早上好|晚安|Спасибо|До завтра|Доброе утро|おはよう|おやすみ|また明日|ありがとう
+"""
+SAME_THING = [
+    ("The launch is on March 15", "The launch is on March 16"),
+    ("I am vegetarian", "I am not vegetarian any more"),
+    ("Maria leads the Apollo team", "Jonas leads the Apollo team"),
+    ("My flight to Lisbon leaves at 9:40", "My flight to Lisbon leaves at 19:40"),
+    ("Der Vertrag läuft bis Ende Mai", "Der Vertrag läuft bis Ende Juni"),
+    ("Vivo en Sevilla con mi hermano", "Vivo en Bilbao con mi hermano"),
+    ("会议改到星期三下午", "会议改到星期五下午"),
+    ("у нас в офисе новый принтер на втором этаже", "у нас в офисе новый принтер на третьем этаже"),
+]
+
+
+def test_small_talk_never_contradicts() -> None:
+    said = [each.strip() for line in SMALL_TALK.strip().splitlines() for each in line.split("|")]
+    assert [pair for pair in combinations(said, 2) if may_contradict(*pair)] == []
+
+
+@pytest.mark.parametrize(("older", "newer"), SAME_THING)
+def test_two_values_of_one_thing_may(older: str, newer: str) -> None:
+    assert may_contradict(older, newer)
+    assert may_contradict(newer, older)
+    assert not may_contradict(older, older + ".")

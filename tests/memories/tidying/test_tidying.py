@@ -1,0 +1,186 @@
+"""The page for tidying up: what is on which list, for whom, and that every click can be taken back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from memories.models import KeptAsIs, Memory, Receipt, ReceiptItem, Scope
+from memories.models.memory import MEMORY
+from memories.tidying import deciding
+from memories.tidying.lists import LISTS
+from memories.tidying.pairs import Pair, pairs_in
+from memories.writing.gate import Draft, edit_memory, save_memory
+from memoryhub.errors import Invalid
+from tests.api import Api
+from tests.conftest import Cast
+from tests.factories import make_agent, make_memory
+from workspaces.access import default_workspace
+from workspaces.models import PassageVector, User, Workspace
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+def said(pairs: list[Pair]) -> list[tuple[str, str]]:
+    return [(pair.older.content, pair.newer.content) for pair in pairs]
+
+
+def client_of(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def post(person: User, workspace: Workspace, act: str, **data: Any) -> Any:
+    return client_of(person).post(f"/workspaces/{workspace.public_id}/tidy/{act}/", data)
+
+
+def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
+    """With the real embedder: rewordings, other values, strangers, and small talk in one workspace."""
+    for text in (
+        "The project deadline is March 15, 2026",
+        "The project deadline is the 15th of March 2026",
+        "Our office is on the third floor",
+        "Our office is on the fifth floor",
+        "See ya!",
+        "Later!",
+        "Olive plays the cello",
+    ):
+        make_memory(text, cast.owner, cast.workspace)
+    agent = make_agent(cast.owner, cast.workspace)
+    make_memory("Olive plays the cello", cast.owner, cast.workspace, scope=Scope.AGENT, agent=agent)
+    found = pairs_in(cast.workspace, cast.viewer)
+    assert said(found.duplicates) == [
+        ("The project deadline is March 15, 2026", "The project deadline is the 15th of March 2026")
+    ]
+    assert said(found.contradictions) == [
+        ("Our office is on the third floor", "Our office is on the fifth floor")
+    ]
+    assert not found.partly
+
+
+def test_personal_pairs_are_their_persons_alone(cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    for _ in range(2):
+        make_memory("I dream of a small boat", cast.owner, own, scope=Scope.USER, owner=cast.owner)
+    own.memberships.create(user=cast.editor, role="editor")
+    assert len(pairs_in(own, cast.owner).duplicates) == 1
+    assert pairs_in(own, cast.editor).duplicates == []
+    page = client_of(cast.editor).get(f"/workspaces/{own.public_id}/tidy/").content.decode()
+    assert "small boat" not in page
+
+
+def test_one_click_keeps_one_with_the_words_of_the_other_and_undo_brings_it_back(cast: Cast) -> None:
+    older = make_memory("The kiosk closes at six", cast.owner, cast.workspace)
+    newer = make_memory("The kiosk closes at 6", cast.owner, cast.workspace)
+    page = client_of(cast.editor).get(f"/workspaces/{cast.workspace.public_id}/tidy/").content.decode()
+    assert "Keep the older" in page
+    answer = post(cast.editor, cast.workspace, "forget", memory=newer.public_id, into=older.public_id)
+    assert f"/memories/{newer.public_id}/restore/" in answer.content.decode()
+    assert older.revisions.filter(action="also_said", before__content=newer.content).exists()
+    assert not Memory.objects.live().filter(pk=newer.pk).exists()
+    client_of(cast.editor).post(f"/workspaces/{cast.workspace.public_id}/memories/{newer.public_id}/restore/")
+    assert said(pairs_in(cast.workspace, cast.editor).duplicates) == [(older.content, newer.content)]
+
+
+def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cast) -> None:
+    older = make_memory("The launch is on March 15", cast.owner, cast.workspace)
+    newer = save_memory(
+        Draft("The launch is on March 16", cast.workspace, cast.owner), by=cast.owner, now=NOW
+    ).memory
+    assert newer.may_replace_id == older.pk, "the gate has linked them"
+
+    def contradictions() -> list[tuple[str, str]]:
+        return said(pairs_in(cast.workspace, cast.editor).contradictions)
+
+    assert contradictions() == [(older.content, newer.content)]
+    post(cast.editor, cast.workspace, "keep", memory=older.public_id, beside=newer.public_id)
+    kept = KeptAsIs.objects.get()
+    newer.refresh_from_db()
+    assert (contradictions(), newer.may_replace_id) == ([], None)
+    assert post(cast.editor, cast.workspace, f"kept/{kept.pk}/undo").status_code == 200
+    newer.refresh_from_db()
+    assert (contradictions(), newer.may_replace_id) == ([(older.content, newer.content)], older.pk)
+    assert post(cast.editor, cast.workspace, f"kept/{kept.pk}/undo").status_code == 404
+    deciding.keep(newer, beside=older, by=cast.editor, now=NOW)
+    edit_memory(newer, by=cast.editor, now=NOW, content="The launch is on March 17")
+    assert contradictions() == [(older.content, "The launch is on March 17")]
+
+
+def test_lists_of_what_is_old_unused_unindexed_and_waiting(cast: Cast) -> None:
+    long_ago, last_month = NOW - timedelta(days=200), NOW - timedelta(days=40)
+    texts = {
+        name: make_memory(name, cast.owner, cast.workspace, now=at)
+        for name, at in {
+            "Forgotten subject": long_ago,
+            "Recalled lately": long_ago,
+            "Used in an answer": last_month,
+            "Left out of an answer": last_month,
+            "Said yesterday": NOW - timedelta(days=1),
+        }.items()
+    }
+    Memory.objects.filter(pk=texts["Forgotten subject"].pk).update(last_accessed_at=NOW - timedelta(days=190))
+    Memory.objects.filter(pk=texts["Recalled lately"].pk).update(last_accessed_at=last_month)
+    receipt = Receipt.objects.create(
+        message_id="msg_1", workspace=cast.workspace, user=cast.owner, ranking="hybrid", threshold=0.5
+    )
+    for at, (name, used) in enumerate(
+        {"Used in an answer": True, "Left out of an answer": False, "Forgotten subject": True}.items()
+    ):
+        memory = texts[name]
+        ReceiptItem.objects.create(
+            receipt=receipt, memory=memory, position=at, score=1, content=memory.content, used=used
+        )
+    PassageVector.objects.filter(kind=MEMORY, ref=texts["Said yesterday"].pk).delete()
+    save_memory(Draft("Somebody thinks so", cast.workspace, cast.viewer).to_review(), by=cast.viewer, now=NOW)
+
+    def listed() -> dict[str, list[str]]:
+        rows = {name: find(cast.workspace, cast.viewer, NOW) for name, find in LISTS.items()}
+        return {name: [memory.content for memory in found] for name, found in rows.items()}
+
+    expected = {
+        "stale": ["Forgotten subject"],
+        "unused": ["Recalled lately", "Left out of an answer"],
+        "unindexed": ["Said yesterday"],
+        "waiting": ["Somebody thinks so"],
+    }
+    assert listed() == expected
+    api = Api(cast.viewer)
+    for name, contents in expected.items():
+        items = api.get(f"workspaces/{cast.workspace.public_id}/tidy", show=name).json()["items"]
+        assert [item["content"] for item in items] == contents
+    stale = texts["Forgotten subject"]
+    kept = Api(cast.editor).post(
+        f"workspaces/{cast.workspace.public_id}/tidy/kept", {"memory_id": stale.public_id}
+    )
+    assert listed()["stale"] == [], "somebody has looked at it"
+    Api(cast.editor).delete(f"workspaces/{cast.workspace.public_id}/tidy/kept/{kept.json()['id']}")
+    assert listed()["stale"] == ["Forgotten subject"]
+
+
+def test_two_places_are_no_pair(cast: Cast) -> None:
+    shared = make_memory("Cats purr", cast.owner, cast.workspace)
+    agent = make_agent(cast.owner, cast.workspace)
+    other = make_memory("Cats purr", cast.owner, cast.workspace, scope=Scope.AGENT, agent=agent)
+    for act in (deciding.merge, deciding.keep):
+        with pytest.raises(Invalid):
+            if act is deciding.merge:
+                deciding.merge(shared, into=other, by=cast.owner, now=NOW)
+            else:
+                deciding.keep(shared, beside=other, by=cast.owner, now=NOW)
+    assert Memory.objects.live().count() == 2
+
+
+def test_pages_show_viewers_no_button_and_say_what_is_empty(cast: Cast) -> None:
+    address = f"/workspaces/{cast.workspace.public_id}/tidy/"
+    assert "Nothing to do here" in client_of(cast.viewer).get(address).content.decode()
+    for _ in range(2):
+        make_memory("<b>Cats</b> purr", cast.owner, cast.workspace)
+    shown = client_of(cast.viewer).get(address, {"show": "nonsense"}).content.decode()
+    assert "&lt;b&gt;Cats&lt;/b&gt; purr" in shown
+    assert "Keep both" not in shown
