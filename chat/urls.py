@@ -32,6 +32,7 @@ urlpatterns = [
     path("chats/<str:chat_id>/model/", model_views.of_chat, name="model"),
     path("workspaces/<str:ws_id>/models/", model_views.of_new_chat, name="models"),
     path("chats/<str:chat_id>/short-term/", short_term_views.short_term, name="short_term"),
+    path("chats/<str:chat_id>/private/", views.private, name="private"),
     path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
     path("chats/<str:chat_id>/personal/", personal_views.personal, name="personal"),
     path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),

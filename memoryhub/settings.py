@@ -106,6 +106,7 @@ MIDDLEWARE = [
     "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "memoryhub.http.compression.CompressedPagesMiddleware",
     "memoryhub.http.middleware.StorableCookiesMiddleware",
     "memoryhub.http.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

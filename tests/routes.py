@@ -385,6 +385,8 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/rename/", PAGE_EDITORS, {"title": "Plans"}),
     Row("POST", "chats/<str:chat_id>/delete/", PAGE_OWNERS),
     Row("POST", "chats/<str:chat_id>/restore/", PAGE_OWNERS, deleted=True),
+    # Its creator's to say: the cast's owner's.
+    Row("POST", "chats/<str:chat_id>/private/", PAGE_OWNERS, {"private": "on"}),
     Row("POST", "chats/<str:chat_id>/agent/", PAGE_EDITORS, {"agent": "{agent}"}),
     Row("GET", "chats/<str:chat_id>/model/", PAGE_MEMBERS),
     Row("POST", "chats/<str:chat_id>/model/", PAGE_EDITORS, {"connection": ""}),

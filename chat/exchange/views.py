@@ -21,10 +21,12 @@ from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportStatus, Outcome
 from memoryhub.errors import DomainError
 from workspaces.access import default_workspace, get_workspace
+from workspaces.models import Workspace
 from workspaces.pages.page_request import PageRequest
 
 LISTED = 30  # imports
 ROWS = 50  # of a page
+LINKED = 10  # workspaces that a finished import names
 KINDS = {
     "memory": later("Memories"),
     "chat": later("Chats"),
@@ -85,6 +87,8 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     after = request.GET.get("after", "")
     rows = imported.rows.filter(number__gt=int(after) if after.isdecimal() and len(after) < 10 else 0)
     rows = rows.filter(outcome=show) if show in Outcome.values else rows
+    if imported.status == ImportStatus.DONE:  # of what is in, only its place could be said
+        rows = rows.exclude(outcome=Outcome.NEW)
     found = list(rows.order_by("number")[: ROWS + 1])
     context = _context(imported) | {
         "rows": with_texts(imported, found[:ROWS]),
@@ -92,6 +96,7 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
         "next": found[ROWS - 1].number if len(found) > ROWS else None,
         "is_first": not after,
         "filters": _filters(imported),
+        "went_to": _went_to(imported),
     }
     return render(request, "chat/exchange/import.html", context)
 
@@ -132,6 +137,16 @@ def delete(request: PageRequest, import_id: str) -> HttpResponse:
     run.delete(run.get_import(request.user, import_id))
     notices.success(request, _("The import has been deleted. What it had stored stays."))
     return redirect(reverse("exchange:imports"))
+
+
+def _went_to(imported: Import) -> list[Workspace]:
+    """Where what came in is now, as far as the person is in there still."""
+    ids = {place for place in imported.places.values() if place.startswith("ws_")}
+    if imported.workspace is not None:
+        ids = {imported.workspace.public_id}
+    elif not ids:
+        return [default_workspace(imported.user)]
+    return list(Workspace.objects.visible_to(imported.user).filter(public_id__in=ids)[:LINKED])
 
 
 def _context(imported: Import) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     return {
         "workspace": workspace,
         "chat": chat,
+        "temporary": chat is None and request.GET.get("temporary") == "on",
+        "readers": workspace.memberships.count(),
         "can_write": _can_write(workspace),
         "memory_is_on": memory_on(user, chat.memory_enabled if chat else None),
         "memory_vetoed": vetoed(),
@@ -171,6 +173,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
             by=user,
             now=now,
             memory_enabled=chip,
+            is_private=request.POST.get("private") == "on",
             is_temporary=request.POST.get("temporary") == "on",
             agent=agent,
             connection=connection,
@@ -256,6 +259,31 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     }
     response = render(request, "chat/agent_chooser.html", context)
     response.write(render(request, "chat/talking_to.html", context | {"oob": True}).content.decode())
+    return response
+
+
+@require_POST
+def private(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Who reads the chat from now on, with an Undo; the header, the chip for personal memories and the list follow."""
+    found = _load_chat(request, chat_id, Role.EDITOR)
+    asked = request.GET.get("private") or request.POST.get("private")  # an Undo says it in its address
+    actions.set_private(found, is_private=asked == "on", by=request.user)
+    context = {
+        "chat": found,
+        "workspace": found.workspace,
+        "can_write": True,
+        "readers": found.workspace.memberships.count(),
+        "personal": personal_in(found, request.user),
+        "text": _("Only you can read this chat now.")
+        if found.is_private
+        else _("All members of the workspace can read this chat now."),
+        "undo_url": f"{request.path}?private={'off' if found.is_private else 'on'}",
+        "oob": True,
+    }
+    parts = ["chat/readers.html", "chat/personal_slot.html"]
+    parts += [] if "private" in request.GET else ["partials/toast_oob.html"]
+    response = HttpResponse("".join(render(request, part, context).content.decode() for part in parts))
+    response["HX-Trigger"] = "chats:changed"
     return response
 
 

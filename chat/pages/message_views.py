@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import cast
 
 from asgiref.sync import sync_to_async
@@ -18,8 +19,9 @@ from chat.answers.threads import in_thread
 from chat.chats.remembering import remember_message
 from chat.models import Chat, Message
 from chat.pages.transcript import entry_for
+from chat.turns.growing import with_html
 from chat.turns.retry import retry_answer
-from chat.turns.stream import follow_for, to_sse
+from chat.turns.stream import StreamEvent, follow_for, to_sse
 from memories.usage import count_live
 from memoryhub.errors import Sensitive
 from workspaces.event_streams import EventStream, Place
@@ -84,17 +86,25 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 
 @require_GET
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
-    """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits."""
+    """The answer as server-sent events, from where the browser left off. Holds no database connection as it waits.
+
+    With ``?as=html`` the whole of it, rendered as it grows.
+    """
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     await sync_to_async(_close_connection)()
-    return EventStream(_events(user, chat_id, message_id, after), place=Place(user))
+    if request.GET.get("as") == "html":
+        found = with_html(follow_for(user, chat_id, message_id))
+    else:
+        found = follow_for(user, chat_id, message_id, after=after)
+    return EventStream(_events(found), place=Place(user))
 
 
-async def _events(user: User, chat_id: str, answer_id: str, after: int) -> AsyncGenerator[str, None]:
-    async for event in follow_for(user, chat_id, answer_id, after=after):
-        yield to_sse(event)
+async def _events(found: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(found):
+        async for event in found:
+            yield to_sse(event)
 
 
 def _offset(text: str) -> int:

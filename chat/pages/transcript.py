@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answers.problems import advice_for
@@ -15,6 +16,7 @@ from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
 from chat.rendering.rendered import Shown, show
 from chat.tools.shown_calls import ShownCall, calls_of
+from chat.turns.growing import html_so_far
 from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
@@ -64,6 +66,11 @@ class Entry:
     def shows_receipt(self) -> bool:
         """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
         return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
+
+    @property
+    def growing(self) -> SafeString:
+        """What there is of an answer that is being written, as HTML."""
+        return html_so_far(self.message.content)
 
     @property
     def is_abandoned(self) -> bool:

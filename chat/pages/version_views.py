@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_message
 from chat.models import Chat
 from chat.pages.transcript import entries_for, load_transcript
+from chat.turns.begin import require_rest
 from chat.turns.retry import edit_message
 from chat.turns.versions import bring_back, require_editable, versions_of
 from workspaces.models import Role
@@ -25,6 +26,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     if request.method == "GET":
         require_editable(message, request.user)
+        require_rest(chat, now=timezone.now())
         follows = chat.messages.current().filter(pk__gt=message.pk).count()
         return render(
             request, "chat/edit_message.html", {"chat": chat, "message": message, "follows": follows}

@@ -21,7 +21,7 @@ from markdown_it.token import Token
 
 from chat.rendering.colouring import coloured
 
-RENDERER = 1  # counts up with every change of what a text is rendered to: what was kept of it is made anew
+RENDERER = 2  # counts up with every change of what a text is rendered to: what was kept of it is made anew
 TAGS = {
     *(
         "p",
@@ -42,7 +42,12 @@ TAGS = {
     ),
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
-ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "div": {"class"}, "code": {"class"}, "ol": {"start"}}
+_CLASSED = ("span", "div", "code", "li", "th", "td")
+ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, **{tag: {"class"} for tag in _CLASSED}}
+PICTURE = (
+    "\U0001f5bc"  # before the name of an image, which is a link to it: a page loads nothing from elsewhere
+)
+BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # of tasks
 SCHEMES = {"http", "https", "mailto"}
 COLOURED_LENGTH = 20_000  # what of a text's code is coloured: a block that goes beyond is shown plain
 CODE_A_STEP = 2  # characters of it
@@ -98,7 +103,7 @@ def _parser() -> MarkdownIt:
     made = MarkdownIt()
     made.inline = _Inline()
     made.configure("commonmark", {"html": False, "linkify": False, "breaks": True, "highlight": _code_block})
-    made.enable(["table", "strikethrough"]).disable("image")
+    made.enable(["table", "strikethrough"])
     made.block.ruler.before(
         "table", "count", _count_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
@@ -123,6 +128,11 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
     env: dict[str, Any] = {"budget": budget, "made": 0}
     tokens = _markdown.parse(text, env)
     _leave_plain(tokens, budget)
+    _mark_tasks(tokens)
+    for token in tokens:
+        _align(token)
+        if token.children:
+            token.children = _images_as_links(token.children)
     _spend_on(tokens, budget)
     html = _markdown.renderer.render(tokens, _markdown.options, env)
     budget.spend(len(html) // SOURCE_A_STEP)
@@ -148,6 +158,45 @@ def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
                 token.info = ""
             else:
                 budget.spend(len(token.content) // CODE_A_STEP)
+
+
+def _align(token: Token) -> None:
+    """A column's side as a class: the policy of pages refuses styles."""
+    style = str(token.attrs.pop("style", ""))
+    if style.startswith("text-align:"):
+        token.attrSet("class", f"align-{style.removeprefix('text-align:')}")
+
+
+def _mark_tasks(tokens: Sequence[Token]) -> None:
+    """``- [ ] this`` is a task: its box in the place of the list's mark."""
+    for item, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (item.type, paragraph.type, inline.type) != ("list_item_open", "paragraph_open", "inline"):
+            continue
+        first = inline.children[0] if inline.children else None
+        box = BOXES.get(first.content[:4]) if first and first.type == "text" else None
+        if first and inline.children and box:
+            item.attrSet("class", "task")
+            first.content = first.content[4:]
+            inline.children.insert(
+                0, Token("html_inline", "", 0, content=f'<span class="task__box">{box}</span>')
+            )
+
+
+def _images_as_links(tokens: Sequence[Token]) -> list[Token]:
+    """Within a link an image is its name alone."""
+    made: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        if token.type != "image":
+            made.append(token)
+            continue
+        source = str(token.attrs["src"])
+        name = Token("text", "", 0, content=f"{PICTURE} {token.content or source}")
+        attributes: dict[str, str | int | float] = {"href": source}
+        opening = Token("link_open", "a", 1, attrs=attributes)
+        made += [name] if depth else [opening, name, Token("link_close", "a", -1)]
+    return made
 
 
 def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:

@@ -36,6 +36,13 @@ def icon(name: str, classes: str = "") -> SafeString:
 
 
 @register.filter
+def initials(person: Any) -> str:
+    """Of the first and the last of somebody's names; of who gave none, of the user name."""
+    names = person.get_full_name().split() or [person.get_username()]
+    return "".join(name[0] for name in dict.fromkeys([names[0], names[-1]]))
+
+
+@register.filter
 def ago(moment: datetime | None) -> SafeString | str:
     """“3 hours ago” with the exact time on hover; a date once it is more than a month old."""
     if moment is None:

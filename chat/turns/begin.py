@@ -71,10 +71,19 @@ def begin_turn(
             announce(chat)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
     except IntegrityError:
-        raise Conflict(
-            _("An answer is still being written in this chat. Stop it or wait."), code="busy"
-        ) from None
+        raise _busy() from None
     return Turn(message, answer)
+
+
+def require_rest(chat: Chat, *, now: datetime) -> None:
+    """Conflict while an answer is being written: nothing is begun that could not be sent."""
+    reap_abandoned(chat, now=now)
+    if chat.messages.filter(status=MessageStatus.STREAMING).exists():
+        raise _busy()
+
+
+def _busy() -> Conflict:
+    return Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
 
 
 def _empty_answer(question: Message, *, memory_enabled: bool, mode: str, now: datetime) -> Message:

@@ -33,6 +33,8 @@ class ForgetForGood(LeanAdmin):
         chosen = list(rows.select_related("workspace"))
         report = forget_memories(chosen, by=by, now=timezone.now(), among=self.get_queryset(request))
         number = report.removed["memories"]
-        rest = ", ".join(f"{each:,} {name}" for name, each in report.lines if name != "memories")
+        rest = ", ".join(
+            f"{each:,} {name}" for name, each in report.removed.most_common() if name != "memories"
+        )
         sentence = f"{counted(number, 'memory', 'memories')} forgotten for good."
         yield f"{sentence} With them went {rest}." if rest else sentence, messages.SUCCESS

@@ -32,7 +32,7 @@ class ReportJson(serializers.Serializer[Any]):
 
 def report_json(report: Report) -> dict[str, Any]:
     return {
-        "removed": {name.replace(" ", "_"): number for name, number in report.lines},
+        "removed": {name.replace(" ", "_"): number for name, number in report.removed.most_common()},
         "tombstones": report.tombstones,
         "recall": {"found": report.found, "others": report.others},
     }

@@ -44,7 +44,7 @@ from memories.writing.announcing import announce
 from memories.writing.places import one_writer_at_a_time
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
-from workspaces.actions.removal import Counts, counted, delete_rows
+from workspaces.actions.removal import Counts, counted, delete_rows, lines_of
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.leaving_machine import Reach
 from workspaces.models import (
@@ -72,8 +72,8 @@ class Report:
 
     @property
     def lines(self) -> list[tuple[str, int]]:
-        """The most first."""
-        return self.removed.most_common()
+        """In words of the pages, the most first."""
+        return lines_of(self.removed)
 
 
 @dataclass

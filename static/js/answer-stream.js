@@ -1,5 +1,6 @@
-// Follows answers while they are written. The text grows here; when it is finished the server's rendering replaces it.
-// A dropped connection is taken up where it was: EventSource sends the id of the last event, the length reached so far.
+// Follows answers while they are written. The server renders what there is of them; here only what differs is changed,
+// and when an answer is whole the message with all its buttons takes its place, its text unmoved.
+// A dropped connection begins anew with all that was said so far, which changes nothing on the screen.
 
 const scroller = () => document.getElementById("scroller");
 const jump = () => document.querySelector("[data-jump]");
@@ -20,9 +21,13 @@ function follow() {
   showJump();
 }
 
+const isAtEnd = (box) => box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+
+// Only where something lies below: a page that is all visible has nothing to jump to.
 function showJump() {
   const button = jump();
-  if (button) button.hidden = stuck;
+  const box = scroller();
+  if (button) button.hidden = stuck || !box || isAtEnd(box);
 }
 
 document.addEventListener(
@@ -30,7 +35,7 @@ document.addEventListener(
   (event) => {
     if (event.target.id !== "scroller") return;
     const box = event.target;
-    stuck = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+    stuck = isAtEnd(box);
     showJump();
   },
   true,
@@ -64,9 +69,12 @@ function begin(element) {
   open.set(element.id, { element, source });
   let failures = 0;
 
-  source.addEventListener("token", (event) => {
+  let grown = ""; // the HTML so far; the server says how much of it still holds
+  source.addEventListener("html", (event) => {
     failures = 0;
-    live.append(JSON.parse(event.data).text);
+    const { keep, html } = JSON.parse(event.data);
+    grown = grown.slice(0, keep) + html;
+    Idiomorph.morph(live, grown, { morphStyle: "innerHTML" });
     follow();
   });
   source.addEventListener("tool", (event) => {
@@ -79,6 +87,7 @@ function begin(element) {
     follow();
   });
   source.addEventListener("restart", () => {
+    grown = "";
     live.replaceChildren();
     for (const list of element.querySelectorAll("[data-calls], [data-checks]")) list.replaceChildren();
   });

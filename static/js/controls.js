@@ -16,7 +16,7 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => {
   const menu = event.target.closest("details.menu");
   closeMenus(menu);
-  if (menu && event.target.closest(".menu__item")) menu.open = false;
+  if (menu && event.target.closest(".menu__item:not(label)")) menu.open = false; // a label opens its field first
 });
 
 document.addEventListener("keydown", (event) => {

@@ -57,7 +57,7 @@ document.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-if (isMac) for (const key of dialog.querySelectorAll("[data-mod]")) key.textContent = "⌘";
+if (isMac) for (const key of document.querySelectorAll("[data-mod]")) key.textContent = "⌘";
 const choice = dialog.querySelector("[data-single-keys]");
 choice.checked = singleKeys();
 choice.addEventListener("change", () => {

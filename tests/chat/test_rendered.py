@@ -336,11 +336,11 @@ def test_a_failed_answer_that_is_written_anew_loses_its_html(
 
 
 @pytest.mark.django_db
-def test_a_growing_answer_is_not_rendered(cast: Cast) -> None:
+def test_a_growing_answer_is_shown_as_it_stands_and_not_kept(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     (growing,) = answers(chat, "**so far**", status=MessageStatus.STREAMING, beat_at=timezone.now())
-    with patch.object(rendered, "render_markdown", side_effect=AssertionError("rendered while it grows")):
-        assert "**so far**" in page(cast.owner, chat)
+    with patch.object(rendered, "render_markdown", side_effect=AssertionError("kept while it grows")):
+        assert "<strong>so far</strong>" in page(cast.owner, chat)
     assert (late_jobs(), keep_html([growing.pk])) == ([], 0)
 
 
@@ -379,3 +379,32 @@ def test_html_is_set_for_what_is_saved() -> None:
     answer = Message(content="`a`")
     set_html(answer)
     assert answer.html == "<p><code>a</code></p>\n" and len(answer.html_of) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "| a | b | c |\n|:--|:-:|--:|\n| 1 | 2 | 3 |",
+            ['<th class="align-left">a', '<td class="align-center">2', '<td class="align-right">3'],
+        ),
+        (
+            "- [x] done\n- [ ] not **yet**\n- [y] no task",
+            ['<li class="task"><span class="task__box">☑</span>done', "☐</span>not <strong>", "<li>[y] no"],
+        ),
+        (
+            '![A map](https://example.org/map.png "Map") and [![logo](https://example.org/l.png)](https://example.org)',
+            ['href="https://example.org/map.png"', "🖼 A map</a>", ">🖼 logo</a>"],
+        ),
+        ("![x](javascript:alert(1)) ![](data:text/html,hi)", ["![x](javascript:alert(1))"]),
+    ],
+)
+def test_tables_keep_their_sides_tasks_their_boxes_and_images_load_nothing(
+    text: str, expected: list[str]
+) -> None:
+    html = render_markdown(text, Budget(2_000))
+    assert [part for part in expected if part not in html] == []
+    assert "<img" not in html
+    assert "style=" not in html
+    assert 'href="javascript' not in html
+    assert 'href="data' not in html

@@ -209,7 +209,6 @@ def test_all_choices_have_room_beside_the_composer_of_a_phone(
     bottoms = []
     for chooser in (
         page.locator("#memory-chip"),
-        page.locator(".chip--temporary"),
         page.get_by_role("combobox", name="How to answer"),
         page.get_by_role("combobox", name="Assistant of this chat"),
         page.get_by_role("button", name="Send"),

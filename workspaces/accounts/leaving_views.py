@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 from memoryhub.errors import DomainError
 from workspaces.accounts.leaving import delete_account, foresee_leaving
 from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.removal import lines_of
 from workspaces.pages.page_request import PageRequest
 from workspaces.pages.workspace_forms import DeleteForm
 
@@ -31,7 +32,7 @@ def delete(request: PageRequest) -> HttpResponse:
             request.session.flush()
             request.user = AnonymousUser()  # type: ignore[assignment]  # there is nobody any more
             return render(
-                request, "workspaces/account_deleted.html", {"report": {"lines": removed.most_common()}}
+                request, "workspaces/account_deleted.html", {"report": {"lines": lines_of(removed)}}
             )
     context = {"form": form, "plan": foresee_leaving(user)}
     return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from django.apps import apps
 from django.db import connection, models
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from workspaces.models import User
 
@@ -51,6 +54,39 @@ def counted(by_label: Mapping[str, int]) -> Counts:
         if not model._meta.auto_created:
             gone[words_for(model)] += number
     return +gone
+
+
+# What a person knows by name; all else they never met, and it is counted together.
+KNOWN: Mapping[str, Promise] = {
+    "memories": later("Memories"),
+    "revisions": later("Earlier versions of memories"),
+    "memory nodes": later("Nodes"),
+    "assets": later("Files"),
+    "recall questions": later("Questions of the recall test"),
+    "chats": later("Chats"),
+    "messages": later("Messages"),
+    "short-term memories": later("Summaries of chats"),
+    "receipts": later("Notes under answers of what was used"),
+    "tool calls": later("Tool calls"),
+    "imports": later("Imports"),
+    "workspaces": later("Workspaces"),
+    "agents": later("Assistants"),
+    "connections": later("Model connections"),
+    "API keys": later("API keys"),
+    "memory words": later("Entries in the search index"),
+    "memory embeddings": later("Entries in the search index"),
+    "message wordss": later("Entries in the search index"),
+}
+
+
+def lines_of(removed: Counts) -> list[tuple[str, int]]:
+    """What was removed, in words of the pages: the most first, what has no name of its own at the end."""
+    lines: Counter[str] = Counter()
+    for name, number in removed.items():
+        if name in KNOWN:
+            lines[str(KNOWN[name])] += number
+    others = sum(removed.values()) - sum(lines.values())
+    return [*lines.most_common(), *([(_("Other notes about them"), others)] if others else [])]
 
 
 def words_for(model: type[models.Model]) -> str:

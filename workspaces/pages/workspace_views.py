@@ -25,6 +25,7 @@ from workspaces.accounts import keys as api_keys
 from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, has_two_factor
 from workspaces.actions import workspaces
+from workspaces.actions.removal import lines_of
 from workspaces.connections.choice import chosen_for, options_for
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
@@ -118,7 +119,7 @@ def delete(request: PageRequest, ws_id: str) -> HttpResponse:
         except DomainError as error:
             form.add_domain_error(error)
         else:
-            context = {"name": workspace.name, "report": {"lines": removed.most_common()}}
+            context = {"name": workspace.name, "report": {"lines": lines_of(removed)}}
             return render(request, "workspaces/removed.html", context)
     return _settings_page(request, workspace, delete_form=form)
 

@@ -172,7 +172,7 @@ def test_a_line_says_why_its_text_is_gone(cast: Cast) -> None:
     for status in ("preview", "stopped", "failed", "done"):
         Import.objects.update(status=status)
         html = client.get(page).content.decode()
-        assert "(its text was deleted with the upload)" in html, status
+        assert ("The file is deleted, and its text with it" in html) == (status != "done"), status
         assert "(without a text)" not in html, status
 
 

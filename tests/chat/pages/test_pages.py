@@ -384,7 +384,7 @@ def test_a_chat_page_costs_the_same_however_long_it_is(
     client = signed_in(cast.owner)
     client.get(url("chat", chat.public_id))  # the session learns the workspace
     with django_assert_max_num_queries(
-        18
+        19
     ):  # two of them are the savepoint around the job that renders old answers
         html = client.get(url("chat", chat.public_id)).content.decode()
     assert html.count("Used 1 memory") == 20

@@ -23,7 +23,7 @@ SAME_THING = [
     ("Der Vertrag läuft bis Ende Mai", "Der Vertrag läuft bis Ende Juni"),
     ("Vivo en Sevilla con mi hermano", "Vivo en Bilbao con mi hermano"),
     ("会议改到星期三下午", "会议改到星期五下午"),
-    ("у нас в офисе новый принтер на втором этаже", "у нас в офисе новый принтер на третьем этаже"),
+    ("Новый принтер стоит на втором этаже", "Новый принтер стоит на третьем этаже"),
 ]
 
 

@@ -61,7 +61,7 @@ def test_the_page_says_what_goes_and_what_stays_and_then_what_went(cast: Cast, m
     assert "What stays" in asked
     done = client.post(page(memory)).content.decode()
     assert "It is no longer in the database." in done
-    assert "Memory embeddings" in done
+    assert "Entries in the search index" in done
     assert "recall finds nothing that says it" in done
     assert TEXT not in done
     assert places_with(TEXT) == []
@@ -170,7 +170,7 @@ def test_a_workspace_goes_by_its_page(cast: Cast, memory: Memory) -> None:
     assert late.get(url)["Location"].endswith("/settings/")
     done = signed_in(cast.owner).post(url, {"confirm": "Shared"}).content.decode()
     assert "has been deleted with everything in it" in done
-    assert "Memory words" in done
+    assert "Entries in the search index" in done
     assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
 
 

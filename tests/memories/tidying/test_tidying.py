@@ -67,7 +67,7 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
 def test_personal_pairs_are_their_persons_alone(cast: Cast) -> None:
     own = default_workspace(cast.owner)
     for _ in range(2):
-        make_memory("I dream of a small boat", cast.owner, own, scope=Scope.USER, owner=cast.owner)
+        make_memory("I dream of a small boat", cast.owner, own, scope=Scope.USER)
     own.memberships.create(user=cast.editor, role="editor")
     assert len(pairs_in(own, cast.owner).duplicates) == 1
     assert pairs_in(own, cast.editor).duplicates == []
