@@ -11,14 +11,16 @@ from django.test import Client
 from django.utils import timezone
 
 from memories.models import Memory, RecallQuestion, Scope
-from memories.recalling import recall_test, reembedding
-from memories.tasks import ask_recall_questions, rebuild
+from memories.recalling import recall_test
+from memories.tasks import ask_recall_questions
 from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
 from workspaces.access import default_workspace, get_workspace
+from workspaces.index import reembedding
+from workspaces.tasks import rebuild
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
