@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from chat.chats import actions
-from chat.models import Chat, Message, MessageRole, MessageStatus
+from chat.models import Chat, Message, MessageRole, MessageStatus, Run, RunStatus
 from memoryhub.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
@@ -201,3 +201,53 @@ class MessageAdmin(ReadOnlyAdmin):
         # The text is read once for the keys, and not again for the count and for the list.
         found = list(parts.order_by("-pk").values_list("pk", flat=True)[:EXACT_COUNT_UP_TO])
         return queryset.filter(pk__in=found), False
+
+
+class RunStatusFilter(ChoiceFilter):
+    parameter_name = "status"
+    offered = [
+        ("", "All"),
+        *((str(value), str(label)) for value, label in RunStatus.choices),
+        ("stuck", "Stuck"),
+    ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        if chosen == "stuck":
+            return queryset.filter(pk__in=Run.objects.stuck(timezone.now()))
+        return queryset.filter(status=chosen) if chosen else queryset
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
+    """How runs go: which have failed, which are stuck. Their results and memory are for their workspace."""
+
+    many = "runs"
+    list_display = ("public_id", "workspace", "user", "mode", "status", "rounds", "progressed_at", "error")
+    list_select_related = ("workspace", "user")
+    list_filter = (WorkspaceFilter, RunStatusFilter)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("public_id",)
+    search_help_text = "The id of a run (run_), workspace (ws_) or person (usr_)."
+    actions = None
+    fields = (
+        "public_id",
+        "workspace",
+        "user",
+        "mode",
+        "status",
+        "error",
+        "rounds",
+        "tokens_in",
+        "tokens_out",
+        "created_at",
+        "progressed_at",
+        "finished_at",
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        fields = {"run": "public_id", "ws": "workspace__public_id", "usr": "user__public_id"}
+        return rows_by_id(queryset, search_term, fields), False

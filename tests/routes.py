@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.chats.actions import delete_chat
 from chat.exchange import run
-from chat.models import MessageRole
+from chat.models import MessageRole, Run
 from chat.models.imports import Import
 from chat.turns.versions import set_aside
 from memories.models import CopyKind, KeptCopy, Receipt, ReceiptItem
@@ -92,6 +92,7 @@ CONNECTION_PAGE = "connections/<str:connection_id>/"
 MODEL = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m"}
 CHAT = "chat/api/<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
+RUN, RUN_PAGE = f"{WS}/runs/<run_id:run_id>", "workspaces/<str:ws_id>/runs/<str:run_id>/"
 IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
@@ -218,6 +219,15 @@ API_ROWS = [
     Row("DELETE", f"{CHAT}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
     Row("POST", f"{CHAT}/memories/<mem_id:memory_id>/rerun-extraction", answering(202, EDITORS)),
     Row("GET", f"{WS}/export", MEMBERS),
+    # The embedded model calls no tools: whoever may start one is told so.
+    Row("GET", f"{WS}/runs", MEMBERS),
+    Row("POST", f"{WS}/runs", answering(422, EDITORS), {"objective": "Compare the offers"}),
+    Row("GET", RUN, MEMBERS),
+    Row("GET", f"{RUN}/memory", MEMBERS),
+    Row("GET", f"{RUN}/events", MEMBERS, in_threads=True),
+    Row("POST", f"{RUN}/stop", answering(409, OWNERS)),
+    Row("POST", f"{RUN}/resume", answering(409, OWNERS)),
+    Row("POST", f"{RUN}/again", answering(422, EDITORS)),
     Row("GET", "chat/api/export", EVERYBODY),
     Row("GET", "chat/api/imports", EVERYBODY),
     Row("POST", "chat/api/imports", answering(201, EDITORS), {"workspace_id": "{ws}"}, upload=True),
@@ -471,6 +481,19 @@ PAGE_ROWS = [
     ),
     Row("GET", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS), fresh=True),
+    Row("GET", "workspaces/<str:ws_id>/runs/", PAGE_MEMBERS),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/runs/",
+        answering(422, PAGE_EDITORS),
+        {"objective": "Compare", "mode": "plan"},
+    ),
+    Row("GET", RUN_PAGE, PAGE_MEMBERS),
+    Row("GET", f"{RUN_PAGE}live/", PAGE_MEMBERS),
+    Row("GET", f"{RUN_PAGE}entry/", answering(404, PAGE_MEMBERS)),
+    Row("POST", f"{RUN_PAGE}stop/", answering(409, PAGE_OWNERS)),
+    Row("POST", f"{RUN_PAGE}resume/", answering(409, PAGE_OWNERS)),
+    Row("POST", f"{RUN_PAGE}again/", answering(422, PAGE_EDITORS)),
     Row("GET", "workspaces/<str:ws_id>/export/", PAGE_MEMBERS),
     Row("GET", "export/", PAGE_EVERYBODY),
     Row("GET", "imports/", PAGE_EVERYBODY),
@@ -557,7 +580,16 @@ def make_world(cast: Cast) -> World:
         owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=timezone.now()
     )
     Import.objects.filter(pk=brought.pk).update(checked_at=timezone.now())
+    done = Run.objects.create(
+        workspace=workspace,
+        user=owner,
+        mode="loop",
+        objective="Compare the offers",
+        status="done",
+        deadline_at=timezone.now(),
+    )
     ids = {
+        "run_id": done.public_id,
         "import_id": brought.public_id,
         "session_id": sign_in.public_id,
         "workspace_id": workspace.public_id,

@@ -193,9 +193,18 @@ def _built_on(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
     return {"tasks": tasks, "steps": steps}
 
 
+def may_steer(run: Run, workspace: Workspace, user: User) -> bool:
+    """Whether this person may stop the run and go on with it, with the ``role`` they have in its workspace."""
+    return Role(workspace.role).allows(_needed(run, user))
+
+
 def require_hand(run: Run, by: User) -> None:
-    """Whoever started it, and the workspace's owners, may stop a run and go on with it."""
-    get_workspace(by, run.workspace.public_id, need=Role.EDITOR if run.user_id == by.pk else Role.OWNER)
+    get_workspace(by, run.workspace.public_id, need=_needed(run, by))
+
+
+def _needed(run: Run, user: User) -> Role:
+    """Whoever started it, as long as they may write, and the workspace's owners."""
+    return Role.EDITOR if run.user_id == user.pk else Role.OWNER
 
 
 def _change_plan(run: Run, plan: TaskPlan) -> None:

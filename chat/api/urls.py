@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from chat.api import forgetting, memory_views, versions, views
+from chat.api import forgetting, memory_views, runs, versions, views
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
 from workspaces.rest.views import NoSuchRoute
@@ -13,6 +13,8 @@ from workspaces.rest.views import NoSuchRoute
 CHAT = "<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 MEMORY = f"{CHAT}/memories/<mem_id:memory_id>"
+RUNS = "workspaces/<ws_id:workspace_id>/runs"
+RUN = f"{RUNS}/<run_id:run_id>"
 IMPORT = "imports/<imp_id:import_id>"
 
 app_name = "chat_api"
@@ -36,6 +38,13 @@ urlpatterns = [
     path(
         "workspaces/<ws_id:workspace_id>/export", exchange.WorkspaceExport.as_view(), name="workspace_export"
     ),
+    path(RUNS, runs.RunList.as_view(), name="runs"),
+    path(RUN, runs.RunDetail.as_view(), name="run"),
+    path(f"{RUN}/memory", runs.RunMemory.as_view(), name="run_memory"),
+    path(f"{RUN}/events", runs.RunEvents.as_view(), name="run_events"),
+    path(f"{RUN}/stop", runs.RunStop.as_view(), name="run_stop"),
+    path(f"{RUN}/resume", runs.RunResume.as_view(), name="run_resume"),
+    path(f"{RUN}/again", runs.RunAgain.as_view(), name="run_again"),
     path("export", exchange.Export.as_view(), name="export"),
     path("imports", exchange.ImportList.as_view(), name="imports"),
     path(IMPORT, exchange.ImportDetail.as_view(), name="import"),

@@ -17,7 +17,10 @@ class PublicIdConverter:
         return value
 
 
-for _prefix in ("ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask"):
+_PREFIXES = (
+    "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run",
+)  # fmt: skip
+for _prefix in _PREFIXES:
     register_converter(
         type(
             f"{_prefix.title()}IdConverter",

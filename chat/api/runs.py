@@ -1,0 +1,256 @@
+"""Runs over REST: started, looked at, followed, stopped, gone on with, done again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chat.agents.runs import Wanted, get_run, resume_run, run_again, start_run, stop_run
+from chat.agents.shown import follow_run, result_of, tasks_of
+from chat.agents.stored import limits_of
+from chat.models.runs import Run, RunEntry, RunMode, RunStatus
+from workspaces.access import get_workspace
+from workspaces.event_streams import EventStream, Place
+from workspaces.models import Workspace
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.paging import PageQuery
+from workspaces.rest.views import ApiView
+
+documented = documented_under("runs")
+EVENTS = OpenApiResponse(
+    response=OpenApiTypes.STR,
+    description="`reply`, `tool`, `memory`, `step` and `run`, each with ids and numbers and no text of anybody's; "
+    "`done` when the run is over. `Last-Event-ID` goes on behind that event.",
+)
+
+
+class RunLineJson(serializers.Serializer[Any]):
+    example = {"id": f"run_{ID}", "objective": "Compare our three hosting offers", "error": ""}
+    id = serializers.CharField(source="public_id")
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    started_by = serializers.CharField(source="user.public_id")
+    objective = serializers.CharField()
+    mode = serializers.ChoiceField(choices=RunMode.values)
+    status = serializers.ChoiceField(choices=RunStatus.values)
+    error = serializers.CharField(help_text="Why it failed or was stopped, in a sentence.")
+    used = serializers.SerializerMethodField(help_text="Replies of the model and tokens so far.")
+    created_at = Moment()
+    finished_at = Moment(allow_null=True)
+
+    def get_used(self, run: Run) -> dict[str, int]:
+        return {"rounds": run.rounds, "tokens_in": run.tokens_in, "tokens_out": run.tokens_out}
+
+
+class RunJson(RunLineJson):
+    tasks = serializers.SerializerMethodField(
+        help_text="In the plan's order, with the steps that have begun."
+    )
+    plan = serializers.JSONField(help_text="null until there is one.")
+    result = serializers.SerializerMethodField(help_text="Of the last task; null until that is done.")
+    budget = serializers.SerializerMethodField()
+    tools = serializers.ListField(child=serializers.CharField())
+    memory_ids = serializers.ListField(
+        child=serializers.CharField(), help_text="What it saved to long-term memory."
+    )
+
+    def get_tasks(self, run: Run) -> list[dict[str, Any]]:
+        return tasks_of(run)
+
+    def get_result(self, run: Run) -> Any:
+        return result_of(run)
+
+    def get_budget(self, run: Run) -> dict[str, int]:
+        return asdict(limits_of(run))
+
+
+class RunEntryJson(serializers.Serializer[Any]):
+    example = {"key": "task:research", "kind": "task_result", "title": "Research", "value_bytes": 142}
+    key = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["task_result", "step_result", "input", "shared"])
+    title = serializers.CharField(allow_null=True)
+    description = serializers.CharField(allow_null=True)
+    source = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # the name is the API's
+    value_bytes = serializers.IntegerField(source="size")
+    created_at = Moment()
+    value = serializers.SerializerMethodField("stored_value", help_text="With `?key=` alone.")
+
+    def stored_value(self, row: RunEntry) -> Any:
+        return json.loads(row.json) if self.context.get("values") else None
+
+
+class Json(serializers.JSONField):
+    """Any JSON, looked through by the domain."""
+
+
+class StartRunBody(Body):
+    example = {"objective": "Compare our three hosting offers and recommend one", "mode": "plan"}
+    objective = Text(help_text="What is to be reached; at most 8,000 characters.")
+    mode = Choice(choices=RunMode.values, default=RunMode.PLAN)
+    inputs = Json(required=False, help_text="An object; its values are the run's `input:` entries.")
+    tools = serializers.ListField(
+        child=Text(max_length=64),
+        required=False,
+        max_length=20,
+        help_text="Of the workspace; the usual without.",
+    )
+    budget = Json(required=False, help_text="`rounds`, `tokens`, `minutes`, `step_rounds`.")
+    plan = Json(required=False, allow_null=True, help_text="`{tasks, members?}`; the model plans without.")
+    review_plan = Flag(default=False, help_text="The plan waits for you before anything of it is done.")
+
+
+class ResumeBody(Body):
+    plan = Json(required=False, help_text="In place of one that waits.")
+    budget = Json(required=False, help_text="Parts of it that change.")
+
+
+class AgainBody(Body):
+    from_step = Text(required=False, help_text="What does not build on this step is taken over.")
+
+
+class EntryQuery(PageQuery):
+    key = Text(required=False, max_length=300, help_text="This entry alone, with its value.")
+
+
+class RunList(ApiView):
+    @documented("runs_list", page_of(RunLineJson))
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """List the runs of a workspace.
+
+        Newest first, whoever started them.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        return self.page(
+            Run.objects.filter(workspace=workspace)
+            .select_related("user", "workspace")
+            .defer("plan", "board", "states"),
+            RunLineJson,
+            descending=True,
+            list_name=f"runs of {workspace_id}",
+        )
+
+    @documented("runs_create", {202: RunJson}, body=StartRunBody, headers=ONCE, errors=[409, 429])
+    def post(self, request: Request, workspace_id: str) -> Response:
+        """Start a run.
+
+        It is worked on in the background, as you, with the rights you have at that moment. 422 with code `model_cannot`
+        where the model here cannot call tools. Editors and owners only.
+        """
+        workspace, body = get_workspace(self.person, workspace_id), self.body(StartRunBody)
+        wanted = Wanted(
+            body["objective"],
+            body["mode"],
+            _object("inputs", body.get("inputs")),
+            body.get("tools"),
+            _object("budget", body.get("budget")),
+            body.get("plan"),
+            body["review_plan"],
+        )
+        run = self.make_once(
+            lambda: start_run(workspace, wanted, by=self.person, now=timezone.now()),
+            lambda person, public_id: get_run(person, workspace, public_id),
+        )
+        return _accepted(self, workspace, run)
+
+
+class RunDetail(ApiView):
+    @documented("runs_get", RunJson)
+    def get(self, request: Request, workspace_id: str, run_id: str) -> Response:
+        """Look at a run."""
+        workspace = get_workspace(self.person, workspace_id)
+        return Response(RunJson(get_run(self.person, workspace, run_id)).data)
+
+
+class RunMemory(ApiView):
+    @documented("runs_memory", page_of(RunEntryJson), query=EntryQuery)
+    def get(self, request: Request, workspace_id: str, run_id: str) -> Response:
+        """Look at a run's memory.
+
+        What its steps share, in the order in which it was first written; values only of one entry at a time.
+        """
+        run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
+        key = self.query(EntryQuery).get("key")
+        return self.page(
+            run.entries.all() if key is None else run.entries.filter(key=key),
+            RunEntryJson,
+            list_name=f"memory of {run_id} {key}",
+            context={"values": key is not None},
+        )
+
+
+class RunEvents(ApiView):
+    @documented("runs_events", {(200, "text/event-stream"): EVENTS}, errors=[429])
+    def get(self, request: Request, workspace_id: str, run_id: str) -> EventStream:
+        """Follow a run."""
+        run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
+        last = request.headers.get("Last-Event-ID", "")
+        after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
+        return EventStream(follow_run(self.person, workspace_id, run, after=after), place=Place(self.person))
+
+
+class RunStop(ApiView):
+    @documented("runs_stop", {202: RunJson}, errors=[409])
+    def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
+        """Stop a run.
+
+        What is done stays, and it can go on later. 409 if it is not running.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        run = get_run(self.person, workspace, run_id)
+        return _accepted(self, workspace, stop_run(run, by=self.person, now=timezone.now()))
+
+
+class RunResume(ApiView):
+    @documented("runs_resume", {202: RunJson}, body=ResumeBody, errors=[409])
+    def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
+        """Go on with a run.
+
+        One that was stopped, or whose plan waits; its minutes count anew. 409 for any other.
+        """
+        workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
+        run = resume_run(
+            get_run(self.person, workspace, run_id),
+            by=self.person,
+            now=timezone.now(),
+            plan=body.get("plan"),
+            budget=_object("budget", body.get("budget")),
+        )
+        return _accepted(self, workspace, run)
+
+
+class RunAgain(ApiView):
+    @documented("runs_again", {202: RunJson}, body=AgainBody, errors=[409, 429])
+    def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
+        """Do a run again.
+
+        A new run of the same objective, plan and inputs.
+        """
+        workspace, body = get_workspace(self.person, workspace_id), self.body(AgainBody)
+        run = get_run(self.person, workspace, run_id)
+        step = body.get("from_step", "")
+        again = run_again(run, by=self.person, now=timezone.now(), from_step=step)
+        return _accepted(self, workspace, again)
+
+
+def _accepted(view: ApiView, workspace: Workspace, run: Run) -> Response:
+    shown = get_run(view.person, workspace, run.public_id)
+    return Response(RunJson(shown).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _object(name: str, given: object) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise serializers.ValidationError({name: _("Must be a JSON object.")})
+    return given

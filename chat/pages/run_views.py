@@ -1,0 +1,216 @@
+"""Pages of runs: all of a workspace, and one with its tasks, its memory, its cost and its log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat.agents.run_tools import USUAL
+from chat.agents.runs import (
+    LONGEST_OBJECTIVE,
+    Wanted,
+    get_run,
+    may_steer,
+    resume_run,
+    run_again,
+    start_run,
+    stop_run,
+    why_not,
+)
+from chat.agents.shown import planning_of, result_text, tasks_of
+from chat.agents.stored import limits_of
+from chat.models.runs import Run, RunMode, RunStatus
+from chat.rendering.markdown import Budget, TooHeavy, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS
+from memories.models import Memory
+from memoryhub.errors import DomainError, NotFound
+from workspaces.access import get_workspace
+from workspaces.connections.choice import chosen_for
+from workspaces.models import Role, User, Workspace
+from workspaces.pages.page_request import PageRequest
+from workspaces.pages.workspace_forms import DomainForm
+
+LISTED = 50
+LOGGED = 100  # of its newest events
+ENTRIES = 200  # of its newest, as the model sees them
+LONGEST_VALUE = 20_000  # characters of a value that a page shows
+MODES = [
+    (RunMode.PLAN, later("Plan it and work on the tasks")),
+    (RunMode.LOOP, later("One step, without a plan")),
+    (RunMode.TEAM, later("A team of three")),
+    (RunMode.RESEARCH, later("Research, with a report that names its sources")),
+]
+
+
+class RunForm(DomainForm):
+    objective = forms.CharField(
+        label=later("What is to be done"),
+        max_length=LONGEST_OBJECTIVE,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text=later("Say it so that somebody who knows only this workspace could do it."),
+    )
+    mode = forms.ChoiceField(label=later("How"), choices=MODES)
+    tokens = forms.IntegerField(
+        label=later("At most so many tokens"), initial=400_000, min_value=1_000, max_value=5_000_000
+    )
+    saves = forms.BooleanField(label=later("It may save what it finds to memory"), required=False)
+    reviews_plan = forms.BooleanField(label=later("Show me the plan first"), required=False, initial=True)
+
+
+@require_http_methods(["GET", "POST"])
+def runs(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The runs of a workspace, newest first, and the form for another."""
+    if request.method == "GET":
+        return _runs(request, get_workspace(request.user, ws_id), RunForm())
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
+    form = RunForm(request.POST)
+    if form.is_valid():
+        said = form.cleaned_data
+        wanted = Wanted(
+            said["objective"],
+            said["mode"],
+            tools=[*USUAL, *(["x_save_memory"] if said["saves"] else [])],
+            budget={"tokens": said["tokens"]},
+            reviews_plan=said["reviews_plan"],
+        )
+        try:
+            run = start_run(workspace, wanted, by=request.user, now=timezone.now())
+            return redirect("chat:run", ws_id, run.public_id)
+        except DomainError as error:
+            form.add_domain_error(error)
+    return _runs(request, workspace, form, status=422)
+
+
+def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int = 200) -> HttpResponse:
+    shown = request.GET.get("status", "")
+    rows = Run.objects.filter(workspace=workspace).select_related("user").defer("plan", "board", "states")
+    if shown in RunStatus.values:
+        rows = rows.filter(status=shown)
+    context = {
+        "workspace": workspace,
+        "runs": rows[:LISTED],
+        "form": form,
+        "why_not": why_not(chosen_for(workspace, request.user)),
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "is_owner": Role(workspace.role).allows(Role.OWNER),
+        "shown": shown,
+        "filters": RunStatus.choices,
+    }
+    return render(request, "chat/runs.html", context, status=status)
+
+
+@require_GET
+def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    workspace, found = _found(request, ws_id, run_id)
+    return render(request, "chat/run.html", _context(found, workspace, request.user))
+
+
+@require_GET
+def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """How it stands, asked for again and again by its page."""
+    workspace, found = _found(request, ws_id, run_id)
+    return render(request, "chat/run_live.html", _context(found, workspace, request.user))
+
+
+@require_GET
+def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """The value of one entry of its memory."""
+    _workspace, found = _found(request, ws_id, run_id)
+    row = found.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
+    if row is None:
+        raise NotFound(_("This entry does not exist."))
+    value = json.loads(row.json)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    text = text.encode(errors="replace").decode()
+    context = {"entry": row, "text": text[:LONGEST_VALUE], "is_cut": len(text) > LONGEST_VALUE}
+    return render(request, "chat/run_entry.html", context)
+
+
+@require_POST
+def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    stop_run(_found(request, ws_id, run_id)[1], by=request.user, now=timezone.now())
+    return redirect("chat:run", ws_id, run_id)
+
+
+@require_POST
+def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """Go on; with the plan as it stands in the form, where that was shown to be looked at."""
+    found = _found(request, ws_id, run_id)[1]
+    plan = _changed_plan(found, request) if found.status == RunStatus.WAITING else None
+    resume_run(found, by=request.user, now=timezone.now(), plan=plan)
+    return redirect("chat:run", ws_id, run_id)
+
+
+@require_POST
+def again(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    found = _found(request, ws_id, run_id)[1]
+    step = request.POST.get("from_step", "")
+    made = run_again(found, by=request.user, now=timezone.now(), from_step=step)
+    return redirect("chat:run", ws_id, made.public_id)
+
+
+def _found(request: PageRequest, ws_id: str, run_id: str) -> tuple[Workspace, Run]:
+    workspace = get_workspace(request.user, ws_id)
+    return workspace, get_run(request.user, workspace, run_id)
+
+
+def _changed_plan(run: Run, request: PageRequest) -> dict[str, Any] | None:
+    """The tasks as the form has them: what is asked for may be written anew, a task without words is left out."""
+    asked = {task["id"]: request.POST.get(f"task_{task['id']}", "").strip() for task in run.plan["tasks"]}
+    if not any(f"task_{name}" in request.POST for name in asked):
+        return None
+    kept = [task for task in run.plan["tasks"] if asked[task["id"]]]
+    tasks = []
+    for task in kept:
+        needs = [name for name in task["depends_on"] if asked.get(name)]
+        same = asked[task["id"]] == _wording(task)
+        tasks.append(
+            task | {"depends_on": needs} | ({} if same else {"description": asked[task["id"]], "steps": []})
+        )
+    return {"tasks": tasks, "members": run.plan.get("members", [])}
+
+
+def _wording(task: dict[str, Any]) -> str:
+    return str(task["description"] or task["title"]).strip()
+
+
+def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
+    is_open = run.status == RunStatus.RUNNING
+    entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
+    saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
+    limits = limits_of(run)
+    return {
+        "workspace": workspace,
+        "run": run,
+        "tasks": tasks_of(run),
+        "planned": [
+            {"id": task["id"], "title": task["title"], "wording": _wording(task)}
+            for task in (run.plan or {}).get("tasks", [])
+        ],
+        "planning": planning_of(run),
+        "result": _rendered(result_text(run)) if run.status == RunStatus.DONE else "",
+        "entries": entries,
+        "events": run.events.order_by("-pk")[:LOGGED],
+        "saved": [memory for memory in saved if memory.is_live],
+        "tokens": run.tokens_in + run.tokens_out,
+        "limits": limits,
+        "spent": min(100, round(100 * (run.tokens_in + run.tokens_out) / limits.tokens)),
+        "is_open": is_open,
+        "can_steer": may_steer(run, workspace, user),
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+    }
+
+
+def _rendered(text: str) -> Any:
+    try:
+        return render_markdown(text, Budget(MESSAGE_STEPS))
+    except TooHeavy:
+        return text

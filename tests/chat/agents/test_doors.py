@@ -1,0 +1,203 @@
+"""Runs over REST and on their pages: started, watched, stopped, gone on with; nothing of anybody's text is executed."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from chat.agents.lanes import work
+from chat.agents.memory import MemoryKind
+from chat.agents.runs import Wanted, start_run
+from chat.agents.shown import follow_run
+from chat.agents.stored import StoredMemory
+from chat.models import Run
+from chat.tasks import work_on_runs
+from tests.admin_pages import staff
+from tests.conftest import Cast
+from tests.factories import make_memory
+from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from workspaces.access import get_workspace
+from workspaces.models import User
+
+HOSTILE = "<script>alert(1)</script>{{ 7|add:7 }}"
+PLAN = {
+    "tasks": [{"id": "a", "title": HOSTILE, "description": "Do <b>a</b>."}, {"id": "b", "depends_on": ["a"]}]
+}
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def owner(cast: Cast) -> Client:
+    return signed_in(cast.owner)
+
+
+def begin(cast: Cast, **wanted: Any) -> Run:
+    place = get_workspace(cast.owner, cast.workspace.public_id)
+    values = {"objective": HOSTILE, "plan": PLAN} | wanted
+    return start_run(place, Wanted(**values), by=cast.owner, now=timezone.now())
+
+
+def test_a_program_starts_a_run_and_reads_what_came_of_it(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
+) -> None:
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}/runs"
+    body = {"objective": "Compare", "plan": PLAN, "inputs": {"city": "Bern"}, "budget": {"tokens": 50_000}}
+    headers = {"Idempotency-Key": "once"}
+    started = owner.post(url, body, content_type="application/json", headers=headers)
+    assert started.status_code == 202 and started.json()["status"] == "running"
+    again = owner.post(url, body, content_type="application/json", headers=headers)
+    assert again.json()["id"] == started.json()["id"]
+    run_url = f"{url}/{started.json()['id']}"
+    stopped = owner.post(f"{run_url}/stop")
+    assert (stopped.status_code, stopped.json()["status"]) == (202, "stopped")
+    assert owner.post(f"{run_url}/resume", {}, content_type="application/json").status_code == 202
+    scripted_model.respond = lambda request: Answer("Done.")
+    work(seconds=20, at_once=1)
+    done = owner.get(run_url).json()
+    assert (done["status"], done["result"], done["error"]) == ("done", "Done.", "")
+    assert [(task["id"], task["status"], len(task["steps"])) for task in done["tasks"]] == [
+        ("a", "done", 1),
+        ("b", "done", 1),
+    ]
+    assert done["used"]["rounds"] == 2 and done["budget"]["tokens"] == 50_000
+    memory = owner.get(f"{run_url}/memory?limit=2").json()
+    assert memory["has_more"] and memory["items"][0] | {"created_at": ""} == {
+        "key": "input:city", "kind": "input", "title": "city", "description": None, "source": None,
+        "value_bytes": 6, "created_at": "", "value": None,
+    }  # fmt: skip
+    assert owner.get(f"{run_url}/memory?key=task:b").json()["items"][0]["value"] == "Done."
+    assert [item["id"] for item in owner.get(url).json()["items"]] == [done["id"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, 422),
+        ({"objective": 7}, 422),
+        ({"objective": "x", "inputs": []}, 422),
+        ({"objective": "x", "budget": "much"}, 422),
+        ({"objective": "x", "budget": {"tokens": "5"}}, 422),
+        ({"objective": "x", "plan": [[[[]]]]}, 422),
+        ({"objective": "x", "plan": {"tasks": [{"id": "a", "steps": [
+            {"id": "s", "instructions": "x", "schema": {"$ref": "file:///"}}]}]}}, 422),
+        ({"objective": "x", "mode": "plan", "tools": ["x" * 65]}, 422),
+        ({"objective": "x", "unknown": 1}, 422),
+        ("nonsense", 422),
+    ],
+)  # fmt: skip
+def test_hostile_bodies_are_refused_by_name(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client, body: Any, code: int
+) -> None:
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}/runs"
+    answer = owner.post(url, json.dumps(body), content_type="application/json")
+    assert answer.status_code == code and "error" in answer.json() and not Run.objects.exists()
+
+
+def test_a_stranger_to_the_run_cannot_steer_it(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
+    run = begin(cast)
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}/runs/{run.public_id}"
+    for user, code in ((cast.editor, 403), (cast.viewer, 403), (cast.stranger, 404)):
+        for verb in ("stop", "resume"):
+            answer = signed_in(user).post(f"{url}/{verb}", {}, content_type="application/json")
+            assert answer.status_code == code, (user, verb)
+    other = cast.stranger.memberships.first()
+    if other is not None:  # nor through another workspace
+        elsewhere = f"/chat/api/workspaces/{other.workspace.public_id}/runs/{run.public_id}"
+        assert signed_in(cast.stranger).get(elsewhere).status_code == 404
+
+
+@pytest.mark.parametrize("mode", ["plan", "multi-agent", "research"])
+def test_the_pages_show_a_run_and_execute_nothing_of_it(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client, mode: str
+) -> None:
+    result = Call("finish_step", {"result": HOSTILE})
+    scripted_model.respond = lambda request: (
+        Answer(calls=[result]) if "finish_step" in request.tool_names else Answer(HOSTILE)
+    )
+    run = begin(cast, mode=mode)
+    StoredMemory(run_pk=run.pk).set("shared:" + HOSTILE, MemoryKind.SHARED, HOSTILE, title=HOSTILE)
+    memory = make_memory(HOSTILE, cast.owner, cast.workspace)
+    Run.objects.filter(pk=run.pk).update(memory_ids=[memory.public_id])
+    page = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/"
+    for _ in range(2):
+        for url in (page, f"{page}live/", f"/workspaces/{cast.workspace.public_id}/runs/"):
+            html = owner.get(url).content.decode()
+            assert "<script>alert" not in html and "{{ 7" in html
+        work(seconds=20, at_once=1)
+    assert "Run again" in owner.get(page).content.decode()
+    shown = owner.get(f"{page}entry/", {"key": "shared:" + HOSTILE})
+    assert "&lt;script&gt;" in shown.content.decode()
+    assert "Run again" not in signed_in(cast.viewer).get(page).content.decode()
+
+
+def test_a_person_starts_a_run_changes_its_plan_and_lets_it_go(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
+) -> None:
+    plan = Call("finish_step", {"result": {"tasks": [
+        {"id": "a", "title": "A", "description": "Do a."},
+        {"id": "b", "title": "B", "description": "Do b.", "depends_on": ["a"]},
+    ]}})  # fmt: skip
+    scripted_model.script(Answer(calls=[plan]))
+    scripted_model.respond = lambda request: Answer("Done.")
+    runs = f"/workspaces/{cast.workspace.public_id}/runs/"
+    assert owner.post(runs, {"objective": " ", "mode": "plan", "tokens": 5}).status_code == 422
+    form = {"objective": "Compare", "mode": "plan", "tokens": 100_000, "reviews_plan": "on"}
+    page = owner.post(runs, form)["Location"]
+    work(seconds=20, at_once=1)
+    assert "This is the plan" in owner.get(page).content.decode()
+    owner.post(f"{page}resume/", {"task_a": "", "task_b": "Do b in French."})
+    work(seconds=20, at_once=1)
+    run = Run.objects.get()
+    assert run.status == "done" and [task.ref for task in run.tasks.all()] == ["b"]
+    assert scripted_model.chat_requests[-1].last_user_text == "Do b in French."
+    again = owner.post(f"{page}again/", {"from_step": "b"})["Location"]
+    assert again != page and owner.get(again).status_code == 200
+
+
+def test_without_a_model_that_calls_tools_the_page_says_what_to_connect(
+    cast: Cast, owner: Client, settings: Settings
+) -> None:
+    settings.LLM_HAS_TOOLS = False
+    html = owner.get(f"/workspaces/{cast.workspace.public_id}/runs/").content.decode()
+    assert "Runs need a model that can call tools" in html and "<textarea" not in html
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_is_followed_from_where_a_reader_was(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
+    from asgiref.sync import async_to_sync
+
+    scripted_model.respond = lambda request: Answer("Done.")
+    run = begin(cast)
+    work_on_runs()  # in threads, as the queue's workers do it
+    run.refresh_from_db()
+    assert run.status == "done"
+
+    async def told(after: int) -> list[str]:
+        events = follow_run(cast.owner, cast.workspace.public_id, run, after=after)
+        return [event async for event in events]
+
+    whole = async_to_sync(told)(0)
+    assert whole[-1].startswith("event: done") and sum("event: step" in event for event in whole) == 2
+    middle = int(whole[1].split("\n")[0].removeprefix("id: "))
+    assert async_to_sync(told)(middle) == whole[2:]
+    assert "Done." not in "".join(whole)
+
+
+def test_the_admin_lists_runs_without_what_they_say(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
+    run = begin(cast)
+    Run.objects.filter(pk=run.pk).update(progressed_at=timezone.now() - timedelta(hours=1))
+    client = staff("view_run")
+    html = client.get("/admin/chat/run/?status=stuck").content.decode()
+    assert run.public_id in html
+    assert "alert(1)" not in client.get(f"/admin/chat/run/{run.pk}/change/").content.decode() + html
