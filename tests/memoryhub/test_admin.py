@@ -17,7 +17,7 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
-from chat.models import Chat, Message
+from chat.models import Chat, Message, Run
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, Refusal
 from memoryhub.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from tests.admin_pages import run_action
@@ -29,6 +29,7 @@ MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, Agent, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
 NOT_ADDED_HERE = {
+    Run,
     Agent,
     ApiKey,
     Asset,
@@ -107,6 +108,7 @@ def everything() -> dict[Any, Any]:
         Memory: memory,
         Extraction: extraction,
         Receipt: receipt,
+        Run: Run.objects.create(**place, mode="loop", objective="Compare", deadline_at=timezone.now()),
     }
 
 
