@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as NotYet
@@ -65,3 +66,12 @@ def _ensure_loop() -> asyncio.AbstractEventLoop:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="runs", daemon=True).start()
         return _loop
+
+
+def _forget_after_fork() -> None:
+    """The loop's thread is the parent's: in a forked worker nothing would ever run in it."""
+    global _lock, _loop
+    _lock, _loop = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

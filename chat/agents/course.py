@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.agents.board import TaskBoard
-from chat.agents.memory import AgentMemory
+from chat.agents.memory import AgentMemory, MemoryKind
 from chat.agents.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
 from chat.agents.step import Outcome
@@ -47,7 +47,8 @@ def begin(run: Run, *, now: datetime) -> None:
         run.plan = TaskPlan((PlannedTask("work", _("The whole objective"), steps=(step,)),)).as_json()
     if run.plan is None:
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
-        _add(run, Unit(planning, "", _("Plan")), now=now)
+        inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
+        _add(run, Unit(planning, "", _("Plan"), tuple(inputs)), now=now)
         hurry()
         return
     take_plan(run)

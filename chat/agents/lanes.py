@@ -121,20 +121,20 @@ def _in_thread(ends: float, busy: set[int]) -> int:
 
 def _one_after_another(ends: float, busy: set[int]) -> int:
     """As long as there is something to do, or a step that another thread of the lane does may lead to something."""
-    done = 0
+    done, me = 0, threading.get_ident()
     while time.monotonic() < ends:
-        step = take_next(now=timezone.now())
-        if step is None:
-            if not busy:
-                return done
-            time.sleep(PAUSE)
-            continue
-        busy.add(threading.get_ident())
+        busy.add(me)  # before it looks: what it is about to take may lead to something
         try:
-            do(step, ends=ends)
-            done += 1
+            step = take_next(now=timezone.now())
+            if step is not None:
+                do(step, ends=ends)
+                done += 1
+                continue
         finally:
-            busy.discard(threading.get_ident())
+            busy.discard(me)
+        if not busy:
+            return done
+        time.sleep(PAUSE)
     return done
 
 

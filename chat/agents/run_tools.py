@@ -43,10 +43,10 @@ def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
 def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     """Loaded as things stand now. Raises NotFound or Forbidden where the person may no longer run anything here.
 
-    A run is read by every member of its workspace, so nobody's personal memories are in it.
+    A run is read by every member of its workspace, so nobody's personal memories are in it, but in a private one.
     """
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
-    reach = Reach.to_model(workspace, is_local=is_local, personal=False)
+    reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_private)
     return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now())
 
 

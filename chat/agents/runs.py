@@ -19,6 +19,7 @@ from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
 from chat.agents.run_tools import OFFERED, USUAL
 from chat.agents.stored import Lost, StoredMemory, entry_of, limits_of, note
 from chat.agents.task import seed_inputs
+from chat.models import Message
 from chat.models.runs import Run, RunMode, RunStatus
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace, require
@@ -43,6 +44,8 @@ class Wanted:
     budget: Mapping[str, int] = field(default_factory=dict)
     plan: object = None
     reviews_plan: bool = False
+    answer: Message | None = None  # in a chat, for which it is done
+    is_private: bool = False
 
 
 def why_not(chosen: Chosen) -> str:
@@ -76,6 +79,8 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
             mode=wanted.mode,
             objective=wanted.objective.strip(),
             plan=plan.as_json() if plan else None,
+            answer=wanted.answer,
+            is_private=wanted.is_private,
             reviews_plan=wanted.reviews_plan and plan is None and wanted.mode != RunMode.LOOP,
             tools=list(USUAL if wanted.tools is None else dict.fromkeys(wanted.tools)),
             limits=asdict(limits),
@@ -90,7 +95,8 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
 
 
 def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
-    run = Run.objects.filter(workspace=workspace, public_id=public_id).select_related("user").first()
+    rows = Run.objects.visible_to(user).filter(workspace=workspace, public_id=public_id)
+    run = rows.select_related("user").first()
     if run is None:
         raise NotFound(_("This run does not exist, or you do not have access to it."))
     run.workspace = workspace
@@ -146,6 +152,7 @@ def run_again(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         run.tools,
         run.limits,
         run.plan,
+        is_private=run.is_private,
     )
     if not from_step:
         return start_run(workspace, wanted, by=by, now=now)

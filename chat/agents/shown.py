@@ -99,7 +99,7 @@ def _news(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[lis
     if user is None:
         raise NotFound
     get_workspace(user, workspace_id)
-    run = Run.objects.filter(pk=run_pk).first()
+    run = Run.objects.visible_to(user).filter(pk=run_pk).first()
     if run is None:
         raise NotFound
     return list(run.events.filter(pk__gt=after)[:MOST_AT_ONCE]), run.is_over

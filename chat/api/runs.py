@@ -132,7 +132,8 @@ class RunList(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
-            Run.objects.filter(workspace=workspace)
+            Run.objects.visible_to(self.person)
+            .filter(workspace=workspace)
             .select_related("user", "workspace")
             .defer("plan", "board", "states"),
             RunLineJson,

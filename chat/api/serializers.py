@@ -23,7 +23,7 @@ from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, iso
 
 MODES = [mode.value for mode in Mode]
-NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}. Research is not offered yet."
+NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}."
 
 
 class ChatJson(serializers.Serializer[Any]):
@@ -333,7 +333,8 @@ class MessageBody(Body):
         MODES,
         default=Mode.CHAT.value,
         error_messages={"invalid_choice": NO_SUCH_MODE},
-        help_text="deep_think: a plan before the answer and a check against memory after it, if the model can.",
+        help_text="deep_think: a plan before the answer and a check against memory after it; research: a run in the background "
+        "whose report is the answer; each if the model can.",
     )
 
 

@@ -35,8 +35,9 @@ class RunStatus(models.TextChoices):
 
 class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: User) -> RunQuerySet:
-        """Those of the workspaces that this person is a member of, whoever started them."""
-        return self.filter(workspace__in=Workspace.objects.visible_to(user))
+        """Those of the workspaces that this person is a member of, but for others' private ones."""
+        mine_or_open = Q(is_private=False) | Q(user=user)
+        return self.filter(mine_or_open, workspace__in=Workspace.objects.visible_to(user))
 
     def stuck(self, now: datetime) -> RunQuerySet:
         """Those that run, though nothing of them has been done for long."""
@@ -56,6 +57,15 @@ class Run(models.Model):
     objective = models.TextField()
     status = models.CharField(max_length=10, choices=RunStatus.choices, default=RunStatus.RUNNING)
     error = models.CharField(max_length=300, blank=True)
+    is_private = models.BooleanField(default=False, help_text="Of a private chat: nobody else sees it.")
+    answer = models.ForeignKey(
+        "chat.Message",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="runs",
+        help_text="The answer in a chat that it is made for.",
+    )
     reviews_plan = models.BooleanField(
         default=False, help_text="Its plan is shown before anything of it is done."
     )

@@ -18,6 +18,7 @@ class Mode(models.TextChoices):
 
     CHAT = "chat", _("Chat")
     DEEP_THINK = "deep_think", _("Think")
+    RESEARCH = "research", _("Research")
 
     @property
     def has_steps(self) -> bool:
@@ -27,6 +28,7 @@ class Mode(models.TextChoices):
 class StepKind(models.TextChoices):
     PLAN = "plan", "Plan"
     CHECK = "check", "Check against memory"
+    RESEARCH = "research", "Research"
 
 
 class StepOutcome(models.TextChoices):

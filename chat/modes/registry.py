@@ -9,10 +9,11 @@ from django.utils.translation import gettext as _
 from chat.models.steps import Mode
 from chat.modes.deep_think import DeepThink
 from chat.modes.mode import AnswerMode
+from chat.modes.research import Research
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 
-MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink())}
+MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink(), Research())}
 
 
 def get_mode(name: str) -> AnswerMode:

@@ -99,9 +99,19 @@ def _differing(step: Step) -> int:
 
 def line_of(step: Step, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
+    if step.kind == StepKind.RESEARCH:
+        return _researched(step, is_over=is_over)
     if not step.outcome and not is_over:
         return _("Checking against memory…") if step.kind == StepKind.CHECK else _("Planning the answer…")
     return _checked(step) if step.kind == StepKind.CHECK else _planned(step)
+
+
+def _researched(step: Step, *, is_over: bool) -> str:
+    if step.outcome == StepOutcome.PLANNED:
+        return _("Researched")
+    if step.outcome == StepOutcome.ERROR:
+        return _("Research was not finished. %(why)s") % {"why": step.error}
+    return _("Research was stopped") if step.outcome or is_over else _("Researching…")
 
 
 def _planned(step: Step) -> str:
@@ -151,7 +161,7 @@ def event_of(step: Step) -> dict[str, Any]:
         "status": step.status,
         "outcome": outcome_of(step) or None,
         "text": line_of(step),
-        "plan": step.text if step.kind == StepKind.PLAN else None,
+        "plan": None if step.kind == StepKind.CHECK else step.text,
         "count": len(step.known),
     }
 

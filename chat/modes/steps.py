@@ -31,6 +31,11 @@ def end(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
     _store(live, step)
 
 
+def tell(live: LiveAnswer, step: Step) -> None:
+    """How far it is, with what was written into it meanwhile. Blocks."""
+    _store(live, step)
+
+
 def _store(live: LiveAnswer, step: Step) -> None:
     try:
         with transaction.atomic():

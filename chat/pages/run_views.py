@@ -91,7 +91,12 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
 
 def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int = 200) -> HttpResponse:
     shown = request.GET.get("status", "")
-    rows = Run.objects.filter(workspace=workspace).select_related("user").defer("plan", "board", "states")
+    rows = (
+        Run.objects.visible_to(request.user)
+        .filter(workspace=workspace)
+        .select_related("user")
+        .defer("plan", "board", "states")
+    )
     if shown in RunStatus.values:
         rows = rows.filter(status=shown)
     context = {

@@ -74,7 +74,7 @@ def test_a_failed_answer_says_why_and_the_message_is_kept(chat: Chat, scripted_m
         ({"content": "a\0b"}, "content"),
         ({"content": "a", "stream": "no"}, "stream"),
         ({"content": "a", "memory_enabled": 1}, "memory_enabled"),
-        ({"content": "a", "mode": "research"}, "mode"),
+        ({"content": "a", "mode": "poetry"}, "mode"),
         ({"content": "a", "role": "system"}, "role"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_turn_names_the_wrong_field_and_stores_nothing(
 
 def test_an_unknown_mode_says_which_there_are(chat: Chat) -> None:
     assert error_of(say(chat, mode="poetry"))["fields"] == {"mode": NO_SUCH_MODE}
-    assert NO_SUCH_MODE == "Must be one of chat, deep_think. Research is not offered yet."
+    assert NO_SUCH_MODE == "Must be one of chat, deep_think, research."
 
 
 def test_a_turn_with_memory_shows_what_it_recalled(chat: Chat) -> None:

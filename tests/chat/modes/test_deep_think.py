@@ -525,11 +525,11 @@ class TestWhichModes:
             begin(chat)
         assert not chat.messages.exists()
 
-    @pytest.mark.parametrize("mode", ["research", "", "DEEP_THINK", "x" * 500])
+    @pytest.mark.parametrize("mode", ["poetry", "", "DEEP_THINK", "x" * 500])
     def test_an_unknown_one_names_what_is_allowed(self, mode: str) -> None:
         with pytest.raises(Invalid) as refused:
             require_mode(mode, lambda: LARGE)
-        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think."}
+        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think, research."}
         with pytest.raises(Invalid) as refused:
             require_mode(mode, lambda: SMALL)
         assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}

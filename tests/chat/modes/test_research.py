@@ -1,0 +1,138 @@
+"""Research in a chat: a run that the answer waits for, with its own steps, stopped with it, mined afterwards."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from chat.agents.lanes import work
+from chat.answers.state import stop_answer
+from chat.models import Message, Run
+from chat.turns.begin import begin_turn
+from memories.models import Extraction
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message
+from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
+
+PLAN = {"tasks": [{"id": "report", "title": "Write the report", "description": "Write the report."}]}
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def worker(scripted_model: ScriptedOpenAI) -> Iterator[None]:
+    """Takes up what is ready, as the queue's workers do."""
+    over = threading.Event()
+
+    def turn() -> None:
+        while not over.is_set():
+            work(seconds=1, at_once=1)
+            time.sleep(0.02)
+        connections.close_all()
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def ask(cast: Cast, text: str, chat: Any = None, **more: Any) -> Message:
+    chat = chat or make_chat(cast.owner, cast.workspace)
+    return begin_turn(chat, content=text, by=cast.owner, mode="research", now=timezone.now(), **more).answer
+
+
+def ended(answer: Message) -> bool:
+    answer.refresh_from_db()
+    return answer.status != "streaming"
+
+
+def researching(memory_id: str) -> Callable[[Received], Answer]:
+    def respond(request: Received) -> Answer:
+        if "Split it into the fewest tasks" in str(request.messages[0]["content"]):
+            return Answer(calls=[Call("finish_step", {"result": PLAN})])
+        if not request.tool_results:
+            return Answer(calls=[Call("x_recall_memory", {"query": "What does hosting cost?"})])
+        return Answer(
+            f"Hosting costs 7 euros [1]. {'It is known. ' * 20}\n\nSources\n\n1. {memory_id}, a memory"
+        )
+
+    return respond
+
+
+def test_a_question_is_researched_and_its_report_names_its_sources(
+    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+) -> None:
+    chat = make_chat(cast.owner, cast.workspace, memory_enabled=True)
+    said = make_message(chat, "Hosting costs 7 euros a month")
+    origin = {"source_chat_id": chat.public_id, "source_message_id": said.public_id}
+    memory = make_memory("Hosting costs 7 euros a month", cast.owner, cast.workspace, **origin)
+    scripted_model.respond = researching(memory.public_id)
+    answer = ask(cast, "What does hosting cost?", chat)
+    eventually(lambda: ended(answer), 20)
+    assert answer.status == "done", answer.error
+    assert f"[{memory.public_id}](/chats/{chat.public_id}/#{said.public_id})" in answer.content
+    assert memory.public_id in scripted_model.chat_requests[2].tool_results[0]
+    step = answer.steps.get()
+    assert (step.kind, step.outcome, step.text) == ("research", "planned", "✓ Write the report")
+    assert Extraction.objects.filter(message_id=answer.public_id, source_type="auto_research").exists()
+    asked = len(scripted_model.chat_requests)
+    again = ask(cast, "And per year?", chat)
+    eventually(lambda: ended(again), 20)
+    planning = scripted_model.chat_requests[asked].last_user_text
+    assert "input:earlier.report" in planning and "7 euros" not in planning
+
+
+def test_a_stop_of_the_answer_stops_the_run(
+    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+) -> None:
+    scripted_model.respond = lambda request: Answer("One ", HOLD, "moment")
+    answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, memory_enabled=True))
+    eventually(lambda: Run.objects.filter(rounds=0).exists() and bool(scripted_model.chat_requests))
+    stop_answer(Message.objects.select_related("chat").get(pk=answer.pk), by=cast.owner, now=timezone.now())
+    eventually(lambda: ended(answer) and Run.objects.get().status == "stopped", 20)
+    scripted_model.release()
+
+
+@pytest.mark.parametrize(
+    ("chat", "why"),
+    [
+        ({"memory_enabled": False}, "memory, which is off"),
+        ({"memory_enabled": True, "is_temporary": True}, "temporary chat"),
+    ],
+)
+def test_where_nothing_may_be_searched_it_is_said(
+    scripted_model: ScriptedOpenAI,
+    cast: Cast,
+    eventually: Callable[..., None],
+    chat: dict[str, bool],
+    why: str,
+) -> None:
+    answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, **chat))
+    eventually(lambda: ended(answer))
+    assert answer.status == "failed" and why in answer.error and not Run.objects.exists()
+
+
+def test_the_run_of_a_private_chat_is_seen_by_nobody_else(
+    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+) -> None:
+    make_memory("My own rent is 900 euros", cast.editor, scope="user")
+    chat = make_chat(cast.editor, cast.workspace, memory_enabled=True, is_private=True)
+    scripted_model.respond = researching("mem_" + "x" * 24)
+    answer = begin_turn(
+        chat, content="What is my rent?", by=cast.editor, mode="research", now=timezone.now()
+    ).answer
+    eventually(lambda: ended(answer), 20)
+    run = Run.objects.get()
+    assert run.is_private and "[mem_" not in answer.content.replace("[1]", "")
+    assert [Run.objects.visible_to(user).count() for user in (cast.editor, cast.owner, cast.viewer)] == [
+        1,
+        0,
+        0,
+    ]
+    assert "900 euros" in scripted_model.chat_requests[2].tool_results[0]

@@ -1,0 +1,70 @@
+"""A run as a person sees it: started, its plan changed, watched, its memory opened, done again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply
+from tests.functional.conftest import ScriptedHub, shoot, sign_up
+from tests.functional.test_accessibility import faults
+
+PLAN = {
+    "tasks": [
+        {"id": "offers", "title": "The offers", "description": "Collect the three offers."},
+        {"id": "rules", "title": "Our rules", "description": "Find our rules."},
+        {"id": "report", "title": "Report", "description": "Write it.", "depends_on": ["offers", "rules"]},
+    ]
+}
+REPORT = "Take **offer B**: it is the cheapest that our rules allow [1].\n\nSources\n\n1. mem_x, our rules"
+
+
+def answering(request: Received) -> Reply:
+    asked = next(str(said["content"]) for said in request.messages if said["role"] == "user")
+    if "Split it into the fewest tasks" in str(request.messages[0]["content"]):
+        return Answer(calls=[Call("finish_step", {"result": PLAN})])
+    if asked.startswith("Collect"):
+        return Answer("A 12 euros, B 9 euros, ", HOLD, "C 7 euros")
+    if asked.startswith("Write it") and not request.tool_results:
+        return Answer(calls=[Call("memory_read", {"keys": ["task:offers", "task:rules"]})])
+    return Answer(REPORT if asked.startswith("Write it") else "Only hosts in Europe.")
+
+
+@pytest.fixture
+def held(scripted_hub: ScriptedHub) -> Iterator[None]:
+    scripted_hub.server.hold()
+    scripted_hub.server.respond = answering
+    yield
+    scripted_hub.server.release()
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_a_run_is_planned_watched_and_read(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, held: None, size: str, scheme: str
+) -> None:
+    page = open_scripted_page(size, scheme)
+    sign_up(page, f"runner-{size}")
+    page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
+    page.get_by_label("What is to be done").fill("Compare our three hosting offers and recommend one")
+    shoot(page, f"runs-{size}")
+    assert faults(page) == []
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("This is the plan.")).to_be_visible(timeout=20_000)
+    page.get_by_label("Our rules").fill("Find our rules for hosting.")
+    shoot(page, f"run-plan-{size}")
+    page.get_by_role("button", name="Go ahead").click()
+    expect(page.locator(".run-task--done")).to_have_count(1, timeout=20_000)
+    expect(page.locator(".run-task--running")).to_have_count(1)
+    shoot(page, f"run-going-{size}")
+    scripted_hub.server.release()
+    expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
+    expect(page.locator(".prose")).to_contain_text("Take offer B")
+    page.locator("summary", has_text="task:offers").click()
+    expect(page.locator(".run-entry__text").first).to_contain_text("C 7 euros")
+    shoot(page, f"run-done-{size}")
+    assert faults(page) == []
+    page.get_by_role("button", name="Run again from here").last.click()
+    expect(page.locator("#run-live .tag").first).to_have_text(re.compile("Running|Done"))
