@@ -223,22 +223,28 @@ def narrowed(world: World, page: str) -> Iterator[str]:
 
 
 def spelled_out(page: str) -> Iterator[str]:
-    """A list asked how each text begins, of its rows and of whatever two relations lead to: more rows mean yes."""
+    """A list asked how each text begins, of its rows and of whatever they lead to: more rows mean yes."""
     app, model, *rest = [*page.removeprefix(BASE).split("/"), ""]
     if (app, model) in _models() and rest[0] == "":
-        yield from (
-            f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model], relations=2)
-        )
+        yield from (f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model]))
 
 
-def _texts_from(model: Any, *, relations: int) -> Iterator[str]:
-    for field in model._meta.get_fields():
-        if field.is_relation and field.related_model and relations:
-            yield from (
-                f"{field.name}__{path}" for path in _texts_from(field.related_model, relations=relations - 1)
-            )
-        elif isinstance(field, models.CharField | models.TextField):
-            yield field.name
+def _texts_from(model: Any) -> Iterator[str]:
+    """Each text of a model and of those beside it; of those behind them, one."""
+    yield from _own_texts(model)
+    for near in _relations_of(model):
+        yield from (f"{near.name}__{name}" for name in _own_texts(near.related_model))
+        for far in _relations_of(near.related_model):
+            yield from (f"{near.name}__{far.name}__{name}" for name in _own_texts(far.related_model)[-1:])
+
+
+def _relations_of(model: Any) -> list[Any]:
+    return [field for field in model._meta.get_fields() if field.is_relation and field.related_model]
+
+
+def _own_texts(model: Any) -> list[str]:
+    fields = model._meta.get_fields()
+    return [field.name for field in fields if isinstance(field, models.CharField | models.TextField)]
 
 
 def hostile_posts(world: World, user: User, page: str, shown: Any) -> Iterator[dict[str, Any]]:
