@@ -35,7 +35,7 @@ KINDS = {
     "tests/memoryhub/test_api_hostile_input.py::test_ids": "IDOR",
     "tests/memoryhub/test_api_hostile_input.py::test_hostile_addresses": "headers and paths",
     "tests/memoryhub/test_api_hostile_input.py": "oversized and malformed",
-    "tests/test_api_fuzz.py": "oversized and malformed",
+    "tests/test_api_fuzz": "oversized and malformed",
     "tests/memoryhub/test_body_limit.py::test_what": "oversized and malformed",
     "tests/memoryhub/test_body_limit.py": "exhaustion",
     "tests/workspaces/test_event_streams.py": "exhaustion",

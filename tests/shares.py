@@ -23,7 +23,8 @@ TOGETHER = {
         "tests/memoryhub/local/test_model_server.py",
     ),
     "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),
-    "fuzz": ("tests/test_api_fuzz.py",),
+    "fuzz": ("tests/test_api_fuzz_command.py",),
+    "staff": ("tests/test_staff.py",),
 }
 
 

@@ -37,7 +37,7 @@ from tests.fakes.embedder import FakeEmbedder
 from workspaces.models import Agent, Membership, Role
 from workspaces.models.connection import Connection
 
-STEADY, LIMIT = 30, 4
+STEADY, LIMIT = 18, 4
 WRITERS, WRITES_A_PAGE = (
     2,
     3,
