@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.utils.functional import Promise
@@ -83,7 +84,7 @@ class Draft:
         named = {*(unlike if self.named is None else self.named), "content", "key"}
         return {name: value for name, value in values.items() if name in named}
 
-    @property
+    @cached_property
     def place(self) -> int:
         """Where the memory will be looked for; see ``Memory.place``."""
         owner, agent = self.owner, self.agent
@@ -109,7 +110,7 @@ class Draft:
         """Whether it may hold a number of somebody's own: if a person said so of this very text."""
         return self.confirmed and not self.is_automatic and self.source_type != SourceType.IMPORT
 
-    @property
+    @cached_property
     def waits_for_review(self) -> bool:
         """``for_review``, or made by a model where the workspace reviews that; one's own is never its business."""
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
@@ -134,7 +135,7 @@ class Draft:
             raise Invalid(fields={"agent_id": _("is only allowed when the scope is agent")})
         if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
             raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
-        if found := find_secret(source_type):
+        if source_type not in SourceType.values and (found := find_secret(source_type)):
             raise SecretRefused(fields={"source_type": _("looks like a credential")}, kind=found.kind)
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         values["sources"] = clean_sources(self.sources)
@@ -199,7 +200,7 @@ def without_secrets(excerpt: str) -> str:
     spans lines.
     """
     kept = "\n".join(line for line in excerpt.splitlines() if not is_delicate(line))
-    return "" if is_delicate(kept) else kept
+    return "" if kept and is_delicate(kept) else kept
 
 
 def is_delicate(text: str) -> bool:

@@ -14,16 +14,14 @@ PIECE_LENGTH = 120  # characters of a field that are looked at together with ano
 _DIGIT = re.compile("[0-9]")
 
 
-def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What is looked through, with the field it is of."""
-    for name in ("content", "summary", "key", "category"):
-        if values.get(name):
-            yield name, values[name]
+    texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
-        yield "tags", "\n".join(values["tags"])
+        texts.append(("tags", "\n".join(values["tags"])))
     every = {**beside, **values}
     if every.get("key") and every.get("content") and values.keys() & {"key", "content"}:
-        yield "content", f"{every['key']}={every['content']}"
+        texts.append(("content", f"{every['key']}={every['content']}"))
     pieces = [(name, text) for name in TEXTS for text in _pieces(name, every.get(name))]
     for name in TEXTS:
         pairs = [
@@ -33,10 +31,9 @@ def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> Iterator[t
             if own != other or _DIGIT.search(label + value)  # words of a list make no statement
         ]
         if pairs:
-            yield (
-                name,
-                "\n.\n".join(joined for label, value in pairs for joined in _joined(label, value, name)),
-            )
+            joined = (each for label, value in pairs for each in _joined(label, value, name))
+            texts.append((name, "\n.\n".join(joined)))
+    return texts
 
 
 def _pieces(name: str, given: Any) -> list[str]:
