@@ -1,16 +1,6 @@
-from typing import Any
-
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
 
-
-def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
-    from django_q.models import Schedule
-
-    Schedule.objects.update_or_create(
-        name="chat: sweep",
-        defaults={"func": "chat.tasks.sweep", "schedule_type": Schedule.MINUTES, "minutes": 1, "repeats": -1},
-    )
+from memoryhub.jobs import run_every
 
 
 class ChatConfig(AppConfig):
@@ -31,4 +21,4 @@ class ChatConfig(AppConfig):
         register_elsewhere(forget_in_imports)
         register_quota("chats", lambda user: Chat.objects.filter(created_by=user))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))
-        post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="chat.sweep")
+        run_every(1, "chat.tasks.sweep", name="chat: sweep", app=self)

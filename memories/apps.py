@@ -1,47 +1,7 @@
-from typing import Any
-
 from django.apps import AppConfig
-from django.db.models.signals import post_delete, post_migrate
+from django.db.models.signals import post_delete
 
-
-def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
-    """The minute's sweep is data of the queue: made (or mended) whenever the database is migrated."""
-    from django_q.models import Schedule
-
-    Schedule.objects.update_or_create(
-        name="memories: sweep",
-        defaults={
-            "func": "memories.tasks.sweep",
-            "schedule_type": Schedule.MINUTES,
-            "minutes": 1,
-            "repeats": -1,
-        },
-    )
-
-
-def _schedule_orphans(sender: Any, **kwargs: Any) -> None:
-    """Every hour: files that a crash left without their row."""
-    from django_q.models import Schedule
-
-    Schedule.objects.update_or_create(
-        name="memories: files",
-        defaults={"func": "memories.tasks.sweep_files", "schedule_type": Schedule.HOURLY, "repeats": -1},
-    )
-
-
-def _schedule_questions(sender: Any, **kwargs: Any) -> None:
-    """Every five minutes: what a change of embedder, threshold or content did to the questions that are kept."""
-    from django_q.models import Schedule
-
-    Schedule.objects.update_or_create(
-        name="memories: recall questions",
-        defaults={
-            "func": "memories.tasks.ask_recall_questions",
-            "schedule_type": Schedule.MINUTES,
-            "minutes": 5,
-            "repeats": -1,
-        },
-    )
+from memoryhub.jobs import run_every
 
 
 class MemoriesConfig(AppConfig):
@@ -60,7 +20,7 @@ class MemoriesConfig(AppConfig):
         register_room(empty_places)
         register_quota("memories", lambda user: Memory.objects.filter(author=user))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
-        post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="memories.sweep")
-        post_migrate.connect(_schedule_questions, sender=self, dispatch_uid="memories.recall_test")
-        post_migrate.connect(_schedule_orphans, sender=self, dispatch_uid="memories.files")
+        run_every(1, "memories.tasks.sweep", name="memories: sweep", app=self)
+        run_every(5, "memories.tasks.ask_recall_questions", name="memories: recall questions", app=self)
+        run_every(60, "memories.tasks.sweep_files", name="memories: files", app=self)
         post_delete.connect(forget_file, sender=Asset, dispatch_uid="memories.forget_file")

@@ -5,10 +5,25 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
+    """A job that comes by itself. Its schedule is a row of the queue, made (or mended) whenever a database is migrated."""
+
+    def schedule(sender: Any, **kwargs: Any) -> None:
+        from django_q.models import Schedule
+
+        often = {"schedule_type": Schedule.MINUTES, "minutes": minutes, "repeats": -1}
+        Schedule.objects.update_or_create(name=name, defaults={"func": func, **often})
+
+    post_migrate.connect(schedule, sender=app, weak=False, dispatch_uid=name)
 
 
 class JobFailed(Exception):

@@ -3,31 +3,13 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
-
-def _schedule_sweeps(sender: Any, **kwargs: Any) -> None:
-    """The hour's sweep is data of the queue: made (or mended) whenever the database is migrated."""
-    from django_q.models import Schedule
-
-    Schedule.objects.update_or_create(
-        name="workspaces: sweep",
-        defaults={"func": "workspaces.tasks.sweep", "schedule_type": Schedule.HOURLY, "repeats": -1},
-    )
+from memoryhub.jobs import run_every
 
 
-def _schedule_indexes(sender: Any, **kwargs: Any) -> None:
-    """Large places are looked after every ten minutes; what each run did stands in the queue's results."""
+def _forget_old_names(sender: Any, **kwargs: Any) -> None:
     from django_q.models import Schedule
 
     Schedule.objects.filter(name="memories: indexes").delete()  # its name before there were other kinds
-    Schedule.objects.update_or_create(
-        name="workspaces: indexes",
-        defaults={
-            "func": "workspaces.tasks.keep_indexes",
-            "schedule_type": Schedule.MINUTES,
-            "minutes": 10,
-            "repeats": -1,
-        },
-    )
 
 
 class WorkspacesConfig(AppConfig):
@@ -37,5 +19,6 @@ class WorkspacesConfig(AppConfig):
         from workspaces.accounts import sign_in
 
         sign_in.connect()
-        post_migrate.connect(_schedule_sweeps, sender=self, dispatch_uid="workspaces.sweep")
-        post_migrate.connect(_schedule_indexes, sender=self, dispatch_uid="workspaces.indexes")
+        run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
+        run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
+        post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")

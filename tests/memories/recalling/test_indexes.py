@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection, transaction
 from django_q.models import Schedule
 
@@ -204,10 +205,16 @@ def test_counts_go_where_a_place_has_become_small(place: tuple[Workspace, User])
     assert not PlaceStatistics.objects.exists() and not CommonWord.objects.exists()
 
 
-def test_the_job_is_scheduled(db: None) -> None:
-    from django.apps import apps
-
-    from workspaces.apps import _schedule_indexes
-
-    _schedule_indexes(apps.get_app_config("memories"))
-    assert Schedule.objects.get(name="workspaces: indexes").func == "workspaces.tasks.keep_indexes"
+def test_what_comes_by_itself_is_scheduled_and_mended(db: None) -> None:
+    Schedule.objects.exclude(name="workspaces: indexes").delete()
+    Schedule.objects.update(func="memories.tasks.keep_indexes", minutes=1)
+    emit_post_migrate_signal(verbosity=0, interactive=False, db="default")
+    indexes = Schedule.objects.get(name="workspaces: indexes")
+    assert (indexes.func, indexes.minutes) == ("workspaces.tasks.keep_indexes", 10)
+    wanted = {
+        "workspaces.tasks.sweep",
+        "memories.tasks.sweep",
+        "memories.tasks.sweep_files",
+        "chat.tasks.sweep",
+    }
+    assert wanted <= set(Schedule.objects.values_list("func", flat=True))
