@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
-    """A job that comes by itself. Its schedule is a row of the queue, made (or mended) whenever a database is migrated."""
+    """A job that comes by itself. Its schedule is a row of the queue: made (or mended) when a database is migrated."""
 
     def schedule(sender: Any, **kwargs: Any) -> None:
         from django_q.models import Schedule
