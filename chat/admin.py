@@ -15,7 +15,7 @@ from django.utils.html import format_html
 
 from chat.chats import actions
 from chat.models import Chat, Message, MessageRole, MessageStatus, Run, RunStatus
-from memoryhub.counting import EXACT_COUNT_UP_TO
+from memoryhub.database.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-ENGINES = {"django.db.backends.postgresql", "memoryhub.pooled"}
+ENGINES = {"django.db.backends.postgresql", "memoryhub.database.pooled"}
 
 
 @register()

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from memoryhub.counting import count_or_estimate
+from memoryhub.database.counting import count_or_estimate
 from memoryhub.errors import DomainError
 from memoryhub.local.worker_health import OLDEST_WAITING
 

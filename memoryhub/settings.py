@@ -156,7 +156,7 @@ def _database() -> dict[str, Any]:
             "OPTIONS": {},
         }
     database["ENGINE"] = "django.db.backends.postgresql"
-    # For the cursors that let the server bind (memoryhub.prepared): prepared at once. Django's own never are.
+    # For the cursors that let the server bind (memoryhub.database.prepared): prepared at once. Django's own never are.
     database["OPTIONS"].setdefault("prepare_threshold", 0)
     # By which /readyz sees in pg_stat_activity that a worker is at work.
     database["OPTIONS"]["application_name"] = f"memoryhub {PROCESS_ROLE}"
@@ -164,7 +164,7 @@ def _database() -> dict[str, Any]:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
     elif not RUNNING_COMMAND:
-        database["ENGINE"] = "memoryhub.pooled"
+        database["ENGINE"] = "memoryhub.database.pooled"
         # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
         waits = {"timeout": 15, "max_idle": 120, "reconnect_timeout": 5}
         database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}

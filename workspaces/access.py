@@ -7,9 +7,9 @@ from contextlib import suppress
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
+from memoryhub.database.ready import Ready
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
-from memoryhub.ready import Ready
 from workspaces.models import Membership, Role, User, Workspace
 
 _WORKSPACE = Ready(

@@ -14,7 +14,7 @@ from django.db import DatabaseError, InterfaceError
 from django.http import StreamingHttpResponse
 
 from memoryhub import metrics
-from memoryhub.database_errors import trouble_of
+from memoryhub.database.failures import trouble_of
 from memoryhub.errors import DomainError, TooManyRequests
 from workspaces.models import User
 

@@ -23,7 +23,7 @@ from memories.admin.pairs import possible_updates, with_older
 from memories.admin.private import readable
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
-from memoryhub.counting import count_or_estimate
+from memoryhub.database.counting import count_or_estimate
 
 SHOWN = 5
 

@@ -22,7 +22,7 @@ from memories.admin.private import readable
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY
-from memoryhub.counting import EXACT_COUNT_UP_TO, count_or_estimate
+from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from workspaces.index.embedding import active_model
 from workspaces.models import EmbeddingModel, User, Workspace
 from workspaces.models.passage import has_vector

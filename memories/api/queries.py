@@ -12,9 +12,9 @@ from memories.models import Memory
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing.versions import etag
+from memoryhub.database.ready import Ready
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
-from memoryhub.ready import Ready
 from workspaces.api.serializers import person_json
 from workspaces.index.embedding import searchable
 from workspaces.models import User, Workspace

@@ -16,7 +16,7 @@ from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.writing.drafts import kind_in
-from memoryhub import prepared
+from memoryhub.database import prepared
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)

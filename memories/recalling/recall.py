@@ -39,7 +39,8 @@ from memories.recalling.signals import (
     read_question,
     subject,
 )
-from memoryhub import metrics, prepared
+from memoryhub import metrics
+from memoryhub.database import prepared
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError, ModelNotLocal

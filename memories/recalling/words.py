@@ -15,7 +15,7 @@ from django.db import connection
 
 from memories.models.memory import PLACE
 from memories.recalling.kind import MEMORIES
-from memoryhub import prepared
+from memoryhub.database import prepared
 from workspaces.index import words
 from workspaces.index.words import CONFIG
 

@@ -19,7 +19,7 @@ from memories.models import KeptAsIs, Memory
 from memories.models.memory import MEMORY
 from memories.recalling.recall_test import state_of
 from memories.usage import live_in
-from memoryhub import prepared
+from memoryhub.database import prepared
 from memoryhub.llm.base import Vectors
 from workspaces.index.embedding import active_model
 from workspaces.models import User, Workspace

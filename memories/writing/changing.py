@@ -20,8 +20,8 @@ from memories.recalling.words import index_words, unindex_words
 from memories.writing.announcing import announce
 from memories.writing.drafts import content_hash
 from memories.writing.versions import next_update
+from memoryhub.database.ready import Ready
 from memoryhub.errors import Conflict, NotFound
-from memoryhub.ready import Ready
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models import User

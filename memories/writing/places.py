@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.writing.drafts import Draft, content_hash
-from memoryhub import prepared
+from memoryhub.database import prepared
 from workspaces.models import Workspace
 
 # A place says workspace, scope, owner and assistant; the workspace is there for the index. To a text with a key those

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
-from memoryhub import prepared
+from memoryhub.database import prepared
 from workspaces.index.embedding import Embedded
 
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them

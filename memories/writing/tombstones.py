@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import normalise
 from memories.models import Memory, SourceType, Tombstone
 from memories.writing.drafts import Draft
-from memoryhub import prepared
+from memoryhub.database import prepared
 from memoryhub.errors import Conflict
 from workspaces.models import User
 

@@ -19,7 +19,7 @@ from django.views.defaults import server_error as error_page
 from psycopg.errors import ForeignKeyViolation
 
 from memoryhub import health, metrics
-from memoryhub.database_errors import refuse_writes, trouble_of
+from memoryhub.database.failures import refuse_writes, trouble_of
 from memoryhub.errors import Conflict, DomainError, NotFound, Unavailable
 from memoryhub.http import origin
 

@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 from psycopg_pool import PoolTimeout
 
-from memoryhub.database_errors import trouble_of
+from memoryhub.database.failures import trouble_of
 from memoryhub.llm.errors import ModelError
 from tests.conftest import Cast
 

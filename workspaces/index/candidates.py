@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from psycopg import sql
 
-from memoryhub import prepared
+from memoryhub.database import prepared
 from memoryhub.llm.base import Vectors
 from workspaces.index import words
 from workspaces.index.kinds import Kind, kind

@@ -19,11 +19,11 @@ from django.db.models import Exists, Q, Subquery
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from memoryhub import prepared
+from memoryhub.database import prepared
+from memoryhub.database.ready import Ready
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
-from memoryhub.ready import Ready
 from workspaces.index.cooldown import cooldown
 from workspaces.index.kinds import Kind, Passage, kind_of
 from workspaces.leaving_machine import Reach

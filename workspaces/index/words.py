@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from memoryhub import prepared
+from memoryhub.database import prepared
 from workspaces.index.kinds import Kind
 
 CONFIG = "english"

@@ -19,7 +19,7 @@ from rest_framework import authentication, exceptions, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.database_errors import trouble_of
+from memoryhub.database.failures import trouble_of
 from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge
 
 CODES = {

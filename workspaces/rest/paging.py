@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as later
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from memoryhub.database.ready import Ready
 from memoryhub.errors import Malformed
-from memoryhub.ready import Ready
 
 LIMIT = 20
 MAX_LIMIT = 100

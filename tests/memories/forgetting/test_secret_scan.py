@@ -19,7 +19,7 @@ from memories.judging.secret_filter import RULES, version
 from memories.models import Memory
 from memories.recalling.loading import load_memories
 from memories.writing import gate
-from memoryhub import prepared
+from memoryhub.database import prepared
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast
 from tests.factories import make_memory

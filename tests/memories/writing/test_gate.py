@@ -24,7 +24,7 @@ from memories.writing.gate import (
     restore_memory,
     save_memory,
 )
-from memoryhub import prepared
+from memoryhub.database import prepared
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable

@@ -15,7 +15,7 @@ from django.db.models import Model, QuerySet
 from django.db.models.query import get_related_populators
 from psycopg.types.numeric import Int8
 
-from memoryhub import prepared
+from memoryhub.database import prepared
 
 M = TypeVar("M", bound=Model)
 
