@@ -8,12 +8,11 @@ import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import httpx2  # the transport openai itself brings and speaks
-import openai
 
 from memoryhub.llm.addresses import (
     AddressRange,
@@ -23,6 +22,9 @@ from memoryhub.llm.addresses import (
     refuse_metadata_async,
 )
 from memoryhub.llm.bounds import PLAIN, bound, bound_stream
+
+if TYPE_CHECKING:
+    import openai
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 # A conversation pauses between turns: a connection kept for two minutes spares its next turn the handshake.
@@ -62,6 +64,8 @@ class Clients:
         self._blocking: tuple[Endpoint, openai.OpenAI] | None = None
 
     def for_running_loop(self, endpoint: Endpoint) -> openai.AsyncOpenAI:
+        import openai  # slow, and not every command needs it
+
         loop = asyncio.get_running_loop()
         with self._lock:
             known = self._by_loop.get(loop)
@@ -89,6 +93,8 @@ class Clients:
             blocking[1].close()
 
     def blocking(self, endpoint: Endpoint) -> openai.OpenAI:
+        import openai
+
         with self._lock:
             if self._blocking and self._blocking[0] == endpoint:
                 return self._blocking[1]
