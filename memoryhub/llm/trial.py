@@ -8,7 +8,7 @@ import time
 from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memoryhub.llm.base import Capabilities, Message, Tool
 from memoryhub.llm.connections import Endpoint
@@ -20,7 +20,9 @@ from memoryhub.llm.errors import (
     ModelRefused,
     ModelTimeout,
 )
-from memoryhub.llm.openai_compatible import OpenAIChatModel
+
+if TYPE_CHECKING:
+    from memoryhub.llm.openai_compatible import OpenAIChatModel
 
 Outcome = Literal["works", "fails", "untried"]
 STEPS = ("reachable", "key", "model", "streams", "tools", "json")
@@ -65,6 +67,8 @@ def try_model(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
 
 async def _try(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
     trial, began = Trial(), time.monotonic()
+    from memoryhub.llm.openai_compatible import OpenAIChatModel  # slow to import
+
     model = OpenAIChatModel(lambda: endpoint, capabilities, timeout=SILENCE)
     try:
         async with asyncio.timeout(SECONDS):
