@@ -52,5 +52,6 @@ urlpatterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/stream/", message_views.stream, name="stream"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stop/", message_views.stop, name="stop"),
     path("chats/<str:chat_id>/messages/<str:message_id>/retry/", message_views.retry, name="retry"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/continue/", message_views.go_on, name="continue"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", message_views.remember, name="remember"),
 ]

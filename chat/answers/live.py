@@ -12,17 +12,21 @@ from typing import Any
 class LiveAnswer:
     """Grows in the turn engine's thread and is read from any; readers are woken in their own loops."""
 
-    def __init__(self, public_id: str, pk: int, attempt: int) -> None:
+    def __init__(self, public_id: str, pk: int, attempt: int, text: str = "") -> None:
+        """``text``: what an answer that goes on has already."""
         self.public_id, self.pk, self.attempt = public_id, pk, attempt
         self.stop_requested = threading.Event()
         self._lock = threading.Lock()
-        self._text = ""
+        self._text = text
         self._events: dict[str, tuple[str, dict[str, Any]]] = {}
         self.is_whole = False  # what is still done about it is not writing: a stop takes nothing away
         self.model_is_local = False  # until it is known: what it is shown leaves this machine
         self.was_too_long = (
             False  # for the model's context, so that it was written with less of the conversation
         )
+        self.goes_on = bool(text)  # what comes next belongs to the last word so far
+        self.was_cut = False  # at the model's limit for one answer
+        self.retracted = 0  # counts up when text turns out to be none of the answer
         self.changes = 0  # counts up with everything a reader may want to hear of
         self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
@@ -33,6 +37,14 @@ class LiveAnswer:
     def append(self, text: str) -> None:
         with self._lock:
             self._text += text
+            self.changes += 1
+        self.wake()
+
+    def retract(self, length: int) -> None:
+        """The last characters were no part of the answer."""
+        with self._lock:
+            self._text = self._text[: len(self._text) - length]
+            self.retracted += 1
             self.changes += 1
         self.wake()
 

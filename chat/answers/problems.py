@@ -8,6 +8,9 @@ from django.utils.translation import gettext as _
 
 from memoryhub.llm.errors import ModelError
 
+CUT = "length"  # error_code of an answer that is done as far as it goes
+CUT_SENTENCE = "The answer reached the length limit of one reply."
+
 
 def reason_of(error: ModelError, *, has_text: bool) -> str:
     """What went wrong and what is safe: kept with the answer, and told over REST."""
@@ -30,6 +33,7 @@ def advice_for(code: str) -> str:
     elsewhere = _("Or choose another model beside the title.")
     put_right = _("Whoever made the connection can put that right and test it.")
     advice = {
+        CUT: _("Continue lets the model go on from there."),
         "model_refused": f"{put_right} {elsewhere}",
         "model_not_found": f"{put_right} {elsewhere}",
         "model_moved": f"{put_right} {elsewhere}",

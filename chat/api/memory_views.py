@@ -11,7 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, RememberedJson
+from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, ProposalJson, RememberedJson
+from chat.chats.proposing import proposal_for
 from chat.chats.remembering import remember_message, remember_text
 from memories.access import get_memory
 from memories.api.queries import described, memory_json, memory_response
@@ -41,8 +42,9 @@ class ChatMemoryCreate(ApiView):
 
         Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
         it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
-        sent without `confirm: true`. With `synthesize` the model first rewrites the text as one statement, and you wait
-        for it; if the model is too small for that, or fails, the text is stored unchanged and `synthesized` is false.
+        sent without `confirm: true`; 422 for a question sent without `content`, for which `proposal` suggests one. With
+        `synthesize` the model first rewrites the text as one statement, and you wait for it; if the model is too small
+        for that, or fails, the text is stored unchanged and `synthesized` is false.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ChatMemoryBody)
@@ -53,6 +55,18 @@ class ChatMemoryCreate(ApiView):
         else:
             saved = save_once(self, lambda: remember_text(chat, **who, **body))
         return saved_response(saved, synthesized=bool(saved.memory.source_details.get("synthesized")))
+
+
+class MessageProposal(ApiView):
+    @documented("chat_memories_propose", ProposalJson)
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response:
+        """Propose a statement to remember.
+
+        For a message that is none itself, such as a question or an answer: what of it is worth remembering, to be
+        edited and sent as `content`. Stores nothing. Written by the model where it is able to, and you wait for it.
+        """
+        _, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
+        return Response(ProposalJson(proposal_for(message, by=self.person)).data)
 
 
 class ChatMemoryList(ApiView):

@@ -294,6 +294,12 @@ class RememberedJson(SavedMemoryJson):
     synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
 
 
+class ProposalJson(serializers.Serializer[Any]):
+    example = {"content": "The project deadline is March 15, 2026.", "synthesized": True}
+    content = serializers.CharField(help_text="A statement to edit and to remember.")
+    synthesized = serializers.BooleanField(help_text="True: the model wrote it.")
+
+
 class ChatChanges(Body):
     example: dict[str, Any] = {"title": "Plans"}
     title = Text(max_length=TITLE_LENGTH, required=False)
@@ -333,8 +339,8 @@ class MessageBody(Body):
         MODES,
         default=Mode.CHAT.value,
         error_messages={"invalid_choice": NO_SUCH_MODE},
-        help_text="deep_think: a plan before the answer and a check against memory after it; research: a run in the background "
-        "whose report is the answer; each if the model can.",
+        help_text="deep_think: a plan before the answer and a check against memory after it; research: a run in the "
+        "background whose report is the answer; each if the model can.",
     )
 
 

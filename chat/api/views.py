@@ -35,7 +35,7 @@ from chat.chats.personal import use_personal
 from chat.chats.search import LONGEST, matches_in, matching
 from chat.models import Chat, ChatQuerySet, Message
 from chat.turns.begin import begin_turn
-from chat.turns.retry import retry_answer
+from chat.turns.retry import continue_answer, retry_answer
 from memories.api.serializers import ReceiptJson
 from memories.recalling.receipts import receipt_for
 from memoryhub.errors import NotFound
@@ -267,6 +267,22 @@ class MessageRetry(MessageView):
         body = self.body(RetryBody)
         place = Place(self.person) if body["stream"] else None
         answer = load(retry_answer(answer, by=self.person, now=timezone.now()))
+        assert answer.reply_to is not None, "an answer replies to a message"
+        return turn_response(answer.reply_to, answer, self.person, place=place)
+
+
+class MessageContinue(MessageView):
+    @of_messages("messages_continue", TURN_ANSWERS, body=RetryBody, errors=[409])
+    def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
+        """Continue an answer.
+
+        The last answer of the chat, whose error code is `length`: its model reached the length limit of one reply. It
+        goes on in the same message.
+        """
+        answer = self.message(chat_id, message_id)
+        body = self.body(RetryBody)
+        place = Place(self.person) if body["stream"] else None
+        answer = load(continue_answer(answer, by=self.person, now=timezone.now()))
         assert answer.reply_to is not None, "an answer replies to a message"
         return turn_response(answer.reply_to, answer, self.person, place=place)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+
+from chat.chats.proposing import is_question
 from chat.models import Chat, Message
 from chat.prompting.excerpts import excerpt_around
 from chat.turns.chosen_model import chosen_for_chat
@@ -12,8 +15,10 @@ from memories.judging.extraction.model import Complete
 from memories.judging.extraction.synthesis import statement_of
 from memories.models import Scope
 from memories.writing.drafts import cut_at_word
-from memories.writing.extracting import completer, rerun
+from memories.writing.extracting import rerun
 from memories.writing.gate import Draft, Saved, save_memory
+from memories.writing.mined import completer
+from memoryhub.errors import Invalid
 from workspaces.access import personal_place
 from workspaces.models import User
 
@@ -32,10 +37,16 @@ def remember_message(
 
     With ``synthesize`` the model rewrites the text into one statement first. A model that cannot at the moment gets
     a second chance in the background; where none can, the text is stored as it is. ``confirmed``: see ``Draft``.
+    Raises Invalid for a question that nobody rewrote: there is ``chat.chats.proposing`` for it.
     """
     said = cut_at_word(message.content) if content is None else content
     text = message.content if content is None else content
     written = statement_of(text, _completer(message.chat, by)) if synthesize else None
+    if content is None and written is None and is_question(message):
+        raise Invalid(
+            _("This message asks something. Say what to remember of it."),
+            fields={"content": _("is required, as the message is a question")},
+        )
     draft = Draft(
         content=said if written is None else cut_at_word(written),
         **_kept_for(message.chat, by),

@@ -151,6 +151,11 @@ class Message(models.Model):
         default=False, help_text="Whether automatic memory was on in this turn."
     )
     mode = models.CharField(max_length=20, choices=Mode.choices, default=Mode.CHAT, db_default=Mode.CHAT)
+    has_thoughts = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether its model showed what it thought: a step has that.",
+    )
     model = models.CharField(max_length=200, blank=True)
     seen_from = models.PositiveBigIntegerField(
         null=True,
@@ -203,8 +208,8 @@ class Message(models.Model):
 
     @property
     def has_steps(self) -> bool:
-        """Whether it was made in a mode that notes steps."""
-        return Mode(self.mode).has_steps
+        """Whether it was made in a mode that notes steps, or by a model that shows its thoughts."""
+        return self.has_thoughts or Mode(self.mode).has_steps
 
     def is_abandoned(self, now: datetime) -> bool:
         """True when the process that was writing this answer has gone without finishing it."""

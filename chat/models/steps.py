@@ -27,6 +27,7 @@ class Mode(models.TextChoices):
 
 class StepKind(models.TextChoices):
     PLAN = "plan", "Plan"
+    THOUGHT = "thought", "Thought of the model"
     CHECK = "check", "Check against memory"
     RESEARCH = "research", "Research"
 
@@ -35,6 +36,7 @@ class StepOutcome(models.TextChoices):
     """What a step came to. Of a check that was not made the outcome says why."""
 
     PLANNED = "planned", "Planned"
+    THOUGHT = "thought", "Thought"
     AGREES = "agrees", "Nothing differs"
     DIFFERS = "differs", "Something differs"
     NOTHING = "nothing", "Nothing to compare with"
@@ -59,7 +61,9 @@ class Step(models.Model):
     outcome = models.CharField(
         max_length=10, choices=StepOutcome.choices, blank=True, help_text="Empty while it runs."
     )
-    text = models.TextField(blank=True, help_text="The plan; of a check the correction that the answer got.")
+    text = models.TextField(
+        blank=True, help_text="The plan or the thought; of a check the correction that the answer got."
+    )
     findings: models.JSONField[Any, Any] = models.JSONField(
         default=list,
         blank=True,

@@ -70,7 +70,7 @@ class DeepThink(AnswerMode):
         outline = await _plan(live, plan)
         prompt = with_plan(plan.prompt, outline) if outline else plan.prompt
         await write(live, replace(plan, prompt=prompt), user_pk)
-        if live.text.strip():
+        if live.text.strip() and not live.was_cut:
             live.is_whole = True
             await _check(live, plan.model, user_pk)
 
@@ -191,7 +191,7 @@ async def _reply(
     stream = replied(model, messages, temperature=temperature, tools=tools, may_call=False)
     async with aclosing(stream) as deltas:
         async for delta in deltas:
-            text += delta.text
+            text = delta.text if delta.retracts else text + delta.text
             if len(text) > most:
                 break
     return text.strip()

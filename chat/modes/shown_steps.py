@@ -48,7 +48,7 @@ class ShownStep:
 
     @property
     def has_more(self) -> bool:
-        """A plan to read, or memories that were compared."""
+        """A plan or a thought to read, or memories that were compared."""
         return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
 
     @property
@@ -101,6 +101,8 @@ def line_of(step: Step, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
     if step.kind == StepKind.RESEARCH:
         return _researched(step, is_over=is_over)
+    if step.kind == StepKind.THOUGHT:
+        return _("Thinking…") if not step.outcome and not is_over else _("Thought about the answer")
     if not step.outcome and not is_over:
         return _("Checking against memory…") if step.kind == StepKind.CHECK else _("Planning the answer…")
     return _checked(step) if step.kind == StepKind.CHECK else _planned(step)

@@ -16,11 +16,12 @@ from django.views.decorators.http import require_GET, require_POST
 from chat.access import get_message
 from chat.answers.state import stop_answer
 from chat.answers.threads import in_thread
+from chat.chats.proposing import is_question, proposal_for
 from chat.chats.remembering import remember_message
-from chat.models import Chat, Message
+from chat.models import Chat, Message, MessageRole
 from chat.pages.transcript import entry_for
 from chat.turns.growing import with_html
-from chat.turns.retry import retry_answer
+from chat.turns.retry import continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow_for, to_sse
 from memories.usage import count_live
 from memoryhub.errors import Sensitive
@@ -57,19 +58,30 @@ def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 
 @require_POST
+def go_on(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """“Continue”: an answer that was cut at its limit is streamed on."""
+    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
+
+
+@require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """“Remember this”: the button becomes the confirmation, the badge counts on, the panel looks again.
 
-    A number of their own is asked about first: the button becomes the question.
+    Of a question or an answer a statement is proposed first, to be edited. A number of their own is asked about: the
+    button becomes the question.
     """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    user = request.user
+    user, content = request.user, request.POST.get("content")
+    asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
+    if content is None and (wanted.role == MessageRole.ASSISTANT or is_question(wanted)):
+        asked |= {"state": "proposes", "content": proposal_for(wanted, by=user).content}
+        return render(request, "chat/remember_slot.html", asked)
     try:
         confirmed = request.POST.get("confirm") == "true"
-        saved = remember_message(wanted, by=user, now=timezone.now(), confirmed=confirmed)
+        saved = remember_message(wanted, by=user, now=timezone.now(), content=content, confirmed=confirmed)
     except Sensitive as error:
-        asked = {"chat_id": chat_id, "message_id": message_id, "state": "asks"}
-        asked["asks"] = next(iter(error.fields.values()), "")
+        asked |= {"state": "asks", "content": content, "asks": next(iter(error.fields.values()), "")}
         response = render(request, "chat/remember_slot.html", asked, status=422)
         response["HX-Retarget"], response["HX-Reswap"] = "closest .remember-slot", "outerHTML"
         return response

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answers.problems import advice_for
+from chat.answers.problems import CUT, advice_for
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
@@ -87,8 +87,13 @@ class Entry:
     @property
     def advice(self) -> str:
         """What the person can do about it, beside Retry."""
-        is_failed = self.message.status == MessageStatus.FAILED
-        return advice_for(self.message.error_code) if is_failed else ""
+        has_code = self.is_cut_short or self.message.status == MessageStatus.FAILED
+        return advice_for(self.message.error_code) if has_code else ""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Its model reached the limit of one answer, and can go on."""
+        return self.message.status == MessageStatus.DONE and self.message.error_code == CUT
 
     @property
     def problem(self) -> str:
@@ -101,6 +106,8 @@ class Entry:
             return self.message.error or _("The answer failed. Your message is saved.")
         if self.message.status == MessageStatus.STOPPED:
             return _("Stopped. The text so far is kept.")
+        if self.is_cut_short:
+            return _("The answer reached the length limit of one reply.")
         return ""
 
 

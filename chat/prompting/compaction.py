@@ -11,7 +11,7 @@ from django_q.tasks import async_task
 
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.prompting.context import history_room, room_beside_answer, system_text
-from chat.prompting.text import cut_to, prompt_text, tokens
+from chat.prompting.text import cut_to, escaped_lines, prompt_text, tokens
 from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import SourceType
@@ -124,7 +124,7 @@ def _summarise(
         said = [(message.role, message.content) for message in older]
     asked = render_conversation(said, limit=None)
     if previous is not None:
-        asked = f"<summary>\n{previous.summary}\n</summary>\n{asked}"
+        asked = f"<summary>\n{escaped_lines(previous.summary)}\n</summary>\n{asked}"
     reply = model.complete(
         [PromptMessage("system", prompt_text("compact")), PromptMessage("user", asked)],
         max_tokens=SUMMARY_TOKENS,

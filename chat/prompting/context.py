@@ -14,6 +14,7 @@ from chat.prompting.short_term import ShortTerm
 from chat.prompting.text import (
     cut_to,
     escape,
+    escaped_lines,
     prompt_text,
     tokens,
 )
@@ -21,7 +22,7 @@ from memories.recalling.recall import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as PromptMessage
-from workspaces.models import Agent
+from workspaces.models import Agent, User
 
 TOOLS_SHARE = 0.25  # of the room beside the answer, kept free for what tools return
 TIGHT = 0.8  # of the history's room: from here on the older part is summarised
@@ -58,6 +59,7 @@ def build_prompt(
     tools: Sequence[Tool] = (),
     short_term: ShortTerm = NO_SHORT_TERM,
     reserve: int = 0,
+    names_people: bool = False,
 ) -> BuiltPrompt:
     """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
     short-term memory, the recalled block right before the question.
@@ -72,9 +74,9 @@ def build_prompt(
     ]
     if conversation.summary:
         room = whole - tokens_of(system)
-        summary = cut_to(_lines(conversation.summary), int(room * SUMMARY_SHARE))
+        summary = cut_to(escaped_lines(conversation.summary), int(room * SUMMARY_SHARE))
         system.append(PromptMessage("system", f"{prompt_text('compacted')}\n{summary}"))
-    block = recalled_block(used)
+    block = recalled_block(used, names_people=names_people)
     tail = [PromptMessage("system", block)] if block else []
     room = whole - tokens_of([*system, *tail])
     recent = [PromptMessage("system", short_term.directive)] if short_term.directive else []
@@ -101,11 +103,6 @@ def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> i
 
 def tokens_of(messages: Iterable[PromptMessage]) -> int:
     return sum(tokens(message.content) for message in messages)
-
-
-def _lines(text: str) -> str:
-    """Stored text of several lines, each of them escaped."""
-    return "\n".join(filter(None, map(escape, text.splitlines())))
 
 
 def room_beside_answer(capabilities: Capabilities) -> int:
@@ -140,26 +137,40 @@ def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: in
     if has_tools:
         parts.append(prompt_text("tools"))
     if agent is not None:
-        about = f"Name: {escape(agent.name)}\n{_lines(agent.instructions)}".rstrip()
+        about = f"Name: {escape(agent.name)}\n{escaped_lines(agent.instructions)}".rstrip()
         about = cut_to(about, int(room * INSTRUCTIONS_SHARE))
         parts.append(f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>")
     return "\n\n".join([*parts, f"Today is {now:%A, %d %B %Y}."])
 
 
-def recalled_block(used: Sequence[Recalled]) -> str:
-    """The one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a tag."""
+def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> str:
+    """The one block of recalled memories, or nothing. Stored text is data: it cannot close the block or open a tag.
+
+    ``names_people``: several write here, and each line says whose words it is. Of two that are linked as one replacing
+    the other the older is marked.
+    """
     if not used:
         return ""
-    lines = [prompt_text("recalled")]
-    for item in used:
-        lines.append(_recalled_line(item))
+    replaced = {item.memory.may_replace_id for item in used}
+    lines = [prompt_text("recalled_shared" if names_people else "recalled")]
+    lines += [
+        _recalled_line(item, names_people=names_people, is_older=item.memory.pk in replaced) for item in used
+    ]
     return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
 
 
-def _recalled_line(item: Recalled) -> str:
+def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool = True) -> str:
     memory = item.memory
     label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
-    return f"- [{memory.public_id}] ({escape(label)}) {escape(memory.content)}"
+    if names_people:
+        label += f", from {_name_of(memory.author)}"
+    if is_older:
+        label += ", older: a newer line here may replace it"
+    return f"- ({escape(label)}) {escape(memory.content)}"
+
+
+def _name_of(user: User | None) -> str:
+    return (user.get_full_name() or user.get_username()) if user else "somebody who left"
 
 
 def leave_out_what_does_not_fit(

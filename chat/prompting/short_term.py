@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from django.utils.translation import override
 
 from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory
 from chat.prompting.text import BYTES_PER_TOKEN, escape, prompt_text
+from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.secret_filter import find_secret
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
@@ -32,6 +34,7 @@ LEAST_ROOM = 2048  # tokens of a prompt
 OTHERS_SHARE = 0.15  # of that room, for other chats
 KEPT = timedelta(hours=12)
 KEPT_WITH_SUMMARY = timedelta(hours=24)
+LONG_AGO = timedelta(days=7)
 SNIPPETS, SNIPPET_LENGTH = 4, 200  # of a chat without a summary: its last messages, and characters of each
 
 # The person asks for something to be kept for good: a hint at the short-term tool would compete with that.
@@ -39,7 +42,12 @@ LONG_TERM = re.compile(
     r"\b(?:remember|memori[sz]e|(?:don'?t|do not|never) forget|(?:keep|bear) (?:\w+ ){0,3}in mind"
     r"|(?:make|take) (?:a )?note|note (?:this |that |it )?down|(?:save|store|keep) (?:this|that|it)"
     r"|(?:add|save|store) .{1,60}\bto (?:\w+ )?memory|for (?:the )?future|from now on"
-    r"|merke? dir|vergiss nicht|souviens-toi|retiens que|n'oublie pas|recuerda que|no olvides)\b",
+    r"|merke? (?:dir|es dir|dir das)|vergiss nicht|behalte? (?:das|im kopf)|ab jetzt|souviens-toi|retiens|n'oublie pas"
+    r"|désormais|recuerda (?:que|esto)|no olvides|a partir de ahora|lembre-se|lembra-te|não (?:se )?esqueças?"
+    r"|de agora em diante|ricorda(?:ti)?|non dimenticare|d'ora in poi|onthoud|vergeet niet|vanaf nu|zapamiętaj|pamiętaj"
+    r"|nie zapomnij|od teraz"
+    r"|hat\u0131rla|unutma|bundan sonra|запомни|не забудь|отныне|hãy nhớ|ghi nhớ|đừng quên|từ giờ)\b"
+    r"|تذكر|لا تنس|احفظ|याद रख|मत भूल|记住|別忘|别忘|記住|覚えて|忘れないで|기억해|잊지 ?마",
     re.IGNORECASE,
 )
 RECALLING = re.compile(
@@ -101,12 +109,18 @@ def _gather(
     summary = own.summary if own else ""
     if summary:
         items.append(f"{prompt_text('short_term_own')}\n{escape(summary)}")
-    if can_update and not wants_long_term(question.content):
+    if can_update and _may_change(question, summary) and not wants_long_term(question.content):
         items.append(_expanded("short_term_hint"))
     first = can_update and not summary and _has_enough_messages(question)
     return ShortTerm(
         tuple(PromptMessage("user", item) for item in items), _expanded("short_term_first") if first else ""
     )
+
+
+def _may_change(question: Message, summary: str) -> bool:
+    """Whether there is something to sum up: a summary to replace, or a chat of more than this, and no mere courtesy."""
+    said = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current().exclude(content="")
+    return not says_nothing(question.content) and (bool(summary) or said.exists())
 
 
 def _expanded(name: str) -> str:
@@ -115,6 +129,7 @@ def _expanded(name: str) -> str:
 
 def wants_long_term(text: str) -> bool:
     """Whether the person asks for something to be remembered for good. Asking what is remembered is not that."""
+    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     return bool(LONG_TERM.search(RECALLING.sub(" ", text)))
 
 
@@ -125,7 +140,7 @@ def _has_enough_messages(question: Message) -> bool:
 
 
 def live_memory(chat: Chat, *, now: datetime) -> ShortTermMemory | None:
-    return ShortTermMemory.objects.filter(chat=chat, expires_at__gt=now).first()
+    return ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now).first()
 
 
 def recent(
@@ -149,7 +164,7 @@ def recent(
     is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
     something = ~Q(summary="") | ~Q(last_said=[])
     rows = list(
-        ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | Q(chat__in=seen), something, expires_at__gt=now)
+        ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | Q(chat__in=seen), something, expires_at__gte=now)
         .select_related("chat")
         .only("summary", "last_said", "touched_at", "chat__title")
         .order_by(is_own.desc(), "-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS + 1]
@@ -166,6 +181,8 @@ def _line(row: ShortTermMemory, longest: int, now: datetime) -> str:
 
 def _age(moment: datetime, now: datetime) -> str:
     """“2 hours ago”, in the language of our prompts."""
+    if now - moment >= LONG_AGO:
+        return "over a week ago"
     with override("en"):
         age = timesince(moment, now, depth=1).replace("\xa0", " ")
     return "just now" if age.startswith("0") else f"{age} ago"
@@ -178,7 +195,7 @@ def touch(answer: Message, *, now: datetime) -> None:
             row, _created = ShortTermMemory.objects.select_for_update().get_or_create(
                 chat=answer.chat, defaults={"touched_at": now, "expires_at": now + KEPT}
             )
-            if row.expires_at <= now:  # what the chat was about then is over
+            if row.expires_at < now:  # what the chat was about then is over
                 row.summary, row.summarised_by, row.summarised_in, row.summarised_at = "", None, "", None
                 row.last_said = []
             row.last_said = _with_turn(row.last_said, answer)
@@ -267,4 +284,4 @@ def _clean(summary: str) -> str:
 
 def drop_expired(*, now: datetime) -> int:
     """Take away what is over; how many."""
-    return ShortTermMemory.objects.filter(expires_at__lte=now).delete()[0]
+    return ShortTermMemory.objects.filter(expires_at__lt=now).delete()[0]

@@ -58,6 +58,11 @@ def escape(text: str) -> str:
     return " ".join(text.translate(_ESCAPES).split())
 
 
+def escaped_lines(text: str) -> str:
+    """Stored text of several lines, each of them escaped."""
+    return "\n".join(filter(None, map(escape, text.splitlines())))
+
+
 def one_line(text: str) -> str:
     """For people: no line breaks and nothing unseen. Not escaped, templates do that."""
     return " ".join(text.translate(dict.fromkeys(_UNSEEN)).split())

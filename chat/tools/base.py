@@ -93,13 +93,16 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True)
 class ChatTool(Generic[A]):
-    """``kept`` names the arguments that stay with the chat for its readers: never the text of a memory."""
+    """``kept`` names the arguments that stay with the chat for its readers: never the text of a memory. ``is_aside``:
+    an answer that was given in the same breath needs no more words when it is done.
+    """
 
     name: str
     description: str
     takes: type[A]
     act: Callable[[ToolCaller, A], Result]
     kept: frozenset[str] = frozenset()
+    is_aside: bool = False
 
     @property
     def tool(self) -> Tool:
@@ -127,12 +130,14 @@ def read_arguments(tool: ChatTool[A], text: str) -> A:
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    """A field's schema without what only pydantic's readers use: a small model reads every word of it."""
+    """A field's schema without what only pydantic's readers use, and without bounds: those are kept here whatever is
+    sent, and every turn pays for every word.
+    """
     of_type: dict[str, Any] = next((kind for kind in field.pop("anyOf", ()) if kind["type"] != "null"), {})
     return {
         name: value
         for name, value in {**of_type, **field}.items()
-        if name not in {"title", "default", "minLength"}
+        if name not in {"title", "default", "minLength", "maxLength", "minimum", "maximum"}
     }
 
 

@@ -13,6 +13,7 @@ from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
 from chat.models import Message as StoredMessage
 from chat.models.steps import Mode
+from chat.modes.thinking import Thinking
 from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of_tools
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
@@ -76,6 +77,8 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         if not calls or not named:
             return
         results = await run_calls(live, user_pk, calls, by_name) if may_call else [NO_MORE] * len(calls)
+        if text.strip() and all(call.name in by_name and by_name[call.name].is_aside for call in calls):
+            return  # it was said, and noted: nothing is left to say
         asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
         messages.append(Message("assistant", text, tool_calls=asked))
         room -= tokens(text) + sum(tokens(call.arguments) for call in asked)
@@ -89,15 +92,25 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
 async def _one_reply(
     live: LiveAnswer, model: ChatModel, messages: Sequence[Message], tools: Sequence[Tool], may_call: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    text, calls = "", tuple[ToolCall, ...]()
+    text, calls, thinking = "", tuple[ToolCall, ...](), Thinking(live)
+    live.was_cut = False
     async with aclosing(replied(model, messages, tools=tools, may_call=may_call)) as deltas:
         async for delta in deltas:
+            if delta.retracts:
+                live.retract(len(text))
+                text = ""
+            if delta.thought:
+                await thinking.add(delta.thought)
             if delta.text:
-                if not text and live.text.strip():
+                await thinking.close()
+                if not text and live.text.strip() and not live.goes_on:
                     live.append("\n\n")  # what an earlier reply said before it called a tool
+                live.goes_on = False
                 live.append(delta.text)
                 text += delta.text
             calls = delta.tool_calls or calls
+            live.was_cut = delta.finish_reason == "length" or live.was_cut
+    await thinking.close()
     return text, calls
 
 
@@ -120,9 +133,10 @@ async def replied(
     )
     async with aclosing(stream) as deltas:
         async for delta in deltas:
-            text = UNSTORABLE.sub("", delta.text)
-            metrics.TOKENS.labels("out").inc(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)
-            yield replace(delta, text=text)
+            text, thought = UNSTORABLE.sub("", delta.text), UNSTORABLE.sub("", delta.thought)
+            written = len((text + thought).encode(errors="replace"))
+            metrics.TOKENS.labels("out").inc(written / BYTES_PER_TOKEN)
+            yield replace(delta, text=text, thought=thought)
 
 
 def with_less_history(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from chat.models import SUMMARY_LENGTH, ToolOutcome
 from chat.prompting.short_term import TOOL_NAME, set_summary
-from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble, at_most
+from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble
 from memories.judging.secret_filter import find_personal
+from memories.writing.drafts import cut_at_word
 from memoryhub.errors import Conflict, SecretRefused
 
 
 class Summary(Arguments):
-    summary: Annotated[str, at_most(SUMMARY_LENGTH)] = Field(
-        description="What the chat is about, what was decided, what is open; at most 1,500 characters."
+    summary: Annotated[str, StringConstraints(min_length=1)] = Field(
+        description="topic, decisions, open points; at most 1,500 characters"
     )
 
 
@@ -27,7 +28,13 @@ def update(caller: ToolCaller, asked: Summary) -> Result:
         raise ToolTrouble("there is no chat whose summary could be kept")
     attempt = f"{turn.answer.public_id}:{turn.answer.attempt}"
     try:
-        row = set_summary(turn.chat, asked.summary, by=caller.person, now=caller.now, answer=attempt)
+        row = set_summary(
+            turn.chat,
+            cut_at_word(asked.summary, SUMMARY_LENGTH),
+            by=caller.person,
+            now=caller.now,
+            answer=attempt,
+        )
     except SecretRefused:
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
     except Conflict as error:
@@ -37,8 +44,8 @@ def update(caller: ToolCaller, asked: Summary) -> Result:
 
 UPDATE_SHORT_TERM_MEMORY = ChatTool(
     TOOL_NAME,
-    "Replace the running summary of this chat, which the user's other chats of the next hours see. At most once in an "
-    "answer. Never passwords, keys or other secrets.",
+    "Replace the running summary of this chat, which the user's other chats see for some hours. Never secrets.",
     Summary,
     update,
+    is_aside=True,
 )

@@ -16,7 +16,7 @@ from memories.models import Memory, ReceiptItem
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
-MESSAGES, ANSWERS = 20, 10  # looked back at
+MESSAGES, ANSWERS = 60, 10  # looked back at
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from memories.writing.turn_text import TurnText
 from workspaces.models import User
 
 PLACE = ("connection", "workspace__connection")
+EARLIER = 4  # messages before a turn that it is understood by: two turns
 THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
@@ -39,6 +40,8 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         excerpt_around(question),
         answer.chat.is_private,
         said_by=question.author,
+        said_at=question.created_at,
+        earlier=_earlier(question),
         said=attribution.said,
         shown=attribution.shown,
         **_place(answer.chat),
@@ -96,6 +99,11 @@ def _output(text: str, source: Message, chat: Chat, by: User | None, *foreign: s
         shown=(*attribution.shown, *foreign),
         **_place(chat),
     )
+
+
+def _earlier(question: Message) -> tuple[tuple[str, str], ...]:
+    before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
+    return tuple(before.values_list("role", "content")[:EARLIER])[::-1]
 
 
 def _place(chat: Chat) -> dict[str, Any]:

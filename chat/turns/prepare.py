@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from chat.chats.personal import personal_allowed
 from chat.models import Message
+from chat.models.steps import Mode
 from chat.modes.registry import get_mode
 from chat.prompting.compaction import latest_compaction
 from chat.prompting.context import (
@@ -18,9 +19,11 @@ from chat.prompting.context import (
     leave_out_what_does_not_fit,
     room_beside_answer,
     room_for_recalled,
+    tokens_of,
 )
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.stored import conversation_of
+from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
@@ -28,11 +31,15 @@ from memories.models import Receipt
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import Recall, Recalled, recall
 from memories.recalling.receipts import split_recall, store_receipt
+from memories.recalling.replaced import with_newer
 from memories.usage import count_live
+from memoryhub.llm.base import Capabilities
+from memoryhub.llm.base import Message as PromptMessage
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
+GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
 LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
 
 
@@ -48,7 +55,8 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     now = timezone.now()
     tools = tools_for(answer.chat, model.capabilities, memory_enabled=answer.memory_enabled)
     offered = [tool.tool for tool in tools]
-    reserve = get_mode(answer.mode).reserve()
+    goes_on = _to_go_on(answer.content, model.capabilities) if answer.content else []
+    reserve = tokens_of(goes_on) if goes_on else get_mode(answer.mode).reserve()
     personal = answer.memory_enabled and personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
     used: list[Recalled] = []
@@ -59,7 +67,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
-    if answer.attempt > 1:
+    if answer.attempt > 1 and not goes_on:
         answer.tool_calls.all().delete()  # those of the attempt that this one replaces
         answer.steps.all().delete()
         if not answer.memory_enabled:  # else this attempt has put its own in the place of that
@@ -76,17 +84,25 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         tools=offered,
         short_term=short_term,
         reserve=reserve,
+        names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
     )
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
     return Plan(
         model,
-        built.messages,
+        [*built.messages, *goes_on],
         tools,
         is_tight=built.is_tight,
-        mode=answer.mode,
+        mode=Mode.CHAT if goes_on else answer.mode,
         history=built.history,
         begins=built.begins,
     )
+
+
+def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
+    """An answer that was cut, and the wish that it goes on; of a long one its end."""
+    most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
+    end = text.encode(errors="replace")[-most:].decode(errors="ignore")
+    return [PromptMessage("assistant", end), PromptMessage("user", prompt_text("continue"))]
 
 
 def _say_recall_failed(answer: Message, user: User) -> None:
@@ -113,6 +129,7 @@ def _recall_for(answer: Message, question: Message, user: User, *, room: int, re
         reach=reach,
         withheld=limit,
     )
+    found = with_newer(found, now=timezone.now())
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     verdicts = leave_out_what_does_not_fit(found.items, verdicts, room)
     store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
+from chat.answers.problems import CUT
 from chat.answers.state import reap_abandoned
 from chat.chats.actions import announce
 from chat.models import Message, MessageRole, MessageStatus
@@ -84,6 +85,26 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
     return anew
 
 
+def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
+    """Have the last answer of a chat, which its model cut at its limit, go on in its own place."""
+    spend("turns", by, now=now)
+    enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
+    with transaction.atomic():
+        versions.lock_conversation(answer.chat)
+        locked = Message.objects.select_for_update().get(pk=answer.pk)
+        if locked.status != MessageStatus.DONE or locked.error_code != CUT:
+            raise Conflict(_("Only an answer that reached its length limit can be continued."))
+        _require_last(locked)
+        locked.attempt += 1
+        locked.memory_enabled = enabled
+        _set_streaming(locked, now=now)
+        locked.save()
+        announce(answer.chat)
+        transaction.on_commit(lambda: runner.start(locked.pk, locked.attempt, by.pk))
+    locked.chat = answer.chat
+    return locked
+
+
 def _require_last(answer: Message) -> None:
     if answer.chat.messages.current().aggregate(last=Max("pk"))["last"] != answer.pk:
         raise Conflict(_("Only the last answer in a chat can be regenerated."))
@@ -98,7 +119,12 @@ def _blank_anew(answer: Message, *, now: datetime) -> Message:
     else:
         anew = answer
         anew.attempt += 1
-    anew.status, anew.content, anew.error, anew.error_code = MessageStatus.STREAMING, "", "", ""
-    anew.html, anew.html_of = "", ""
-    anew.stop_requested, anew.beat_at, anew.finished_at = False, now, None
+    anew.content, anew.has_thoughts = "", False
+    _set_streaming(anew, now=now)
     return anew
+
+
+def _set_streaming(answer: Message, *, now: datetime) -> None:
+    answer.status, answer.error, answer.error_code = MessageStatus.STREAMING, "", ""
+    answer.html, answer.html_of = "", ""
+    answer.stop_requested, answer.beat_at, answer.finished_at = False, now, None

@@ -48,6 +48,7 @@ class _State:
     error: str
     events: dict[str, tuple[str, dict[str, Any]]]
     changes: int = 0
+    retracted: int | None = None  # None: nobody here writes it
 
 
 async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
@@ -56,7 +57,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
     The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is where to go on from
     (``Last-Event-ID``). An answer that does not exist ends at once with an error.
     """
-    reached, attempt = after, None
+    reached, attempt, retracted = after, None, 0
     sent: dict[str, tuple[str, dict[str, Any]]] = {}
     async with events.subscription(message_channel(answer_id)) as listening:
         while True:
@@ -66,11 +67,12 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
                     "error", {"code": "not_found", "message": "This answer no longer exists."}, reached
                 )
                 return
-            if len(state.text) < reached or attempt not in (None, state.attempt):
+            retracts = state.retracted not in (None, retracted)
+            if len(state.text) < reached or attempt not in (None, state.attempt) or retracts:
                 reached = 0
                 sent.clear()
                 yield StreamEvent("restart", {}, 0)
-            attempt = state.attempt
+            attempt, retracted = state.attempt, state.retracted or retracted
             for key, (kind, data) in state.events.items():
                 if sent.get(key) != (kind, data):
                     sent[key] = (kind, data)
@@ -118,7 +120,9 @@ async def _state(answer_id: str) -> _State | None:
     live = live_answer(answer_id)
     if live is not None:
         changes = live.changes
-        return _State(live.text, MessageStatus.STREAMING, live.attempt, "", "", live.events, changes)
+        return _State(
+            live.text, MessageStatus.STREAMING, live.attempt, "", "", live.events, changes, live.retracted
+        )
     return await in_thread(_stored_state, answer_id)
 
 

@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer, all_live, being_written
-from chat.answers.problems import reason_of
+from chat.answers.problems import CUT, CUT_SENTENCE, reason_of
 from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
@@ -46,10 +46,11 @@ class _Outcome:
 
 async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
     """Write one answer from recall to receipt. Every failure ends in a stored status; the message is never lost."""
-    public_id = await in_thread(_public_id, answer_pk)
-    if public_id is None:
+    found = await in_thread(_id_and_text, answer_pk)
+    if found is None:
         return
-    live = LiveAnswer(public_id, answer_pk, attempt)
+    public_id, text = found
+    live = LiveAnswer(public_id, answer_pk, attempt, text)
     with being_written(live):
         keeper = asyncio.create_task(_keep(live))
         try:
@@ -82,7 +83,8 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
                 MessageStatus.FAILED, "model_bad_reply", f"{plan.model.name} sent an empty answer."
             )
         is_tight = (plan.is_tight or live.was_too_long) and can_compact(plan.model.capabilities)
-        return _Outcome(MessageStatus.DONE, is_tight=is_tight)
+        cut = (CUT, str(CUT_SENTENCE)) if live.was_cut else ("", "")
+        return _Outcome(MessageStatus.DONE, *cut, is_tight=is_tight)
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
         reason = reason_of(error, has_text=bool(live.text.strip()))
@@ -127,8 +129,9 @@ def _save_so_far(live: LiveAnswer, text: str) -> bool:
     return bool(alive) and not mine.filter(stop_requested=True).exists()
 
 
-def _public_id(answer_pk: int) -> str | None:
-    return Message.objects.filter(pk=answer_pk).values_list("public_id", flat=True).first()
+def _id_and_text(answer_pk: int) -> tuple[str, str] | None:
+    """Text is there where an answer that was cut goes on."""
+    return Message.objects.filter(pk=answer_pk).values_list("public_id", "content").first()
 
 
 async def _finish(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:

@@ -10,6 +10,7 @@ from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
 TYPES = ("memory", "document", "artifact")
+SEARCHED = ("memories",)  # what is looked through by now: what the model is promised
 LIMIT = 10  # unless the caller says another; recall's cap of 50 holds here too
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from itertools import repeat
 from typing import Any
 
 from django.conf import settings
@@ -12,28 +13,19 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memories.consent import vetoed
-from memories.judging.extraction.candidates import Candidate
-from memories.judging.extraction.model import (
-    Complete,
-    distil_with_model,
-    extract_with_model,
-    synthesize,
-)
-from memories.judging.extraction.provenance import is_taken_from
-from memories.judging.extraction.rules import extract_with_rules
-from memories.models import Extraction, Memory, Scope
+from memories.judging.extraction.model import synthesize
+from memories.models import Extraction, Memory
 from memories.models.extraction import ExtractionStatus
 from memories.writing import gate, refusals
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
+from memories.writing.mined import candidates_of, completer_for, draft_of, place_for
+from memories.writing.same_turn import saved_in_turn, says_the_same
 from memories.writing.tombstones import WasForgotten
-from memories.writing.turn_text import TurnText, load_message, load_turn
+from memories.writing.turn_text import load_message, load_turn
 from memories.writing.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
-from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelError
-from workspaces.access import personal_place, role_in
-from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.index.embedding import embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
@@ -114,12 +106,12 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         return "nothing to do"
     try:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
-        place = _place_for(extraction, turn) if turn else None
+        place = place_for(extraction, turn) if turn else None
         if turn is None or place is None:
             return _store(extraction, "", [], now=now)
-        complete = _completer(turn, extraction.workspace, extraction.user)
-        name, candidates = _candidates(turn, complete)
-        drafts = [_draft(extraction, turn, place, name, candidate) for candidate in candidates]
+        complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
+        name, candidates = candidates_of(turn, complete)
+        drafts = [draft_of(extraction, turn, place, name, candidate) for candidate in candidates]
         return _store(extraction, name, drafts, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
         _failed(extraction, error, now)
@@ -146,75 +138,6 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
     return extraction
 
 
-def completer(chosen: Chosen) -> Complete | None:
-    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here."""
-    model = chosen.model
-    if chosen.trouble is not None or not model.capabilities.can_extract:
-        return None
-
-    def complete(messages: list[dict[str, str]]) -> str:
-        asked = [Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages]
-        return model.complete(asked, temperature=0.0, max_tokens=800)
-
-    return complete
-
-
-def _completer(turn: TurnText, workspace: Workspace, user: User | None) -> Complete | None:
-    """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
-    return completer(chosen_for(turn.workspace or workspace, user, first=turn.connection))
-
-
-def _candidates(turn: TurnText, complete: Complete | None) -> tuple[str, list[Candidate]]:
-    if turn.is_output:  # rules read what people say of themselves, which an output is not
-        text = turn.messages[0][1]
-        return ("model", distil_with_model(complete, text)) if complete else ("none", [])
-    if complete is None:
-        return "rules", extract_with_rules(turn.messages)
-    return "model", extract_with_model(complete, turn.messages)
-
-
-def _place_for(extraction: Extraction, turn: TurnText) -> Workspace | None:
-    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids."""
-    if not turn.is_private:
-        return extraction.workspace
-    try:
-        return personal_place(extraction.user, said_in=turn.workspace or extraction.workspace)
-    except Conflict:
-        return None
-
-
-def _draft(
-    extraction: Extraction, turn: TurnText, place: Workspace, extractor: str, candidate: Candidate
-) -> Draft:
-    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
-
-    What only repeats a tool, a memory or a document that the model was shown waits for review.
-    """
-    return Draft(
-        content=cut_at_word(candidate.text),
-        summary=cut_at_word(candidate.text),
-        workspace=place,
-        scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
-        author=_author(extraction, turn),
-        category=candidate.kind,
-        importance=candidate.importance,
-        source_type=extraction.source_type,
-        source_chat_id=extraction.chat_id,
-        source_message_id=turn.user_message_id,
-        source_excerpt=turn.excerpt,
-        source_details={"extractor": extractor, **candidate.details},
-        for_review=is_taken_from(candidate.text, said=turn.said, shown=turn.shown),
-    )
-
-
-def _author(extraction: Extraction, turn: TurnText) -> User | None:
-    """Who said it, while they are a member; nobody where they are gone. Of an output: who had it made."""
-    if turn.is_private or turn.is_output or turn.said_by == extraction.user:
-        return extraction.user
-    is_member = turn.said_by is not None and role_in(turn.said_by, extraction.workspace) is not None
-    return turn.said_by if is_member else None
-
-
 def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: datetime) -> str:
     cleaned, refused = [], 0
     for draft in drafts:
@@ -223,8 +146,11 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
                 cleaned.append(draft.cleaned())
         except (SecretRefused, Invalid):
             refused += 1
-    reaches = [Reach.here(draft.workspace) for draft in cleaned]
-    embedded = embed_texts([(draft.content, draft.source_excerpt) for draft in cleaned], reaches)
+    by_tool = saved_in_turn(cleaned[0].source_message_id) if cleaned else []
+    texts = [(draft.content, draft.source_excerpt) for draft in cleaned] + [(m.content, "") for m in by_tool]
+    places = [draft.workspace for draft in cleaned] + [memory.workspace for memory in by_tool]
+    embedded = embed_texts(texts, [Reach.here(place) for place in places])
+    known_already = list(zip(by_tool, embedded[len(cleaned) :] if embedded else repeat(None), strict=False))
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:
@@ -235,6 +161,9 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
         for number, draft in enumerate(cleaned):
             try:
                 vectors = embedded[number] if embedded else None
+                if known := says_the_same(draft, vectors, known_already, now=now):
+                    saved.append(gate.Saved(known, created=False, duplicate=True))
+                    continue
                 with refusals.counted(draft.workspace.pk, draft.source_type, now):
                     saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
             except (WasForgotten, QuotaReached):
@@ -291,9 +220,9 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     turn = load_message(memory.source_message_id, by)
     if turn is None:
         return "its source message is gone"
-    complete = _completer(turn, memory.workspace, by)
+    complete = completer_for(turn, memory.workspace, by)
     changes: dict[str, Any] = {}
-    name, candidates = _candidates(turn, complete)
+    name, candidates = candidates_of(turn, complete)
     if candidates:
         changes["summary"] = candidates[0].text
     if complete is not None and memory.source_details.get("synthesize"):

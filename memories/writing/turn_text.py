@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from workspaces.models import User, Workspace
 from workspaces.models.connection import Connection
@@ -19,6 +20,10 @@ class TurnText:
     is_private: bool = False  # of a chat that only its creator sees: so is what is noticed in it
     said_by: User | None = None  # who asked, whoever had it answered again
     is_output: bool = False  # not said by anybody: what a tool, a summary or long thinking came to
+    earlier: tuple[
+        tuple[str, str], ...
+    ] = ()  # (role, text) of what was said before: never mined, only understood by
+    said_at: datetime | None = None
     said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
     shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
     connection: Connection | None = None  # the one chosen for its chat

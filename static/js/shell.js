@@ -105,7 +105,7 @@ document.addEventListener("keydown", (event) => {
 // A field that was swapped in because somebody asked to edit takes the focus, with its text ready to be typed over.
 document.addEventListener("htmx:afterSettle", (event) => {
   const target = event.detail.elt;
-  const form = target.matches?.("[data-editing]") ? target : null;
+  const form = target.matches?.("[data-editing]") ? target : target.querySelector?.(":scope > [data-editing]");
   const field = form?.querySelector("textarea") ?? target.querySelector?.("[autofocus][data-cancel]");
   if (field && !field.closest("[data-focused]")) {
     field.closest("form").dataset.focused = "";

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memories.judging.duplicates import normalise
+from memoryhub.llm.thoughts import without_thoughts
 
 MAX_CANDIDATES = 8
 MAX_WORDS = 25
@@ -20,7 +22,9 @@ DEFAULT_IMPORTANCE = 0.5
 
 _MAX_REPLY = 50_000
 _MAX_STARTS = 200
-_LIST_KEYS = ("candidates", "memories", "items", "facts")
+_BROKEN = object()  # stands where a list begins that does not end
+_LIST = re.compile(r"\[\s*[{\]]")
+_BETWEEN = re.compile(r"[\s,]*")  # objects on lines of their own
 
 
 @dataclass(frozen=True)
@@ -34,16 +38,17 @@ class Candidate:
 
 
 def parse_candidates(reply: str) -> list[Candidate]:
-    """Read the candidates from a model's reply: a JSON list of {text, kind, importance}, alone or in a code fence or
-    prose, bare or as the one list of an object. Anything else gives an empty list; it is never guessed at.
+    """Read the candidates from a model's reply: the last complete JSON list of {text, kind, importance} in it, alone or
+    in a code fence or prose, bare or as the one list of an object. Anything else gives an empty list; it is never
+    guessed at, and of a list that was cut nothing is taken.
 
-    An entry whose fields have the wrong type, or whose text is longer than 25 words, is dropped: a cut statement
-    could say something else. An unknown kind becomes "fact".
+    An entry whose text is no text, or longer than 25 words, is dropped: a cut statement could say something else. An
+    unknown kind becomes "fact"; null is what was left out, and a number may come as text.
     """
-    for entries in _lists_in(reply[:_MAX_REPLY]):
-        if any(isinstance(entry, dict) for entry in entries):
-            return keep_best(candidate for entry in entries if (candidate := _candidate(entry)))
-    return []
+    found: list[Any] = []
+    for entries in _lists_in(without_thoughts(reply)[:_MAX_REPLY]):
+        found = entries
+    return keep_best(candidate for entry in found if (candidate := _candidate(entry)))
 
 
 def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Candidate]:
@@ -57,7 +62,14 @@ def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Can
     return [candidate for candidate in unique.values() if candidate in best]
 
 
-def render_conversation(messages: Sequence[tuple[str, str]], limit: int | None = MAX_CONVERSATION) -> str:
+def one_line(text: str) -> str:
+    """A text as data on a line of its own."""
+    return html.escape(" ".join(text.split()), quote=False)
+
+
+def render_conversation(
+    messages: Sequence[tuple[str, str]], limit: int | None = MAX_CONVERSATION, *, tag: str = "conversation"
+) -> str:
     """Return the (role, text) messages as data for a model: user and assistant only, the last 12,000 characters.
     With a limit of None all of it.
 
@@ -83,11 +95,37 @@ def render_conversation(messages: Sequence[tuple[str, str]], limit: int | None =
             break
         kept.append(line)
         room -= len(line) + 1
-    return "<conversation>\n" + "\n".join(reversed(kept)) + "\n</conversation>"
+    return f"<{tag}>\n" + "\n".join(reversed(kept)) + f"\n</{tag}>"
 
 
 def _lists_in(reply: str) -> Iterator[list[Any]]:
-    """Every JSON list that stands in the reply, or in an object in it, in order."""
+    """Every JSON list of objects, or of nothing, that stands in the reply or in an object in it, in order. Objects that
+    stand one after the other are a list, too; after a list that is broken off none is.
+    """
+    row: list[Any] = []
+    is_broken, ends = False, 0
+    for value, start, end in _values_in(reply):
+        if value is _BROKEN:
+            is_broken, row = True, []
+            yield []
+        elif isinstance(value, list):
+            row = []
+            if not value or any(isinstance(entry, dict) for entry in value):
+                yield value
+        else:
+            lists = [inner for inner in value.values() if isinstance(inner, list)]
+            if len(lists) == 1 and "text" not in value:
+                row = []
+                yield lists[0]
+            elif "text" in value and not is_broken:
+                follows = bool(row) and _BETWEEN.fullmatch(reply, ends, start)
+                row = [*row, value] if follows else [value]
+                yield row
+        ends = end
+
+
+def _values_in(reply: str) -> Iterator[tuple[Any, int, int]]:
+    """The JSON lists and objects that stand in the reply, with where they begin and end."""
     decoder = json.JSONDecoder()
     position = 0
     for _ in range(_MAX_STARTS):
@@ -98,28 +136,37 @@ def _lists_in(reply: str) -> Iterator[list[Any]]:
         try:
             value, end = decoder.raw_decode(reply, position)
         except (ValueError, RecursionError):
+            if _LIST.match(reply, position):
+                yield _BROKEN, position, position
             position += 1
             continue
-        if isinstance(value, dict):
-            value = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list)), [value])
-        yield value
+        yield value, position, end
         position = end
 
 
 def _candidate(entry: object) -> Candidate | None:
     if not isinstance(entry, dict):
         return None
-    text, kind, importance = (
-        entry.get("text"),
-        entry.get("kind", "fact"),
-        entry.get("importance", DEFAULT_IMPORTANCE),
-    )
-    if not isinstance(text, str) or not isinstance(kind, str):
-        return None
-    if isinstance(importance, bool) or not isinstance(importance, int | float) or math.isnan(importance):
+    text, kind = entry.get("text"), entry.get("kind")
+    importance = _number(entry.get("importance"))
+    if not isinstance(text, str) or not isinstance(kind, str | None) or importance is None:
         return None
     text = " ".join(text.split()).replace("\x00", "")
-    if not text or len(text) > MAX_TEXT or len(text.split()) > MAX_WORDS:
+    if not re.search(r"\w", text) or len(text) > MAX_TEXT or len(text.split()) > MAX_WORDS:
         return None
-    kind = kind.strip().lower()
-    return Candidate(text, kind if kind in KINDS else "fact", min(1.0, max(0.0, float(importance))))
+    kind = (kind or "").strip().lower()
+    return Candidate(text, kind if kind in KINDS else "fact", min(1.0, max(0.0, importance)))
+
+
+def _number(value: object) -> float | None:
+    """An importance as models write it; the usual one where they wrote null, None where it is no number."""
+    if value is None:
+        return DEFAULT_IMPORTANCE
+    if isinstance(value, str):
+        try:
+            value = float(value.strip().replace(",", "."))
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value)

@@ -5,18 +5,25 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from memories.judging.extraction.candidates import (
+    MAX_CONVERSATION,
     MAX_WORDS,
     Candidate,
+    one_line,
     parse_candidates,
     render_conversation,
 )
+from memories.judging.extraction.courtesy import says_nothing
+from memories.judging.extraction.grounding import names_in
 
 Complete = Callable[[list[dict[str, str]]], str]
 
 _PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
+MAX_EARLIER = 4_000  # characters of the messages before a turn
 _MAX_SYNTHESIZED = 12_000  # characters of a message that is rewritten
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 _LABEL = re.compile(
@@ -31,20 +38,55 @@ _REFUSAL = re.compile(
 _WORD = re.compile(r"\w{3,}")
 
 
-def extract_with_model(complete: Complete, messages: Sequence[tuple[str, str]]) -> list[Candidate]:
+@dataclass(frozen=True)
+class Around:
+    """What a turn is understood by: the messages before it, when it was said and by whom, what is stored of it."""
+
+    earlier: Sequence[tuple[str, str]] = ()
+    said_on: date | None = None
+    speaker: str = ""
+    saved: Sequence[str] = ()
+
+
+def extract_with_model(
+    complete: Complete, messages: Sequence[tuple[str, str]], around: Around | None = None
+) -> list[Candidate]:
     """Ask a model for what the user said about themselves in the (role, text) messages.
 
-    A reply that is not the JSON asked for gives an empty list. What `complete` raises is the caller's to handle.
+    A reply that is not the JSON asked for gives an empty list, and what it repeats of the prompt's examples is dropped.
+    Where the user said nothing but a courtesy nobody is asked. What `complete` raises is the caller's to handle.
     """
-    if not any(role == "user" and text.strip() for role, text in messages):
+    around = around or Around()
+    said = [text for role, text in messages if role == "user" and text.strip()]
+    if all(says_nothing(text, around.earlier) for text in said):
         return []
+    prompt = _prompt("extract")
     reply = complete(
-        [
-            {"role": "system", "content": _prompt("extract")},
-            {"role": "user", "content": render_conversation(messages)},
-        ]
+        [{"role": "system", "content": prompt}, {"role": "user", "content": _asked(messages, around)}]
     )
-    return parse_candidates(reply)
+    known = "\n".join(text for _role, text in (*around.earlier, *messages))
+    return [found for found in parse_candidates(reply) if not _is_example(found.text, prompt, known)]
+
+
+def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
+    """The turn and what is around it, each as data; the turn has room first."""
+    turn = render_conversation(messages)
+    parts = [f"Today is {around.said_on:%A}, {around.said_on.isoformat()}."] if around.said_on else []
+    if around.speaker:
+        parts.append(f"The user is called {one_line(around.speaker)}.")
+    room = min(MAX_EARLIER, MAX_CONVERSATION - len(turn))
+    if around.earlier and room > 100:
+        parts.append(render_conversation(around.earlier, room, tag="earlier"))
+    if around.saved:
+        lines = "\n".join(f"- {one_line(text)}" for text in around.saved)
+        parts.append(f"<saved>\n{lines}\n</saved>")
+    return "\n".join([*parts, turn])
+
+
+def _is_example(text: str, prompt: str, said: str) -> bool:
+    """Whether a statement has a name from our own examples that nobody in the conversation mentioned."""
+    examples = names_in(prompt[prompt.index("Examples") :])
+    return bool(names_in(text) & examples - {word.casefold() for word in _WORD.findall(said)})
 
 
 def distil_with_model(complete: Complete, text: str) -> list[Candidate]:
@@ -63,14 +105,22 @@ def synthesize(complete: Complete, text: str) -> str:
     An answer is not taken when it is empty, too long, has several lines, is a refusal or a preamble, or shares no word
     with the message.
     """
+    return _rewritten(complete, "synthesize", [("user", text[:_MAX_SYNTHESIZED])]) or text
+
+
+def propose(complete: Complete, messages: Sequence[tuple[str, str]]) -> str:
+    """One statement that a question and its answer, as (role, text), leave to remember; empty where the model has none
+    that can be taken.
+    """
+    return _rewritten(complete, "propose", messages)
+
+
+def _rewritten(complete: Complete, prompt: str, messages: Sequence[tuple[str, str]]) -> str:
+    text = "\n".join(text for _role, text in messages)
     if not text.strip():
-        return text
-    reply = complete(
-        [
-            {"role": "system", "content": _prompt("synthesize")},
-            {"role": "user", "content": render_conversation([("user", text[:_MAX_SYNTHESIZED])])},
-        ]
-    )
+        return ""
+    asked = render_conversation(messages)
+    reply = complete([{"role": "system", "content": _prompt(prompt)}, {"role": "user", "content": asked}])
     statement = _LABEL.sub("", _FENCE.sub("", reply.strip()).strip()).strip().strip("\"'“”").strip()
     absurd = (
         not statement
@@ -80,7 +130,7 @@ def synthesize(complete: Complete, text: str) -> str:
         or _REFUSAL.match(statement)
         or not set(_WORD.findall(statement.casefold())) & set(_WORD.findall(text.casefold()))
     )
-    return text if absurd else statement
+    return "" if absurd else statement
 
 
 @functools.cache

@@ -65,6 +65,7 @@ class Scene:
         self.has_tools = True
         self.context_tokens = 16_384
         self.used: list[Memory] = []
+        self.names_people = False
         self.compaction: Compaction | None = None
         self.finish: Callable[[list[Prompt]], Sequence[Prompt]] = list
 
@@ -107,6 +108,7 @@ class Scene:
             capabilities,
             now=NOW,
             tools=tools,
+            names_people=self.names_people,
             short_term=short_term_for(
                 question,
                 self.asker,
@@ -205,6 +207,18 @@ def recalled_with_everything(scene: Scene) -> None:
     scene.remember("The project deadline is March 15")
 
 
+def recalled_of_several_people(scene: Scene) -> None:
+    scene.remember("Anna eats no meat")
+    scene.used.append(make_memory("User is vegetarian", scene.cast.editor, scene.cast.workspace, now=NOW))
+    scene.used[0].author = None
+    scene.names_people = True
+
+
+def recalled_and_perhaps_replaced(scene: Scene) -> None:
+    scene.remember("The deadline is March 20", "The deadline is March 15")
+    scene.used[0].may_replace = scene.used[1]
+
+
 def hostile_memories(scene: Scene) -> None:
     scene.remember(*HOSTILE)
 
@@ -282,7 +296,8 @@ CHECKS = {
 CASES: list[Callable[[Scene], None]] = [
     first_message, without_tools, other_chats, own_summary, others_and_own_summary, asked_to_remember,
     no_summary_yet, no_summary_yet_and_asked_to_remember, five_messages_are_too_few, other_workspaces_by_choice,
-    private_chats_where_allowed, hostile_short_term, recalled_memories, recalled_with_everything, hostile_memories,
+    private_chats_where_allowed, hostile_short_term, recalled_memories, recalled_with_everything,
+    recalled_of_several_people, recalled_and_perhaps_replaced, hostile_memories,
     hostile_question, named_assistant, hostile_assistant, summarised_history, history_beyond_the_budget,
     question_beyond_the_budget, plan_asked_for, answer_planned, hostile_plan, answer_checked,
     hostile_answer_checked,

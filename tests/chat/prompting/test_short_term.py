@@ -22,6 +22,8 @@ from chat.prompting.short_term import (
     touch,
     wants_long_term,
 )
+from chat.tools.base import InChat, ToolCaller
+from chat.tools.short_term import Summary, update
 from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memories.models import Extraction
@@ -33,6 +35,7 @@ from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import User, Workspace
 
 NOW = timezone.now()
+FULL_WIDTH = {sign: sign + 0xFEE0 for sign in range(0x21, 0x7F)}
 TAG = "[KNOWLEDGE_SHORT_TERM_MEMORY]\n"
 
 
@@ -135,9 +138,11 @@ class TestOtherChats:
 
     @pytest.mark.parametrize(
         ("summary", "hours", "shown"),
-        [("Plan", 23, True), ("Plan", 24, False), ("", 11, True), ("", 12, False)],
+        [("Plan", 24, True), ("Plan", 24.01, False), ("", 12, True), ("", 12.01, False)],
     )
-    def test_entries_expire(self, here: Chat, cast: Cast, summary: str, hours: int, shown: bool) -> None:
+    def test_entries_are_kept_until_their_time_is_over(
+        self, here: Chat, cast: Cast, summary: str, hours: float, shown: bool
+    ) -> None:
         other = make_chat(cast.owner, cast.workspace)
         answered(other, "Tea?", "Yes.", ago=timedelta(hours=hours))
         if summary:
@@ -225,6 +230,9 @@ class TestOwnSummaryHintAndDirective:
         "Remember that I am vegetarian", "please memorise this", "Don't forget: the key date is May 1",
         "Keep this in mind", "make a note: tea", "Save this for me", "add my birthday to your memory",
         "From now on answer in French", "Merk dir, dass ich Tee mag",
+        "REMEMBER THIS", "remember that I like tea".translate(FULL_WIDTH), "REMEMBER THIS".translate(FULL_WIDTH),
+        "DON\u2019T FORGET the key date", "MERK DIR DAS", "Recuerda que soy vegetariano", "Запомни: я не ем мяса",
+        "请记住我吃素", "覚えておいて", "Bunu unutma",
     ],
 )  # fmt: skip
 def test_asking_for_something_to_be_kept_for_good(text: str) -> None:
@@ -240,6 +248,30 @@ def test_asking_for_something_to_be_kept_for_good(text: str) -> None:
 )  # fmt: skip
 def test_asking_for_anything_else(text: str) -> None:
     assert not wants_long_term(text)
+
+
+@pytest.mark.parametrize(
+    ("ago", "said"),
+    [
+        (timedelta(seconds=20), "just now"),
+        (timedelta(hours=12), "12 hours ago"),
+        (timedelta(days=6, hours=23, minutes=59), "6 days ago"),
+        (timedelta(days=7), "over a week ago"),
+        (timedelta(days=40), "over a week ago"),
+    ],
+)
+def test_how_long_ago(ago: timedelta, said: str) -> None:
+    assert short_term._age(NOW - ago, NOW) == said
+
+
+@pytest.mark.parametrize(("text", "hint"), [("And now?", True), ("ok thanks", False), ("👍", False)])
+def test_the_hint_stands_only_where_something_can_have_changed(
+    here: Chat, cast: Cast, text: str, hint: bool
+) -> None:
+    assert "update_short_term_memory" not in texts(seen_in(here, cast.owner)), (
+        "a first message sums up nothing"
+    )
+    assert ("update_short_term_memory" in texts(seen_in(here, cast.owner, text=text))) is hint
 
 
 class TestWriting:
@@ -272,6 +304,19 @@ class TestWriting:
         with pytest.raises(error):
             set_summary(get_chat(cast.owner, here.public_id), text, by=cast.owner, now=NOW)
         assert not ShortTermMemory.objects.exists()
+
+    @pytest.mark.parametrize("text", ["a" * 1501, "word " * 301, "字" * 5000])
+    def test_the_model_may_write_too_much_and_it_is_cut(self, here: Chat, cast: Cast, text: str) -> None:
+        answer = make_message(here, "Yes.", "assistant", reply_to=make_message(here, "Tea?"))
+        chat = get_chat(cast.owner, here.public_id)
+        caller = ToolCaller(
+            person=cast.owner, workspace=cast.workspace, role=chat.role, reach=HERE, now=NOW,
+            turn=InChat(chat, answer, answer),
+        )  # fmt: skip
+        assert update(caller, Summary(summary=text)).outcome == "noted"
+        row = ShortTermMemory.objects.get()
+        assert 1000 < len(row.summary) <= 1500
+        assert row.summary.endswith("…")
 
     def test_an_empty_one_takes_it_away(self, here: Chat, cast: Cast) -> None:
         summarised(here, "Plan")

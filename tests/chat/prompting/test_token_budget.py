@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -16,11 +16,13 @@ from chat.prompting.context import (
     leave_out_what_does_not_fit,
     room_beside_answer,
     room_for_recalled,
+    system_text,
+    tokens_of_tools,
 )
 from chat.prompting.short_term import short_term_for
 from chat.prompting.stored import conversation_of
 from chat.prompting.text import tokens
-from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
+from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT, tools_for
 from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memories.models import Memory, Receipt
@@ -199,3 +201,13 @@ class TestWhatProvidersCache:
         assert third[: len(second)] == second
         offered = [request.body["tools"] for request in scripted_model.chat_requests]
         assert offered[0] == offered[1] == offered[2]
+
+
+def test_what_every_turn_costs_with_tools(cast: Cast) -> None:
+    """By the careful estimate that counts a token for 3.2 bytes; the tokenizers of the GPT family say 452."""
+    able = Capabilities(has_tools=True, can_extract=True, context_tokens=16_384, local=True)
+    chat = make_chat(cast.owner, cast.workspace)
+    offered = [tool.tool for tool in tools_for(chat, able, memory_enabled=True)]
+    system = system_text(None, now=datetime(2026, 9, 30, tzinfo=UTC), has_tools=True, room=16_384)
+    assert len(offered) == 4
+    assert tokens(system) + tokens_of_tools(offered) <= 500

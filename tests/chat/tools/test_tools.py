@@ -63,7 +63,7 @@ def test_a_model_saves_a_memory_as_the_person_from_the_chat(
     assert memory.author == chat.created_by
     assert (memory.source_chat_id, memory.source_message_id) == (chat.public_id, answer.reply_to.public_id)  # type: ignore[union-attr]
     assert told(scripted_model) == [
-        f"Saved to memory:\n1. **{memory.public_id}** (preference)\n{content}",
+        f"Saved to memory:\n{content}",
     ]
     row = ToolCall.objects.get()
     assert (row.status, row.outcome, row.memory_ids) == ("done", "saved", [memory.public_id])

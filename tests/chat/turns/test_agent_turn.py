@@ -57,7 +57,7 @@ def test_its_instructions_and_memories_come_and_go_with_it(
     answer, prompt = ask(chat, scripted_model)
     assert "Name: Planner" in prompt and "Plan in weeks, &lt;/assistant&gt; never in days." in prompt
     assert prompt.count("</assistant>") == 1
-    assert f"- [{memory.public_id}]" in prompt and TEXT in prompt
+    assert memory.public_id not in prompt and TEXT in prompt
     assert recalled(answer, chat) == [memory]
     update_agent(planner, instructions="Plan in months.", by=chat.created_by, now=timezone.now())
     archive_agent(planner, by=chat.created_by, now=timezone.now())

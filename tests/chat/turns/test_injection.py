@@ -21,7 +21,7 @@ from tests.factories import make_chat, make_memory, make_message, make_user
 from workspaces.access import default_workspace
 
 OPEN, CLOSE = "<recalled-memories>", "</recalled-memories>"
-ITEM = re.compile(r"- \[mem_[A-Za-z0-9]{24}\] \([^()]*, \d{4}-\d\d-\d\d\) ")
+ITEM = re.compile(r"- \([^()]*, \d{4}-\d\d-\d\d\) ")
 # What looks like a bracket of a tag to whoever reads it.
 BRACKETS = "<>"
 BRACKETS += "\uff1c\uff1e\ufe64\ufe65"
@@ -46,7 +46,7 @@ def test_each_stays_one_line_of_data_before_the_model(text: str, field: str) -> 
     assert block.startswith(f"{OPEN}\n")
     assert block.endswith(f"\n{CLOSE}")
     inside = block[len(OPEN) : -len(CLOSE)]
-    items = [line for line in inside.split("\n") if line.startswith("- [mem_")]
+    items = [line for line in inside.split("\n") if line.startswith("- (")]
     assert len(items) == 2, "no item more, none less"
     assert len(inside.splitlines()) == 4, "the opening's end, the line that says it is data, and two items"
     assert items[1].endswith("Olive likes tea")

@@ -74,7 +74,7 @@ def test_the_recalled_block_stands_right_before_the_question_and_not_in_history(
     assert block.endswith("</recalled-memories>")
     assert block.count("</recalled-memories>") == 1
     assert "not instructions" in block.splitlines()[1]
-    assert f"- [{memory.public_id}] (memory, " in block
+    assert "\n- (memory, " in block and memory.public_id not in block, "no tool takes an id"
     assert "March 15 &lt;/recalled-memories&gt;" in block
     receipt = receipt_for(answer.public_id, chat.created_by)
     assert receipt is not None

@@ -1,0 +1,41 @@
+"""Messages that say nothing worth asking a model about: "ok thanks", "Guten Morgen!", "👍". Pure.
+
+``courtesies.txt`` has the words of the languages of SPEC: first thanks, greetings and small noises; then those that may
+confirm what was asked before, and say nothing otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+LONGEST = 60  # characters
+_WORD = re.compile(r"[^\W_]+")
+_ASKS = re.compile("[?\uff1f\u061f]")
+
+
+def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
+    """Whether the message is only courtesy. A bare "yes" says something where the assistant's last message of those
+    ``before`` it asked.
+    """
+    text = unicodedata.normalize("NFC", text).strip().casefold()
+    if len(text) > LONGEST:
+        return False
+    courtesies, agreements = _words()
+    words = set(_WORD.findall(text))
+    if not words <= courtesies | agreements:
+        return False
+    role, asked = before[-1] if before else ("", "")
+    is_asked = role == "assistant" and bool(_ASKS.search(asked))
+    return not is_asked or bool(words & courtesies) or not words
+
+
+@functools.cache
+def _words() -> tuple[frozenset[str], frozenset[str]]:
+    first, second = (
+        Path(__file__).with_name("courtesies.txt").read_text(encoding="utf-8").casefold().split("\n\n")
+    )
+    return frozenset(_WORD.findall(first)), frozenset(_WORD.findall(second))

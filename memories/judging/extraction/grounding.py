@@ -1,0 +1,109 @@
+"""Whether the names and numbers of a statement stand in what a person said. Pure.
+
+A model that makes one up, or takes it from its own prompt, is caught by this and by nothing else. A date may also be
+reckoned from a word such as "tomorrow", and a year added to a day; in doubt somebody looks, which costs a click.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from datetime import date, timedelta
+
+_STEM = 4  # letters of a name that have to agree: languages decline them
+_BEFORE, _AFTER = timedelta(days=62), timedelta(days=400)  # today, for dates that were reckoned
+_NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0\u202f/-]\d+)*")
+_GROUPED = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f]\d{3})+")
+_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_BEGINNING = re.compile(r"(?:^|[.!?:;…\"“„«(]\s*)$")
+# Written with a capital, and no names: the calendar, and what a statement may call the person.
+_CALENDAR = """
+january february march april may june july august september october november december
+januar februar märz mai juni juli oktober dezember
+monday tuesday wednesday thursday friday saturday sunday
+montag dienstag mittwoch donnerstag freitag samstag sonntag
+"""
+_OWN = frozenset({"user", "users", "user's", "i"})
+_DATES = frozenset(_CALENDAR.split())
+# From what a date is reckoned: today, tomorrow, yesterday; next, last, in, ago; day, week, month, year; weekdays.
+_RELATIVE = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|next|last|this|coming|ago|since|days?|weeks?|months?|years?|weekend|\w+day"
+    r"|heute|(?:über)?morgen|(?:vor)?gestern|nächst\w+|letzt\w+|kommend\w+|diese\w*|woche\w*|monat\w*|jahr\w*|\w+tage?n?"
+    r"|hoy|mañana|ayer|pr[oó]xim\w+|pasad\w+|semanas?|mes(?:es)?|años?|d[ií]as?|lunes|martes|miércoles|jueves|viernes"
+    r"|aujourd\w*|demain|hier|prochain\w*|derni\w+|semaines?|mois|ans|année|jours?|\w+di"
+    r"|hoje|amanhã|ontem|passad\w+|mês|anos?|\w+-feira|oggi|domani|ieri|scors\w+|settiman\w+|mes[ei]|ann[oi]|giorn\w+|\w+dì"
+    r"|vandaag|gisteren|volgende|vorige|maand\w*|jaar|dag\w*|dzi[sś]\w*|jutro|wczoraj|następn\w+|przyszł\w+|tygo\w+|dni"
+    r"|bugün|yar\u0131n|dün|gelecek|geçen|önümüzdeki|haftaya?|günü?|pazartesi|sal\u0131|çarşamba|perşembe|cuma\w*"
+    r"|сегодня|(?:после)?завтра|вчера|следующ\w+|прошл\w+|недел\w+|месяц\w*|год\w*|дн\w+|\w+ник|сред[уы]|четверг|\w+ниц\w"
+    r"|hôm|ngày|mai|tuần|tháng|năm|thứ)\b"
+    r"|اليوم|غدا|أمس|القادم|الماضي|أسبوع|شهر|سنة|आज|कल|अगले|पिछले|हफ़?्ते|सप्ताह|महीने|साल|दिन|वार"
+    r"|[今明后昨前]天|下周|上周|下个|上个|星期|今日|明日|昨日|[来先]週|[来先]月|曜|오늘|내일|모레|어제|다음|지난|요일",
+    re.IGNORECASE,
+)
+
+
+def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
+    """Whether every name and number in it stands in one of the messages ``said``, or in ``names``: who speaks.
+
+    ``today``: the day of the conversation, by which "tomorrow" may have become a date.
+    """
+    text = _plain(" ".join([*said, names]))
+    there = numbers_in(text)
+    free: set[str] = set()
+    if today is not None:
+        statement, free = _reckoned(_plain(statement), text, there, today)
+    if numbers_in(statement) - there - free:
+        return False
+    words = [word.casefold() for word in _WORD.findall(text)]
+    stems, whole = {word[:_STEM] for word in words}, " ".join(words)
+    return all(name[:_STEM] in stems or name in whole for name in names_in(statement))
+
+
+def names_in(text: str) -> set[str]:
+    """Words with a capital inside a sentence, or inside themselves; small."""
+    plain = _plain(text)
+    found = set()
+    for match in _WORD.finditer(plain):
+        word = match[0]
+        inside = word[0].isupper() and not _BEGINNING.search(plain, max(0, match.start() - 3), match.start())
+        if inside or any(letter.isupper() for letter in word[1:]):
+            found.add(word.casefold())
+    return found - _OWN - _DATES
+
+
+def numbers_in(text: str) -> set[str]:
+    """Without what groups their digits, so that 4,000 is 4000; dates, times and fractions as their parts."""
+    found = set()
+    for written in _NUMBER.findall(_plain(text)):
+        parts = [written] if _GROUPED.fullmatch(written) else re.findall(r"\d+", written)
+        for part in parts:
+            digits = "".join(str(unicodedata.digit(sign)) for sign in part if sign.isdigit())
+            found.add(digits.lstrip("0") or "0")
+    return found
+
+
+def _reckoned(statement: str, said: str, there: set[str], today: date) -> tuple[str, set[str]]:
+    """The statement without the dates that may have been reckoned, and the numbers that may be part of others."""
+    first, last = today - _BEFORE, today + _AFTER
+    years = {str(year) for year in range(first.year, last.year + 1)}
+    is_relative = bool(_RELATIVE.search(said))
+
+    def without(match: re.Match[str]) -> str:
+        try:
+            day = date(*map(int, match.groups()))
+        except ValueError:
+            return match[0]
+        is_near = first <= day <= last and (is_relative or str(day.day) in there)
+        return "" if is_near else match[0]
+
+    statement = _ISO.sub(without, statement)
+    # A day is reckoned into a month that is named; a number beside none is a number.
+    has_month = any(word.casefold() in _DATES for word in _WORD.findall(statement))
+    days = {str(day) for day in range(1, 32)} if is_relative and has_month else set()
+    return statement, years | days
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)

@@ -1,0 +1,115 @@
+"""What a turn's candidates become: who is asked for them, and the draft of each, which may have to wait for review."""
+
+from __future__ import annotations
+
+from memories.judging.extraction.candidates import Candidate
+from memories.judging.extraction.grounding import is_grounded
+from memories.judging.extraction.model import Around, Complete, distil_with_model, extract_with_model
+from memories.judging.extraction.provenance import is_taken_from
+from memories.judging.extraction.rules import extract_with_rules
+from memories.models import Extraction, Scope
+from memories.writing.drafts import Draft, cut_at_word
+from memories.writing.same_turn import saved_in_turn
+from memories.writing.turn_text import TurnText
+from memoryhub.errors import Conflict
+from memoryhub.llm.base import Message
+from memoryhub.llm.errors import ModelBadReply
+from workspaces.access import personal_place, role_in
+from workspaces.connections.choice import Chosen, chosen_for
+from workspaces.models import User, Workspace
+
+MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks before them
+
+
+def completer(chosen: Chosen, *, json: bool = False) -> Complete | None:
+    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here.
+
+    ``json``: it is held to JSON where its connection can do that; one that says nothing then is asked without.
+    """
+    model = chosen.model
+    if chosen.trouble is not None or not model.capabilities.can_extract:
+        return None
+
+    def complete(messages: list[dict[str, str]]) -> str:
+        asked = [Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages]
+        try:
+            return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY, json=json)
+        except ModelBadReply:
+            if not json:
+                raise
+            return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY)
+
+    return complete
+
+
+def completer_for(
+    turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
+) -> Complete | None:
+    """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
+    return completer(chosen_for(turn.workspace or workspace, user, first=turn.connection), json=json)
+
+
+def candidates_of(turn: TurnText, complete: Complete | None) -> tuple[str, list[Candidate]]:
+    if turn.is_output:  # rules read what people say of themselves, which an output is not
+        text = turn.messages[0][1]
+        return ("model", distil_with_model(complete, text)) if complete else ("none", [])
+    if complete is None:
+        return "rules", extract_with_rules(turn.messages)
+    around = Around(
+        earlier=turn.earlier,
+        said_on=turn.said_at.date() if turn.said_at else None,
+        speaker=_name_of(turn.said_by),
+        saved=[memory.content for memory in saved_in_turn(turn.user_message_id)],
+    )
+    return "model", extract_with_model(complete, turn.messages, around)
+
+
+def _name_of(user: User | None) -> str:
+    return (user.get_full_name() or user.get_username()) if user else ""
+
+
+def place_for(extraction: Extraction, turn: TurnText) -> Workspace | None:
+    """Where what is noticed goes. None: nowhere, as it would leave this machine, which the workspace forbids."""
+    if not turn.is_private:
+        return extraction.workspace
+    try:
+        return personal_place(extraction.user, said_in=turn.workspace or extraction.workspace)
+    except Conflict:
+        return None
+
+
+def draft_of(
+    extraction: Extraction, turn: TurnText, place: Workspace, extractor: str, candidate: Candidate
+) -> Draft:
+    """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
+
+    What only repeats a tool, a memory or a document that the model was shown waits for review, and so does what a
+    model says with names or numbers that no person said.
+    """
+    today = turn.said_at.date() if turn.said_at else None
+    is_backed = extractor != "model" or is_grounded(
+        candidate.text, said=turn.said, today=today, names=_name_of(turn.said_by)
+    )
+    return Draft(
+        content=cut_at_word(candidate.text),
+        summary=cut_at_word(candidate.text),
+        workspace=place,
+        scope=Scope.USER if turn.is_private else Scope.WORKSPACE,
+        author=_author(extraction, turn),
+        category=candidate.kind,
+        importance=candidate.importance,
+        source_type=extraction.source_type,
+        source_chat_id=extraction.chat_id,
+        source_message_id=turn.user_message_id,
+        source_excerpt=turn.excerpt,
+        source_details={"extractor": extractor, **candidate.details},
+        for_review=not is_backed or is_taken_from(candidate.text, said=turn.said, shown=turn.shown),
+    )
+
+
+def _author(extraction: Extraction, turn: TurnText) -> User | None:
+    """Who said it, while they are a member; nobody where they are gone. Of an output: who had it made."""
+    if turn.is_private or turn.is_output or turn.said_by == extraction.user:
+        return extraction.user
+    is_member = turn.said_by is not None and role_in(turn.said_by, extraction.workspace) is not None
+    return turn.said_by if is_member else None

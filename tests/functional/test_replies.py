@@ -1,0 +1,68 @@
+"""What a person sees of replies that are more than an answer, and of a statement that is proposed to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer, Received, Reply
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import send
+
+THOUGHT = "The person asks about green tea.\nSencha is the usual one, and gyokuro."
+
+
+def reply(request: Received) -> Reply:
+    first, last = str(request.messages[0]["content"]), str(request.messages[-1]["content"])
+    if first.startswith("You write one statement"):
+        return Answer("Sencha and gyokuro are green teas.")
+    if first.startswith("You read a conversation"):
+        return Answer('{"memories": []}')
+    if "Go on exactly" in last:
+        return Answer("kuro, which is shaded before the harvest.")
+    return Answer(f"<think>{THOUGHT}</think>\n\n", "Sencha, for one, and gyo", finish_reason="length")
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in_ones_own_words(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    scripted_hub.server.respond = reply
+    page = open_scripted_page(size, scheme)
+    sign_up(page, f"replies_{size}")
+    page.get_by_role("button", name="Yes, remember").click()
+    answer = send(page, "Which tea is green?")
+    finished(answer)
+    last = page.locator(".message--assistant").last
+    thought = last.locator("summary", has_text="Thought about the answer")
+    expect(thought).to_be_visible()
+    expect(last.get_by_text("Sencha is the usual one")).to_be_hidden()
+    expect(last.locator(".prose")).not_to_contain_text("asks about")
+    expect(last.get_by_text("length limit")).to_be_visible()
+    shoot(page, f"replies-1-cut-{size}-{scheme}")
+
+    thought.focus()
+    page.keyboard.press("Enter")
+    expect(last.get_by_text("Sencha is the usual one")).to_be_visible()
+    last.get_by_role("button", name="Continue").click()
+    expect(last.locator(".prose")).to_contain_text(re.compile(r"and gyokuro, which is shaded"))
+    expect(last.get_by_role("button", name="Continue")).to_have_count(0)
+
+    last.get_by_role("button", name="Remember this").click()
+    field = last.get_by_role("textbox", name="What to remember")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("Sencha and gyokuro are green teas.")
+    shoot(page, f"replies-2-proposed-{size}-{scheme}")
+    assert not faults(page)
+    page.keyboard.press("Escape")
+    expect(field).to_have_count(0)
+    last.get_by_role("button", name="Remember this").click()
+    last.get_by_role("textbox", name="What to remember").fill("I drink sencha")
+    last.get_by_role("button", name="Remember", exact=True).click()
+    expect(last.get_by_text("Remembered")).to_be_visible()
+    expect(page.locator("#memory-count")).to_contain_text("1")
+    shoot(page, f"replies-3-remembered-{size}-{scheme}")

@@ -1,0 +1,184 @@
+"""Extraction by a model, against a server that replies as models really do."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from memories import tasks
+from memories.judging.extraction.courtesy import says_nothing
+from memories.judging.extraction.grounding import is_grounded
+from memories.models import Extraction, Memory
+from memories.writing import extracting
+from memories.writing.gate import Draft, save_memory
+from memoryhub.llm.thoughts import without_thoughts
+from tests.factories import make_chat, make_message, make_user
+from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
+from tests.memories.writing.model_replies import REPLIES, SAID, VEG, entry
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+GOLDEN = Path(__file__).parent / "extraction_prompt.txt"
+DAY = datetime(2026, 3, 10, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def olive() -> User:
+    return make_user("olive", first_name="Olive", last_name="Tree")
+
+
+def turn(person: User, said: str, answer: str = "Noted.", before: tuple[str, ...] = ()) -> Extraction:
+    """A turn that is to be mined, with what was said before it."""
+    room = make_chat(person)
+    for at, text in enumerate(before):
+        make_message(room, text, "assistant" if at % 2 else "user", created_at=DAY)
+    question = make_message(room, said, author=person, created_at=DAY)
+    reply = make_message(room, answer, "assistant", reply_to=question)
+    return extracting.queue_extraction(
+        workspace=room.workspace,
+        user=person,
+        chat_id=room.public_id,
+        message_id=reply.public_id,
+        source_type="auto_chat",
+        now=timezone.now(),
+    )
+
+
+def mine(extraction: Extraction) -> Extraction:
+    tasks.extract_turn(extraction_id=extraction.pk)
+    extraction.refresh_from_db()
+    return extraction
+
+
+def test_sixty_replies_as_models_give_them(scripted_model: ScriptedOpenAI, olive: User) -> None:
+    assert len(REPLIES) >= 60
+    wrong = []
+    for said, reply, stored, waiting in REPLIES:
+        scripted_model.script(Answer(reply), Answer(reply))
+        mined = mine(turn(olive, said))
+        scripted_model.unscript()
+        live = set(Memory.objects.filter(deleted_at=None).values_list("content", flat=True))
+        proposed = set(Memory.objects.filter(review="pending").values_list("content", flat=True))
+        says_a_word = bool(without_thoughts(reply).strip())  # one that thinks only is asked again later
+        if (live, proposed) != (stored, waiting) or (mined.status == "done") is not says_a_word:
+            wrong.append((reply, live, proposed, mined.status))
+        Memory.objects.all().delete()
+    assert not wrong
+
+
+def test_what_the_model_is_told_of_a_turn(scripted_model: ScriptedOpenAI, olive: User) -> None:
+    before = ("Too long ago", "Yes", "I am moving", "Where to?", "Lisbon <b>", "Is it for good?")
+    extraction = turn(olive, "Yes, exactly.", before=before)
+    saved = Draft(
+        content="User likes tea", workspace=extraction.workspace, author=olive, source_type="model",
+        source_message_id=extracting.load_turn(extraction.message_id, "auto_chat", olive).user_message_id,  # type: ignore[union-attr]
+    )  # fmt: skip
+    save_memory(saved, by=olive, now=timezone.now())
+    scripted_model.script(Answer('{"memories": []}'))
+    mine(extraction)
+    (request,) = scripted_model.chat_requests
+    assert request.body["response_format"] == {"type": "json_object"}
+    asked = "\n".join(f"=== {each['role']}\n{each['content']}\n" for each in request.messages)
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(asked)
+    assert asked == GOLDEN.read_text()
+
+
+def test_a_connection_without_json_mode_is_asked_without(scripted_model: ScriptedOpenAI, olive: User) -> None:
+    found = Answer(json.dumps([entry(VEG)]))
+    scripted_model.script(Failure(400, "response_format is not supported"), found, Answer(""), found)
+    assert mine(turn(olive, SAID)).stored_count == 1
+    Memory.objects.all().delete()
+    scripted_model.unscript()
+    scripted_model.script(Answer(""), found)
+    assert mine(turn(olive, SAID)).stored_count == 1, "one that says nothing in JSON mode is asked without"
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "asked"),
+    [
+        ("ok thanks", (), False),
+        ("Ok, thank you very much!", ("Shall I book it?", "For May 1?"), False),
+        ("👍", (), False),
+        ("Guten Morgen!", (), False),
+        ("谢谢", (), False),
+        ("yes", ("Hi", "Hello."), False),
+        ("Yes, exactly", ("It moves", "To May 1?"), True),
+        ("네, 맞아요", ("이사해요", "서울로요?"), True),
+        ("no meat, thanks", (), True),
+        ("Good morning, I moved", (), True),
+        ("42", (), True),
+    ],
+)
+def test_courtesies_cost_no_request(
+    scripted_model: ScriptedOpenAI, olive: User, said: str, before: tuple[str, ...], asked: bool
+) -> None:
+    scripted_model.respond = lambda request: Answer('{"memories": []}')
+    assert mine(turn(olive, said, before=before)).status == "done"
+    assert bool(scripted_model.chat_requests) is asked
+    assert says_nothing(said, [("assistant", before[1])] if before else []) is not asked
+
+
+@pytest.mark.parametrize(
+    ("said", "again", "stored"),
+    [
+        ("I'm vegetarian", ("User is vegetarian", "The user is a vegetarian."), 1),
+        ("Walnuts make me ill", ("User is allergic to walnuts", "User has a walnut allergy."), 1),
+        ("Tea, not coffee", ("Prefers tea over coffee", "User prefers tea to coffee."), 1),
+        ("My sister and I eat no meat", ("User is vegetarian", "User's sister is vegetarian."), 2),
+        ("Due May 1 and May 2", ("The draft is due on May 1", "The draft is due on May 2"), 2),
+        ("Anna and Ben play the cello", ("Anna plays the cello", "Ben plays the cello"), 2),
+    ],
+)
+def test_a_tools_save_and_the_extraction_of_its_turn_store_one_row(
+    scripted_model: ScriptedOpenAI, olive: User, said: str, again: tuple[str, str], stored: int
+) -> None:
+    extraction = turn(olive, said)
+    loaded = extracting.load_turn(extraction.message_id, "auto_chat", olive)
+    assert loaded is not None
+    saved = Draft(
+        content=again[0],
+        workspace=extraction.workspace,
+        author=olive,
+        source_type="model",
+        source_message_id=loaded.user_message_id,
+    )
+    save_memory(saved, by=olive, now=timezone.now())
+    scripted_model.script(Answer(json.dumps([entry(again[1])])))
+    mined = mine(extraction)
+    assert Memory.objects.filter(deleted_at=None).count() == stored
+    assert mined.duplicate_count == 2 - stored
+    if stored == 1:
+        wordings = Memory.objects.get().revisions.filter(action="also_said").values_list("before", flat=True)
+        assert [before["content"] for before in wordings] == [again[1]], "a merge loses nothing"
+
+
+SPOKEN = "My name is Zoë. Anna's budget is 1.500 € and she leaves in two weeks, on Friday at 14:30 for Wien."
+
+
+@pytest.mark.parametrize(
+    ("statement", "grounded"),
+    [
+        ("Anna's budget is 1,500 euros", True),
+        ("Anna's budget is 15,000 euros", False),
+        ("User is Zoe\u0308", True),
+        ("Annas Budget beträgt 1500 €", True),
+        ("The user works with Anne-Marie", False),
+        ("The user works with Ben", False),
+        ("User uses OpenAI", False),
+        ("Anna leaves on 2026-03-20", True),
+        ("Anna leaves on 20 March 2026", True),
+        ("Anna leaves on 2031-03-20", False),
+        ("Anna has 20 cats", False),
+        ("Olive leaves for Wien at 14:30", True),
+        ("安娜的预算是1500", True),
+        ("安娜的预算是１６００", False),
+    ],
+)
+def test_names_and_numbers_stand_in_what_was_said(statement: str, grounded: bool) -> None:
+    assert is_grounded(statement, said=[SPOKEN], today=DAY.date(), names="Olive") is grounded
