@@ -23,6 +23,11 @@ class Usage:
     cap: int
 
     @property
+    def is_near(self) -> bool:
+        """Whether the cap is worth a word: four fifths of it are used."""
+        return self.percent >= 80
+
+    @property
     def percent(self) -> int:
         return min(100, round(100 * self.automatic / self.cap)) if self.cap else 0
 

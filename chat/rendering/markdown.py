@@ -44,9 +44,8 @@ TAGS = {
 }
 _CLASSED = ("span", "div", "code", "li", "th", "td")
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, **{tag: {"class"} for tag in _CLASSED}}
-PICTURE = (
-    "\U0001f5bc"  # before the name of an image, which is a link to it: a page loads nothing from elsewhere
-)
+# Before the name of an image, which is a link to it: a page loads nothing from elsewhere.
+PICTURE = "\u25a3"
 BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # of tasks
 SCHEMES = {"http", "https", "mailto"}
 COLOURED_LENGTH = 20_000  # what of a text's code is coloured: a block that goes beyond is shown plain

@@ -108,5 +108,22 @@ document.addEventListener("memory:answered", () => {
   if (!matchMedia("(pointer: coarse)").matches) field()?.focus();
 });
 
+// What is chosen behind “+” and is not as usual stands under the row, in words.
+function sayChosen() {
+  const line = form()?.querySelector("[data-chosen]");
+  if (!line) return;
+  const choices = [...form().querySelectorAll(".composer__more select")].filter((each) => each.selectedIndex > 0);
+  const words = choices.map((each) => each.selectedOptions[0].textContent.trim());
+  for (const each of form().querySelectorAll(".composer__more :checked ~ [data-chosen-as]")) {
+    words.push(each.dataset.chosenAs);
+  }
+  line.textContent = words.join(" · ");
+  line.hidden = !words.length;
+}
+
+document.addEventListener("change", (event) => event.target.form === form() && sayChosen());
+document.addEventListener("htmx:afterSettle", sayChosen);
+
 restoreDraft();
 grow();
+sayChosen();

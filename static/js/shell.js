@@ -143,6 +143,28 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();
 });
 
+// Each filter of the panel that is set is a chip; a press takes it out.
+function showFilters() {
+  const form = document.getElementById("panel-filters");
+  const row = form?.querySelector("[data-filters-chosen]");
+  if (!row) return;
+  const set = [...form.querySelectorAll("select")].filter((each) => each.value);
+  const chips = [...set, ...form.querySelectorAll("input:checked")].map((field) => {
+    const chip = form.querySelector("[data-filter-chip]").content.cloneNode(true).firstElementChild;
+    const text = field.selectedOptions?.[0] ?? field.nextElementSibling;
+    chip.querySelector(".filter-chip__name").textContent = text.textContent.trim();
+    chip.addEventListener("click", () => {
+      if (field.selectedOptions) field.value = "";
+      else field.checked = false;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    });
+    return chip;
+  });
+  row.replaceChildren(...chips);
+}
+
+document.addEventListener("change", (event) => event.target.form?.id === "panel-filters" && showFilters());
+
 // The panel may not be redrawn under somebody's hands: not by an answer to what was asked before, and not while a
 // button in it waits for its own answer, which would come to a row that is gone.
 const IN_HAND = "[data-editing], [data-history], .forgotten, .htmx-request";

@@ -394,7 +394,7 @@ def test_html_is_set_for_what_is_saved() -> None:
         ),
         (
             '![A map](https://example.org/map.png "Map") and [![logo](https://example.org/l.png)](https://example.org)',
-            ['href="https://example.org/map.png"', "🖼 A map</a>", ">🖼 logo</a>"],
+            ['href="https://example.org/map.png"', "▣ A map</a>", ">▣ logo</a>"],
         ),
         ("![x](javascript:alert(1)) ![](data:text/html,hi)", ["![x](javascript:alert(1))"]),
     ],

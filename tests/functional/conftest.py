@@ -187,6 +187,11 @@ def sign_in(page: Page, username: str) -> None:
     page.wait_for_url(re.compile(r"/(workspaces|chats)/"))
 
 
+def open_more(page: Page) -> None:
+    """What is chosen beside the message: how to answer, and who."""
+    page.locator(".composer__more").evaluate("menu => { menu.open = true }")
+
+
 def finished(answer: Locator) -> None:
     """The answer is whole. The model has one or two cores to itself at best."""
     expect(answer).not_to_have_attribute("aria-busy", "true", timeout=SLOW)

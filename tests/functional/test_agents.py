@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import SIZES, finished, shoot, sign_up
+from tests.functional.conftest import SIZES, finished, open_more, shoot, sign_up
 from tests.functional.test_accessibility import faults, open_sheet
 
 pytestmark = pytest.mark.local_model
@@ -47,6 +47,7 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
     page.get_by_role("link", name="New chat with Planner").click()
     expect(page.locator("#welcome-title")).to_have_text("A new chat with Planner")
     expect(page.locator("#talking-to")).to_contain_text("Planner")
+    open_more(page)
     chooser = page.get_by_label("Assistant of this chat")
     chooser.select_option(label="No assistant")
     expect(page.locator("#welcome-title")).to_contain_text("A new chat in")
@@ -62,6 +63,7 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
     finished(page.locator(".message--assistant").first)
     expect(page.locator("#talking-to")).to_contain_text("Planner")
     look("chat")
+    open_more(page)
     page.get_by_label("Assistant of this chat").select_option(label="No assistant")
     expect(page.locator("#talking-to")).not_to_contain_text("Planner")
     page.reload()

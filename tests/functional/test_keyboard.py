@@ -106,7 +106,7 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page = open_page()
     sign_up(page, "keys_alone")
     panel = page.locator("#panel")
-    expect(panel.locator("#memory-region .usage")).to_be_visible()
+    expect(panel.locator("#panel-filters")).to_be_visible()
     panel.get_by_role("button", name="Add").press("Enter")
     expect(panel.locator("#memory-add textarea")).to_be_focused()
     page.keyboard.type("The library closes at six")

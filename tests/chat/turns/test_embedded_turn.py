@@ -50,4 +50,4 @@ def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(l
     assert not chat.messages.exists()
     page = api.client.get(f"/chats/{chat.public_id}/").content.decode()
     assert 'name="mode"' not in page
-    assert "MEMORYHUB_LLM_BASE_URL" in page
+    assert "choose a larger one beside the title" in page
