@@ -39,10 +39,10 @@ class SourceType(models.TextChoices):
 
     USER = "user", "Saved by a person"
     MODEL = "model", "Saved by the model"
-    AUTO_CHAT = "auto_chat", "Noticed in a chat"
-    AUTO_DEEP_THINK = "auto_deep_think", "Noticed in deep thinking"
-    AUTO_RESEARCH = "auto_research", "Noticed in research"
-    AUTO_COMPACTION = "auto_compaction", "Noticed in a summary"
+    AUTO_CHAT = "auto_chat", "From a chat"
+    AUTO_DEEP_THINK = "auto_deep_think", "From thinking"
+    AUTO_RESEARCH = "auto_research", "From research"
+    AUTO_COMPACTION = "auto_compaction", "From a summary"
     IMPORT = "import", "Imported"
 
 

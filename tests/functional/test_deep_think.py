@@ -156,7 +156,7 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     page.get_by_role("button", name="View").click()
     card = page.locator("#panel [data-memory]", has_text=NOTICED)
     expect(card).to_have_class(re.compile("memory--new"))
-    expect(card).to_contain_text("Noticed in deep thinking")
+    expect(card).to_contain_text("From thinking")
     expect(page.locator(".toast")).to_have_count(0)  # “View” closed the one; no second came
     shoot(page, f"think-{size}-5-panel")
     close_panel(page)
