@@ -11,6 +11,7 @@ from chat.pages import (
 from chat.pages import (
     message_views,
     model_views,
+    palette_views,
     personal_views,
     run_views,
     short_term_views,
@@ -30,6 +31,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/runs/<str:run_id>/stop/", run_views.stop, name="run_stop"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/resume/", run_views.resume, name="run_resume"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/again/", run_views.again, name="run_again"),
+    path("workspaces/<str:ws_id>/palette/", palette_views.palette, name="palette"),
     path("chats/<str:chat_id>/", views.chat, name="chat"),
     path("chats/<str:chat_id>/row/", views.row, name="row"),
     path("chats/<str:chat_id>/rename/", views.rename, name="rename"),

@@ -391,6 +391,7 @@ PAGE_ROWS = [
     Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
     Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "workspaces/<str:ws_id>/chats/list/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/palette/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/row/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/rename/", PAGE_EDITORS),
@@ -499,6 +500,7 @@ PAGE_ROWS = [
     Row("POST", f"{RUN_PAGE}again/", answering(422, PAGE_EDITORS)),
     Row("GET", "workspaces/<str:ws_id>/export/", PAGE_MEMBERS),
     Row("GET", "export/", PAGE_EVERYBODY),
+    Row("GET", "chats/<str:chat_id>/export/", PAGE_MEMBERS),
     Row("GET", "imports/", PAGE_EVERYBODY),
     # A workspace in which somebody may not write is no choice of the form.
     Row("POST", "imports/", (302, 302, 422, 422, LOGIN), {"workspace": "{ws}"}, upload=True),

@@ -40,7 +40,7 @@ def export_response(
     audit(Verb.EXPORTED, by=user, workspace=workspace, target=(workspace or user).public_id)
     name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
     response = StreamingHttpResponse(
-        _pieces(export(user, workspace=workspace, now=now)), content_type=MEDIA_TYPE
+        in_pieces(export(user, workspace=workspace, now=now)), content_type=MEDIA_TYPE
     )
     filename = f"memoryhub-{name or 'export'}-{now:%Y-%m-%d}.jsonl"
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
@@ -49,7 +49,8 @@ def export_response(
     return response
 
 
-async def _pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def in_pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """For a response: each piece made in a thread of its own turn, with no connection held in between."""
     while piece := await sync_to_async(_next)(made):
         yield piece
 

@@ -8,6 +8,7 @@ app_name = "exchange"
 urlpatterns = [
     path("workspaces/<str:ws_id>/export/", views.export_workspace, name="export_workspace"),
     path("export/", views.export_all, name="export_all"),
+    path("chats/<str:chat_id>/export/", views.export_chat, name="export_chat"),
     path("imports/", views.imports, name="imports"),
     path("imports/<str:import_id>/", views.import_page, name="import"),
     path("imports/<str:import_id>/progress/", views.progress, name="progress"),

@@ -13,9 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from chat.access import get_chat
 from chat.exchange import run
 from chat.exchange.export import export_response
 from chat.exchange.forms import UploadForm
+from chat.exchange.one_chat import chat_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportStatus, Outcome
@@ -46,6 +48,14 @@ def export_workspace(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
 @require_GET
 def export_all(request: PageRequest) -> StreamingHttpResponse:
     return export_response(request.user, now=timezone.now())
+
+
+@require_GET
+def export_chat(request: PageRequest, chat_id: str) -> StreamingHttpResponse:
+    """``?as=json``, else Markdown."""
+    kind = "json" if request.GET.get("as") == "json" else "md"
+    chat = get_chat(request.user, chat_id)
+    return chat_response(chat, kind=kind, by=request.user, now=timezone.now())
 
 
 @require_http_methods(["GET", "POST"])

@@ -143,6 +143,19 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();
 });
 
+// The palette leads to a memory by its words: the panel opens, searched for them.
+const wanted = new URLSearchParams(location.search).get("find");
+if (wanted && document.getElementById("panel")) {
+  setColumn("panel", true);
+  document.addEventListener("htmx:afterSettle", function found(event) {
+    const search = event.detail.elt.id === "panel" && document.getElementById("panel-search");
+    if (!search) return;
+    document.removeEventListener("htmx:afterSettle", found);
+    search.value = wanted;
+    search.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
 // Each filter of the panel that is set is a chip; a press takes it out.
 function showFilters() {
   const form = document.getElementById("panel-filters");

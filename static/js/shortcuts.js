@@ -3,7 +3,7 @@
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 const BUTTONS = {
-  "mod+k": "[data-open-search]",
+  "mod+k": "[data-open-palette]",
   "mod+shift+o": "[data-new-chat]",
   "mod+b": '[data-toggle="sidebar"]',
   "mod+.": '[data-toggle="panel"]',
@@ -55,6 +55,29 @@ document.addEventListener("keydown", (event) => {
   if (at < 0 || !next) return;
   event.preventDefault();
   next.focus();
+});
+
+// The palette: typed at, walked through with arrows; Enter takes the first of what is found.
+const palette = document.getElementById("palette");
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-open-palette]") && palette) {
+    palette.showModal();
+    palette.querySelector("input").select();
+    palette.querySelector("input").dispatchEvent(new Event("palette:opened"));
+  } else if (palette && (event.target === palette || event.target.closest("#palette a"))) {
+    palette.close();
+  }
+});
+
+palette?.addEventListener("keydown", (event) => {
+  const stops = [palette.querySelector("input"), ...palette.querySelectorAll("a")];
+  const at = stops.indexOf(document.activeElement);
+  if (event.key === "Enter" && at === 0) stops[1]?.click();
+  else if (event.key === "ArrowDown") stops[Math.min(at + 1, stops.length - 1)].focus();
+  else if (event.key === "ArrowUp") stops[Math.max(at - 1, 0)].focus();
+  else return;
+  event.preventDefault();
 });
 
 if (isMac) for (const key of document.querySelectorAll("[data-mod]")) key.textContent = "⌘";

@@ -183,7 +183,8 @@ def test_chats_are_searched_in_titles_and_messages(
         page.get_by_role("button", name="Show the list of chats").first.click()
         page.locator("#chat-search").focus()
     else:
-        page.keyboard.press("Control+k")
+        page.locator("#scroller").focus()
+        page.keyboard.press("/")
     expect(page.locator("#chat-search")).to_be_focused()
     page.keyboard.type("zeb")
     found = page.locator("#chat-list .chat-row")
@@ -375,3 +376,22 @@ def test_what_was_saved_stands_under_the_answer_with_an_undo(
     expect(line.locator(".receipt__saved")).to_contain_text("vegetarian")
     panel = open_panel(page)
     expect(panel.locator("[data-memory]")).to_have_count(1)
+
+
+def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "palette")
+    finished(send(page, "Where is the zebra?"))
+    page.goto("/")
+    page.locator("#scroller").focus()
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to anything")
+    expect(palette.get_by_role("link", name="Where is the zebra?")).to_be_visible()
+    shoot(page, "page-palette")
+    assert faults(page) == []
+    page.keyboard.type("tidy")
+    expect(palette.get_by_role("link")).to_have_count(1)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/tidy/"))

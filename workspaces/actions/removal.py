@@ -60,7 +60,7 @@ def counted(by_label: Mapping[str, int]) -> Counts:
 KNOWN: Mapping[str, Promise] = {
     "memories": later("Memories"),
     "revisions": later("Earlier versions of memories"),
-    "memory nodes": later("Nodes"),
+    "memory nodes": later("Topics"),
     "assets": later("Files"),
     "recall questions": later("Questions of the recall test"),
     "chats": later("Chats"),

@@ -49,7 +49,7 @@ def drawing(page: str) -> dict[str, Any]:
 def test_an_empty_place_says_what_will_be_there(cast: Cast) -> None:
     assert "Make the first one below" in shown(cast.editor, url("nodes", cast))
     seen_by_viewer = shown(cast.viewer, url("nodes", cast))
-    assert "who can write create them" in seen_by_viewer and "Create node" not in seen_by_viewer
+    assert "who can write create them" in seen_by_viewer and "Create topic" not in seen_by_viewer
 
 
 def test_the_panel_leads_to_the_nodes(cast: Cast) -> None:

@@ -1,0 +1,88 @@
+"""The command palette, and a chat as a file: only what the person may see, as links and as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chat.models import MessageRole, MessageStatus
+from memories.models import Scope
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory, make_message
+from workspaces.access import default_workspace
+from workspaces.models import AuditEvent, User
+
+pytestmark = pytest.mark.django_db
+
+
+def client_of(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def found(person: User, workspace: Any, q: str = "") -> str:
+    return client_of(person).get(f"/workspaces/{workspace.public_id}/palette/", {"q": q}).content.decode()
+
+
+def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Launch plans")
+    make_chat(cast.owner, cast.workspace, title="Launch secrets", is_private=True)
+    message = make_message(chat, "When does the zebra arrive?")
+    make_memory("The launch <is> in May", cast.owner, cast.workspace)
+    launch = found(cast.viewer, cast.workspace, "launch")
+    assert f'href="/chats/{chat.public_id}/' in launch
+    assert "secrets" not in launch
+    assert "The launch &lt;is&gt; in May" in launch
+    assert "?find=The+launch+%3Cis%3E+in+May" in launch
+    assert f"#{message.public_id}" in found(cast.viewer, cast.workspace, "zeb")
+    assert "Tidy up" in found(cast.viewer, cast.workspace, "TIDY")
+    assert "New chat" not in found(cast.viewer, cast.workspace), "who reads begins none"
+    assert "Temporary chat" in found(cast.editor, cast.workspace)
+    assert "Administration" not in found(cast.owner, cast.workspace)
+    assert "Nothing here is called “&lt;x&gt;”" in found(cast.viewer, cast.workspace, "<x>")
+
+
+def test_personal_memories_of_others_are_not_found(cast: Cast) -> None:
+    own = default_workspace(cast.owner)
+    own.memberships.create(user=cast.editor, role="editor")
+    make_memory("I dream of a boat", cast.owner, own, scope=Scope.USER)
+    assert "boat" in found(cast.owner, own, "dream")
+    assert "boat" not in found(cast.editor, own, "dream")
+
+
+def test_a_chat_is_exported_as_it_goes_now(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Plans & more")
+    question = make_message(chat, "When?\n\nSoon?")
+    earlier = make_message(chat, "Set aside")
+    answer = make_message(chat, "**In May.**", role=MessageRole.ASSISTANT, status=MessageStatus.DONE)
+    make_message(chat, "half", role=MessageRole.ASSISTANT, status=MessageStatus.STREAMING)
+    earlier.superseded_by = question
+    earlier.save()
+
+    def download(kind: str) -> Any:
+        return client_of(cast.viewer).get(f"/chats/{chat.public_id}/export/", {"as": kind})
+
+    def text(response: Any) -> str:
+        return b"".join(response).decode()
+
+    markdown = download("md")
+    assert markdown["Content-Disposition"].startswith('attachment; filename="plans-more-')
+    lines = text(markdown)
+    assert lines.startswith("# Plans & more\n\n## olive, ")
+    assert "When?\n\nSoon?" in lines
+    assert lines.endswith("UTC\n\n**In May.**\n")
+    told = json.loads(text(download("json")))
+    assert [(each["role"], each["content"]) for each in told["messages"]] == [
+        ("user", "When?\n\nSoon?"),
+        ("assistant", "**In May.**"),
+    ]
+    assert told["messages"][1]["id"] == answer.public_id
+    assert AuditEvent.objects.filter(verb="exported", target=chat.public_id).count() == 2
+    empty = make_chat(cast.owner, cast.workspace, is_private=True)
+    assert client_of(cast.viewer).get(f"/chats/{empty.public_id}/export/").status_code == 404
+    told = json.loads(text(client_of(cast.owner).get(f"/chats/{empty.public_id}/export/", {"as": "json"})))
+    assert told["messages"] == []
