@@ -67,7 +67,7 @@ def test_a_model_is_connected_and_chosen(
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     chat = page.url
 
-    page.goto(f"/workspaces/{workspace}/settings/")
+    page.goto(f"/workspaces/{workspace}/settings/#model")
     look("settings")
     page.get_by_label("Memories of this workspace never leave this machine").check()
     page.locator("section[aria-labelledby=model]").get_by_role("button", name="Save").last.click()

@@ -74,7 +74,7 @@ def test_left_out_let_in_and_nothing_for_others(
     finished(again)
     expect(again.locator(".receipt summary").first).to_contain_text("Used 2 memories")
     assert any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
-    page.goto(f"/workspaces/{place}/settings/")
+    page.goto(f"/workspaces/{place}/settings/#members")
     expect(page.get_by_text("Answers in these chats used your personal memories.")).to_be_visible()
     assert not faults(page)
     page.get_by_text("Answers in these chats used your personal memories.").scroll_into_view_if_needed()

@@ -1,0 +1,41 @@
+// Sections of a long page as tabs: one group of them is shown, that of the address, of an error, or the last one chosen.
+
+const tabs = [...document.querySelectorAll("[data-tabs] a")];
+const groups = [...document.querySelectorAll("[data-tab]")];
+const groupOf = (link) => document.querySelector(link.getAttribute("href"))?.closest("[data-tab]");
+const key = `tab:${location.pathname}`;
+
+function show(group) {
+  for (const each of groups) each.classList.toggle("tabbed--open", each === group);
+  for (const link of tabs) {
+    if (groupOf(link) === group) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+  try {
+    sessionStorage.setItem(key, group.dataset.tab);
+  } catch {
+    // Storage is blocked: the next page begins with the first.
+  }
+}
+
+function last() {
+  try {
+    return groups.find((group) => group.dataset.tab === sessionStorage.getItem(key));
+  } catch {
+    return null;
+  }
+}
+
+const named = () => location.hash.length > 1 && document.getElementById(location.hash.slice(1))?.closest("[data-tab]");
+const faulty = () => groups.find((group) => group.querySelector(".field--error, [aria-invalid='true'], [role='alert']"));
+
+show(faulty() ?? (named() || last() || groups[0]));
+addEventListener("hashchange", () => named() && show(named()));
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-tabs] a");
+  if (!link) return;
+  event.preventDefault();
+  history.replaceState(null, "", link.getAttribute("href"));
+  show(groupOf(link));
+});
