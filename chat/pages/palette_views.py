@@ -80,6 +80,7 @@ def _places(request: PageRequest, workspace: Workspace) -> list[Found]:
     places = [
         Found(_("Settings and members"), reverse("workspaces:settings", args=here), "settings"),
         Found(_("Assistants"), reverse("workspaces:agents", args=here), "bot"),
+        Found(_("Runs"), reverse("chat:runs", args=here), "history"),
         Found(_("Topics"), reverse("memories:nodes", args=here), "waypoints"),
         Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye"),
         Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),

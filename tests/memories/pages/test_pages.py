@@ -231,7 +231,7 @@ def receipt(cast: Cast) -> str:
 
 def test_a_receipt_says_what_was_used_why_and_what_was_left_out(cast: Cast) -> None:
     html = signed_in(cast.owner).get(url("receipt", receipt(cast))).content.decode()
-    assert "It is on Monday" in html and "meaning 60 + words 20" in html and 'value="81"' in html
+    assert "It is on Monday" in html and "meaning 60 + words 20" in html and "Strong" in html
     assert "1 left out" in html and "The cat is grey" in html and "not relevant enough" in html
     assert "Memory search was limited" in html and "the embedder did not answer" in html
     assert html.index("It is on Monday") < html.index("left out") < html.index("The cat is grey")
