@@ -91,6 +91,7 @@ def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
     expect(page.locator("#consent")).to_have_count(0)
     expect(page.locator("#welcome")).to_contain_text("Nothing is remembered automatically.")
     expect(memory).not_to_be_checked()
+    open_more(page)
     expect(chooser).to_have_value("deep_think")
     expect(field).to_have_value("What do we take along?")
     expect(field).to_be_focused()

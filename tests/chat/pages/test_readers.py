@@ -72,6 +72,7 @@ def test_a_temporary_chat_never_shows_memory_or_a_summary(cast: Cast) -> None:
     assert "memory-chip" in client.get(page).content.decode()
     new = client.get(page, {"temporary": "on"}).content.decode()
     assert ("Temporary, only you" in new, "memory-chip" in new) == (True, False)
+    assert '<input type="hidden" name="temporary" value="on">' in new
     client.post(f"{page}chats/", {"content": "Hello", "temporary": "on"})
     chat = Chat.objects.get()
     shown = client.get(f"/chats/{chat.public_id}/").content.decode()
