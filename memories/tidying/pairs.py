@@ -24,7 +24,7 @@ from memoryhub.llm.base import Vectors
 from workspaces.index.embedding import active_model
 from workspaces.models import User, Workspace
 
-COMPARED = 3_000  # memories of a workspace: their products are some 0.3 s, and grow with the square
+COMPARED = 3_000  # memories of a workspace: their products take half a second, and grow with the square
 NEAR = 0.85  # cosine from which two statements are looked at
 JUDGED = 400  # pairs, the nearest first: each costs up to a millisecond
 MOST_LINKED = 200
