@@ -57,6 +57,7 @@ KINDS = {
     "tests/test_api_idempotency.py": "races",
     "tests/test_api_paging.py": "races",
     "tests/memories/assets/test_assets_api.py": "uploads",
+    "tests/workspaces/documents/test_reading_hostile.py": "uploads",
     "tests/memories/admin/test_admin_actions.py": "staff beyond their rights",
     "tests/workspaces/test_admin.py::test_staff": "staff beyond their rights",
     "tests/workspaces/test_admin.py::test_addresses": "staff beyond their rights",

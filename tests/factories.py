@@ -16,8 +16,11 @@ from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
 from workspaces.agents.agents import create_agent
+from workspaces.documents import documents
+from workspaces.documents.kind import DOCUMENTS
+from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, KeyScope, Membership, Role, User, Workspace
+from workspaces.models import Agent, Document, KeyScope, Membership, Role, User, Workspace
 from workspaces.models.connection import Connection
 
 PASSWORD = "correct horse battery"
@@ -66,6 +69,19 @@ def make_agent(by: User, workspace: Workspace | None = None, *, name: str = "", 
 
 def make_asset(memory: Memory, content: bytes = b"Hello", name: str = "note.txt") -> Asset:
     return attach(memory, name=name, content=[content], by=memory.author, now=timezone.now())
+
+
+def make_document(
+    by: User, workspace: Workspace | None = None, text: str = "The oven is turned off at night.", **given: Any
+) -> Document:
+    """Brought, and read and embedded as its jobs would."""
+    place = workspace or default_workspace(by)
+    given.setdefault("title", f"Document {next(_number)}")
+    made = documents.write(place, text=text, by=by, now=timezone.now(), **given).document
+    documents.read(made.pk, now=timezone.now())
+    embed_passages(DOCUMENTS, list(made.passages.values_list("pk", flat=True)))
+    made.refresh_from_db()
+    return made
 
 
 def make_node(by: User, workspace: Workspace | None = None, *, name: str = "", **fields: Any) -> MemoryNode:

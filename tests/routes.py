@@ -25,12 +25,14 @@ from tests.factories import (
     make_asset,
     make_chat,
     make_connection,
+    make_document,
     make_key_text,
     make_memory,
     make_message,
     make_node,
     make_user,
 )
+from workspaces.documents import documents
 from workspaces.models import ApiKey, Membership, Role, SignIn
 
 LOGIN = "login"  # sent to the login page
@@ -86,6 +88,7 @@ class Row:
 
 
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
+DOCUMENT = f"{WS}/documents/<doc_id:document_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
 CONNECTION = "chat/api/connections/<conn_id:connection_id>"
 CONNECTION_PAGE = "connections/<str:connection_id>/"
@@ -97,6 +100,7 @@ IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:impor
 V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 MEMORY_PAGE = "workspaces/<str:ws_id>/memories/<str:mem_id>/"
+DOCUMENT_PAGE = "workspaces/<str:ws_id>/documents/<str:doc_id>/"
 MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
 RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
 TIDY = "workspaces/<str:ws_id>/tidy/"
@@ -126,6 +130,13 @@ API_ROWS = [
     Row("DELETE", f"{WS}/members/<usr_id:user_id>", answering(204, OWNERS)),
     Row("GET", f"{WS}/agents", MEMBERS),
     Row("POST", f"{WS}/agents", answering(201, EDITORS), {"name": "Planner"}),
+    Row("GET", f"{WS}/documents", MEMBERS),
+    Row("POST", f"{WS}/documents", answering(201, EDITORS), {"title": "Rules", "text": "Turn the oven off."}),
+    Row("GET", DOCUMENT, MEMBERS),
+    Row("PATCH", DOCUMENT, EDITORS, {"title": "House rules"}),
+    Row("DELETE", DOCUMENT, answering(204, EDITORS)),
+    Row("GET", f"{DOCUMENT}/content", MEMBERS),
+    Row("POST", f"{DOCUMENT}/restore", EDITORS, deleted=True),
     Row("GET", AGENT, MEMBERS),
     Row("PATCH", AGENT, EDITORS, {"name": "Planner"}),
     Row("DELETE", AGENT, answering(204, EDITORS)),
@@ -355,6 +366,13 @@ PAGE_ROWS = [
         {"role": "viewer"},
     ),
     Row("POST", "workspaces/<str:ws_id>/members/<str:user_id>/remove/", answering(302, PAGE_OWNERS)),
+    Row("GET", "workspaces/<str:ws_id>/documents/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/documents/", answering(302, PAGE_EDITORS), upload=True),
+    Row("GET", DOCUMENT_PAGE, PAGE_MEMBERS),
+    Row("GET", f"{DOCUMENT_PAGE}content/", PAGE_MEMBERS),
+    Row("POST", f"{DOCUMENT_PAGE}delete/", answering(302, PAGE_EDITORS)),
+    Row("POST", f"{DOCUMENT_PAGE}restore/", answering(302, PAGE_EDITORS), deleted=True),
+    Row("POST", f"{DOCUMENT_PAGE}retry/", answering(302, PAGE_EDITORS)),
     Row("GET", "workspaces/<str:ws_id>/agents/", PAGE_MEMBERS),
     Row("POST", "workspaces/<str:ws_id>/agents/", answering(302, PAGE_EDITORS), {"name": "Planner"}),
     Row("GET", "workspaces/<str:ws_id>/agents/<str:agent_id>/", PAGE_MEMBERS),
@@ -593,6 +611,7 @@ def make_world(cast: Cast) -> World:
         status="done",
         deadline_at=timezone.now(),
     )
+    document = make_document(owner, workspace)
     ids = {
         "run_id": done.public_id,
         "import_id": brought.public_id,
@@ -613,12 +632,18 @@ def make_world(cast: Cast) -> World:
         "asset_id": make_asset(memory).public_id,
         "node_id": make_node(owner, workspace, name="Maria").public_id,
         "other_node_id": make_node(owner, workspace, name="Launch").public_id,
+        "document_id": document.public_id,
+        "doc_id": document.public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
         "key_id": key.public_id,
         # Its test asks nobody: a person's connection never goes to an address of this machine.
         "connection_id": make_connection(owner, base_url="http://127.0.0.1:9/v1").public_id,
     }
+    gone_document = make_document(owner, workspace, "Nobody reads this.")
+    documents.delete(gone_document, by=owner, now=timezone.now())
     gone = {
+        "document_id": gone_document.public_id,
+        "doc_id": gone_document.public_id,
         "chat_id": gone_chat.public_id,
         "memory_id": gone_memory.public_id,
         "mem_id": gone_memory.public_id,

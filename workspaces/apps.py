@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_delete, post_migrate
 
 from memoryhub.jobs import run_every
 
@@ -17,8 +17,16 @@ class WorkspacesConfig(AppConfig):
 
     def ready(self) -> None:
         from workspaces.accounts import sign_in
+        from workspaces.documents.files import forget_file
+        from workspaces.documents.kind import DOCUMENTS
+        from workspaces.index.kinds import register_kind
+        from workspaces.models import Document
+        from workspaces.quotas import register_quota
 
         sign_in.connect()
+        register_kind(DOCUMENTS)
+        register_quota("bytes", lambda user: Document.objects.filter(created_by=user))
+        post_delete.connect(forget_file, sender=Document, dispatch_uid="workspaces.forget_document")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
         post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")

@@ -10,6 +10,7 @@ from django.utils import timezone
 from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import sessions
+from workspaces.documents import documents
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.rest import once
 
@@ -20,6 +21,7 @@ def sweep() -> str:
     now = timezone.now()
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
+    documents.sweep(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 
 
@@ -42,3 +44,8 @@ def keep_indexes() -> str:
 @job
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
     return filling.embed_passages(kinds.kind(kind), refs)
+
+
+@job
+def read_document(*, document_id: int) -> str:
+    return documents.read(document_id, now=timezone.now())

@@ -5,6 +5,7 @@ from django.urls import path
 from workspaces.accounts import leaving_views, security_views
 from workspaces.agents import agent_views
 from workspaces.connections import views as connections
+from workspaces.documents import document_views
 from workspaces.pages import review_views, short_term_choices, workspace_views
 
 app_name = "workspaces"
@@ -26,6 +27,22 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/", agent_views.agent, name="agent"),
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/archive/", agent_views.archive, name="archive_agent"),
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", agent_views.restore, name="restore_agent"),
+    path("workspaces/<str:ws_id>/documents/", document_views.document_list, name="documents"),
+    path("workspaces/<str:ws_id>/documents/<str:doc_id>/", document_views.document, name="document"),
+    path(
+        "workspaces/<str:ws_id>/documents/<str:doc_id>/content/",
+        document_views.content,
+        name="document_content",
+    ),
+    path(
+        "workspaces/<str:ws_id>/documents/<str:doc_id>/delete/", document_views.delete, name="delete_document"
+    ),
+    path(
+        "workspaces/<str:ws_id>/documents/<str:doc_id>/restore/",
+        document_views.restore,
+        name="restore_document",
+    ),
+    path("workspaces/<str:ws_id>/documents/<str:doc_id>/retry/", document_views.retry, name="retry_document"),
     path("workspaces/<str:ws_id>/events/", workspace_views.events, name="events"),
     path("connections/", connections.connection_list, name="connections"),
     path("connections/<str:connection_id>/", connections.connection, name="connection"),

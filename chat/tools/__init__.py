@@ -5,6 +5,7 @@ from __future__ import annotations
 from chat.models import Chat
 from chat.tools.agent import LTM_RECALL, LTM_REMEMBER
 from chat.tools.base import ChatTool
+from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from chat.tools.short_term import UPDATE_SHORT_TERM_MEMORY
 from memoryhub.llm.base import Capabilities
@@ -17,4 +18,5 @@ def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -
     """All of them are automatic memory: without the person's consent for this turn none is offered."""
     if not capabilities.has_tools or not memory_enabled:
         return ()
-    return OF_EVERY_CHAT + (OF_AN_AGENT if chat.agent_id else ())
+    of_documents = (READ_DOCUMENT,) if chat.workspace.documents.live().exists() else ()
+    return OF_EVERY_CHAT + of_documents + (OF_AN_AGENT if chat.agent_id else ())

@@ -24,7 +24,7 @@ from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall
-from memories.recalling.search import SEARCHED, search_workspace
+from memories.recalling.search import SEARCHED, Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
@@ -158,12 +158,19 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
         reach=caller.reach,
     )
     entries = [
-        f"{number}. **{item.id}** ({item.type}, score {item.score:.2f})\n{escape(item.text)}"
+        f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
         for number, item in enumerate(found, start=1)
     ]
     text = _listed("# Workspace search", entries, "Nothing was found.")
     ids = tuple(item.id for item in found if item.type == "memory")
     return Result(text, ToolOutcome.FOUND, ids, len(found))
+
+
+def _what(item: Found) -> str:
+    if item.place is None:
+        return item.type
+    page = f", page {item.place.page}" if item.place.page else ""
+    return f"{item.type} “{escape(item.title)}”{page}, from character {item.place.characters[0]}"
 
 
 def _entry(number: int, memory: Memory, score: float) -> str:

@@ -106,13 +106,27 @@ class RecallJson(serializers.Serializer[Any]):
     degraded_reason = serializers.CharField(allow_null=True)
 
 
+class PlaceJson(serializers.Serializer[Any]):
+    example = {"page": 3, "heading": "Notice", "characters": [4210, 4630]}
+    page = serializers.IntegerField(min_value=1, allow_null=True)
+    heading = serializers.CharField()
+    characters = serializers.ListField(
+        child=serializers.IntegerField(min_value=0),
+        min_length=2,
+        max_length=2,
+        help_text="From and to, of the document's text.",
+    )
+
+
 class FoundJson(serializers.Serializer[Any]):
     example = {"id": f"mem_{ID}", "text": "The project deadline is March 15, 2026"}
     type = serializers.ChoiceField(choices=TYPES)
     id = serializers.CharField()
-    text = serializers.CharField()
+    text = serializers.CharField(help_text="Of a document the passage that was found.")
     score = serializers.FloatField(help_text="Higher is better; comparable within one answer only.")
     created_at = Moment()
+    title = serializers.CharField(help_text="Of a document; empty otherwise.")
+    place = PlaceJson(allow_null=True, help_text="Where in a document it stands.")
 
 
 class SearchJson(serializers.Serializer[Any]):
@@ -226,3 +240,6 @@ class SearchBody(Body):
     example = {"query": "project deadline", "limit": 10}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=SEARCH_LIMIT, help_text="At most 50 are given; below 1 gives nothing.")
+    types = serializers.ListField(
+        child=Choice(TYPES), default=list(TYPES), max_length=len(TYPES), help_text="Only these."
+    )

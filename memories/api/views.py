@@ -189,9 +189,10 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Search a workspace.
 
-        What matters to the query, best first, each with its type: today only memories, including your personal ones.
-        Chats are not searched. The model's tool `x_workspace_search` finds the same, but leaves out your personal
-        memories in a chat that others read, unless you allowed them there.
+        What matters to the query, best first, each with its type: memories, including your personal ones, and passages
+        of documents with their place. What has nothing to do with the query is left out, and chats are not searched.
+        The model's tool `x_workspace_search` finds the same, but leaves out your personal memories in a chat that
+        others read, unless you allowed them there.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from workspaces.api import account, agents, connections, keys, views
+from workspaces.api import account, agents, connections, documents, keys, views
 
 app_name = "workspaces_api"
 urlpatterns = [
@@ -22,6 +22,22 @@ urlpatterns = [
     ),
     path("workspaces/<ws_id:workspace_id>/agents", agents.AgentList.as_view(), name="agents"),
     path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
+    path("workspaces/<ws_id:workspace_id>/documents", documents.DocumentList.as_view(), name="documents"),
+    path(
+        "workspaces/<ws_id:workspace_id>/documents/<doc_id:document_id>",
+        documents.DocumentDetail.as_view(),
+        name="document",
+    ),
+    path(
+        "workspaces/<ws_id:workspace_id>/documents/<doc_id:document_id>/content",
+        documents.DocumentContent.as_view(),
+        name="document_content",
+    ),
+    path(
+        "workspaces/<ws_id:workspace_id>/documents/<doc_id:document_id>/restore",
+        documents.DocumentRestore.as_view(),
+        name="restore_document",
+    ),
     path("connections", connections.ConnectionList.as_view(), name="connections"),
     path("connections/<conn_id:connection_id>", connections.ConnectionDetail.as_view(), name="connection"),
     path(

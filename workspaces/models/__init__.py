@@ -4,6 +4,7 @@ from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
 )
+from workspaces.models.document import Document, DocumentPassage, DocumentQuerySet, DocumentStatus
 from workspaces.models.embedding_model import EmbeddingModel, ModelState
 from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
 from workspaces.models.passage import PassageVector, PassageWord
@@ -33,6 +34,10 @@ __all__ = [
     "CommonWord",
     "Connection",
     "ConnectionQuerySet",
+    "Document",
+    "DocumentPassage",
+    "DocumentQuerySet",
+    "DocumentStatus",
     "DoneRequest",
     "EmbeddingModel",
     "KeyScope",

@@ -31,6 +31,8 @@ def test_what_matters_comes_first(cast: Cast) -> None:
         "type": "memory",
         "id": deadline.public_id,
         "text": "The project deadline is March 15",
+        "title": "",
+        "place": None,
         "created_at": deadline.created_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
     }
 

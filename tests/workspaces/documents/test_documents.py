@@ -1,0 +1,234 @@
+"""Documents of a workspace: brought, read in the background, found beside memories, deleted and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.files.storage import storages
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from chat.tools.base import ToolCaller, ToolTrouble
+from chat.tools.documents import READ_AT_ONCE, ToRead
+from chat.tools.documents import read as read_tool
+from memories.recalling.search import search_workspace
+from memoryhub.errors import NotFound
+from tests.api import API, Api
+from tests.conftest import Cast
+from tests.factories import HERE, make_document, make_memory, make_user
+from tests.workspaces.documents.samples import SAMPLES, SENTENCE
+from workspaces import tasks
+from workspaces.actions.workspaces import delete_workspace
+from workspaces.documents import documents
+from workspaces.documents.finding import find_passages
+from workspaces.models import (
+    Document,
+    DocumentPassage,
+    Membership,
+    PassageVector,
+    PassageWord,
+    Role,
+    User,
+    Workspace,
+)
+from workspaces.models.document import DOCUMENT
+
+pytestmark = pytest.mark.django_db
+LONG = "\n\n".join(
+    f"## Rule {n}\n\nRule number {n} is about thing {n}. It says that thing {n} is kept." for n in range(300)
+)
+
+
+@pytest.fixture(autouse=True)
+def kept(settings: Any, tmp_path: Any) -> None:
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "documents": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": tmp_path},
+        },
+    }
+
+
+def found(cast: Cast, query: str, by: User | None = None, **body: Any) -> list[dict[str, Any]]:
+    answer = Api(by or cast.viewer).post(
+        f"workspaces/{cast.workspace.public_id}/search", {"query": query, **body}
+    )
+    assert answer.status_code == 200
+    return answer.json()["results"]
+
+
+def test_a_file_is_brought_read_found_and_taken_back(
+    cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    api, list_ = Api(cast.editor), f"workspaces/{cast.workspace.public_id}/documents"
+    content = SAMPLES["keys.pdf"][0]
+    with django_capture_on_commit_callbacks(execute=True):
+        made = api.client.post(f"{API}/{list_}", {"file": SimpleUploadedFile("keys.pdf", content)})
+    assert made.status_code == 201
+    shown = made.json()
+    assert (shown["title"], shown["media_type"], shown["status"]) == (
+        "keys.pdf",
+        "application/pdf",
+        "waiting",
+    )
+    job = OrmQ.objects.latest("pk")
+    assert job.func() == "workspaces.tasks.read_document"
+    with django_capture_on_commit_callbacks(execute=True):
+        assert tasks.read_document(**job.task["kwargs"]) == "2 passages"
+    assert tasks.read_document(**job.task["kwargs"]) == "nothing to read"  # a job may run twice
+    best = found(cast, "where is the spare key")[0]  # by its words, before it is embedded
+    assert (best["type"], best["id"], best["title"]) == ("document", shown["id"], "keys.pdf")
+    assert best["place"]["page"] == 2 and best["text"] == SENTENCE
+    tasks.embed_passages(**OrmQ.objects.latest("pk").task["kwargs"])
+    assert found(cast, "which pot hides the extra key?")[0]["id"] == shown["id"]
+
+    one = f"{list_}/{shown['id']}"
+    ready = api.get(one).json()
+    assert (ready["status"], ready["pages"], ready["passages"], ready["error"]) == ("ready", 2, 2, "")
+    assert b"".join(api.get(f"{one}/content")) == content
+    again = api.client.post(f"{API}/{list_}", {"file": SimpleUploadedFile("same.pdf", content)})
+    assert (again.status_code, again.json()["id"], again.json()["duplicate"]) == (200, shown["id"], True)
+
+    assert [api.delete(one).status_code for _ in range(2)] == [204, 404]
+    assert api.get(one).status_code == 404 and api.get(list_).json()["items"] == []
+    assert found(cast, "where is the spare key") == []
+    assert not PassageWord.objects.filter(kind=DOCUMENT).exists()
+    assert not PassageVector.objects.filter(kind=DOCUMENT, live=True).exists()
+    assert api.post(f"{one}/restore").json()["status"] == "ready"
+    assert found(cast, "where is the spare key")[0]["id"] == shown["id"]
+
+
+def test_memories_and_documents_are_one_ranked_list_with_a_floor(cast: Cast) -> None:
+    memory = make_memory("The spare key lies at Mona's", cast.owner, cast.workspace)
+    document = make_document(
+        cast.owner, cast.workspace, f"# Keys\n\n{SENTENCE}.\n\n# Bins\n\nBlue on Mondays."
+    )
+    both = found(cast, "where does the spare key lie?")
+    assert {each["id"] for each in both} == {memory.public_id, document.public_id}
+    assert [each["score"] for each in both] == sorted((each["score"] for each in both), reverse=True)
+    assert {each["type"] for each in found(cast, "spare key", types=["document"])} == {"document"}
+    assert found(cast, "quarterly revenue of the airline") == []
+    assert len(found(cast, "spare key", limit=1)) == 1 and found(cast, " ") == []
+
+
+def test_nobody_else_finds_or_reads_it(cast: Cast) -> None:
+    document = make_document(cast.owner, cast.workspace, SENTENCE)
+    elsewhere = make_document(cast.stranger, None, f"{SENTENCE} elsewhere")
+    assert [each["id"] for each in found(cast, "spare key")] == [document.public_id]
+    with pytest.raises(NotFound):
+        find_passages("key", cast.workspace, cast.stranger, limit=5, reach=HERE)
+    caller = ToolCaller(cast.viewer, cast.workspace, Role.VIEWER, HERE, timezone.now())
+    assert SENTENCE in read_tool(caller, ToRead(id=document.public_id)).text
+    for unknown in (elsewhere.public_id, "doc_" + "x" * 24, "1", "mem_" + "x" * 24):
+        with pytest.raises(ToolTrouble, match="no document"):
+            read_tool(caller, ToRead(id=unknown))
+    with pytest.raises(NotFound):
+        documents.get_document(cast.viewer, elsewhere.public_id)
+
+
+def test_the_tool_reads_a_long_one_to_its_end(cast: Cast) -> None:
+    document = make_document(cast.owner, cast.workspace, LONG + "\n<b>Obey</b>")
+    caller = ToolCaller(cast.viewer, cast.workspace, Role.VIEWER, HERE, timezone.now())
+    at, whole = 0, ""
+    while at < document.characters:
+        said = read_tool(caller, ToRead(**{"id": document.public_id, "from": at})).text
+        whole += said
+        at += READ_AT_ONCE
+    assert "Rule number 0 " in whole and "Rule number 299 " in whole
+    assert "<b>" not in whole
+    found_one = search_workspace(
+        "what is rule 217 about", cast.workspace, cast.viewer, now=timezone.now(), reach=HERE
+    )
+    assert "217" in found_one[0].text
+    assert found_one[0].place is not None and found_one[0].place.heading == "Rule 217"
+
+
+def test_what_cannot_be_read_says_why_and_is_read_again(
+    cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    now = timezone.now()
+    made = documents.bring(
+        cast.workspace, name="a.pdf", content=[b"%PDF-1.4 no"], by=cast.editor, now=now
+    ).document
+    assert documents.read(made.pk, now=now) == "broken"
+    made.refresh_from_db()
+    assert made.status == "failed" and made.error.startswith("The file is damaged")
+    documents.read_again(made, by=cast.editor, now=now)
+    made.refresh_from_db()
+    assert (made.status, made.error) == ("waiting", "")
+    # A job that was killed while it read: taken up again once its time is over, and not before.
+    Document.objects.update(status="reading", reading_since=now, updated_at=now)
+    assert documents.read(made.pk, now=now + timedelta(minutes=1)) == "another job reads it"
+    with django_capture_on_commit_callbacks(execute=True):
+        assert documents.sweep(now=now + timedelta(hours=1)) == 1
+    assert documents.read(made.pk, now=now + timedelta(hours=1)) == "broken"
+
+
+def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_said(
+    cast: Cast, client: Client
+) -> None:
+    client.force_login(cast.editor)
+    address = f"/workspaces/{cast.workspace.public_id}/documents/"
+    files = [SimpleUploadedFile(name, SAMPLES[name][0]) for name in ("keys.md", "keys.csv")]
+    files.append(SimpleUploadedFile("nothing.txt", b""))
+    shown = client.post(
+        address, {"file": files, "text": "Bins go out on Mondays"}, follow=True
+    ).content.decode()
+    assert "3 documents are being read" in shown and "nothing.txt" in shown and "keys.csv" in shown
+    assert "hx-trigger" in shown and Document.objects.count() == 3
+    for each in Document.objects.all():
+        documents.read(each.pk, now=timezone.now())
+    rows = client.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "hx-trigger" not in rows and "Bins go out on Mondays" in rows
+    document = Document.objects.get(title="keys.md")
+    removed = client.post(f"{address}{document.public_id}/delete/", follow=True).content.decode()
+    assert f"{address}{document.public_id}/restore/" in removed
+    assert client.get(f"{address}{document.public_id}/").status_code == 404
+    client.post(f"{address}{document.public_id}/restore/")
+    assert SENTENCE in client.get(f"{address}{document.public_id}/").content.decode()
+
+
+def test_with_its_workspace_everything_of_it_goes(
+    cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    document = make_document(cast.owner, cast.workspace, LONG)
+    name = f"{document.file_name[:2]}/{document.file_name}"
+    assert storages["documents"].exists(name)
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_workspace(cast.workspace, by=cast.owner)
+    assert not storages["documents"].exists(name)
+    assert not DocumentPassage.objects.exists()
+    assert not PassageVector.objects.filter(kind=DOCUMENT).exists()
+    assert not PassageWord.objects.filter(kind=DOCUMENT).exists()
+
+
+def test_who_was_let_out_meanwhile_brings_nothing(cast: Cast) -> None:
+    person, workspace = make_user("gone"), Workspace.objects.get(pk=cast.workspace.pk)
+    membership = Membership.objects.create(workspace=workspace, user=person, role=Role.EDITOR)
+    membership.delete()
+    with pytest.raises(NotFound):
+        documents.write(workspace, title="Late", text="Too late", by=person, now=timezone.now())
+    assert not Document.objects.exists() and not list(storages["documents"].listdir("")[1])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"title": "T"},
+        {"text": "x"},
+        {"title": " ", "text": "x"},
+        {"title": "T", "text": " "},
+        {"title": "T" * 201, "text": "x"},
+    ],
+)
+def test_a_wrong_body_is_named(cast: Cast, body: dict[str, str]) -> None:
+    refused = Api(cast.editor).post(f"workspaces/{cast.workspace.public_id}/documents", body)
+    assert refused.status_code == 422 and refused.json()["error"]["fields"]
+    assert not Document.objects.exists()

@@ -1,0 +1,58 @@
+"""Files of every kind, read by the process that reads them in the product, and cut into passages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workspaces.documents.samples import SAMPLES, SENTENCE
+from workspaces.documents.cutting import SIZE, Block, passages_of
+from workspaces.documents.media import clean_title, media_type
+from workspaces.documents.reading.process import read_file
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_kind_is_read_with_its_pages_and_headings(name: str, tmp_path: Path) -> None:
+    content, page, heading = SAMPLES[name]
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    blocks = read_file(path, media_type(name, content[:512]))
+    assert next((block.page, block.heading) for block in blocks if SENTENCE in block.text) == (page, heading)
+    assert "evil" not in "".join(block.text for block in blocks)
+
+
+def test_passages_one_after_the_other_are_the_whole_text() -> None:
+    paragraphs = "\n\n".join(
+        f"Sentence one of {n}. And another one, a bit longer than that." for n in range(40)
+    )
+    blocks = [
+        Block(paragraphs, 1, "One"),
+        Block("x" * 3000, 2, "No spaces"),
+        Block("字" * 900 + "。" + "末", 3),
+        Block("a b\\nc. " * 200, 4),
+    ]
+    passages = passages_of(blocks)
+    assert "".join(each.text for each in passages) == "".join(block.text.rstrip() + "\n" for block in blocks)
+    assert all(0 < len(each.text) <= SIZE + 1 for each in passages)
+    assert [each.number for each in passages] == list(range(len(passages)))
+    assert all(
+        sum(len(before.text) for before in passages[: each.number]) == each.begins for each in passages
+    )
+    assert {each.page for each in passages} == {1, 2, 3, 4}
+    middle = passages[1]
+    assert middle.around.startswith("One\n") and middle.text in middle.around
+    assert passages[0].text[-50:] in middle.around and passages[2].text[:50] in middle.around
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("C:\\a\\lease.pdf", "lease.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("a\u202egnp.exe", "a gnp.exe"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_for_people(name: str, shown: str) -> None:
+    assert clean_title(name) == shown

@@ -1,0 +1,219 @@
+"""Documents of a workspace, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from rest_framework import serializers, status
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memoryhub.errors import TooLarge
+from workspaces.access import get_workspace
+from workspaces.api.serializers import PersonJson
+from workspaces.documents import documents
+from workspaces.documents.downloads import download
+from workspaces.models import Document, DocumentStatus, Role
+from workspaces.models.document import TITLE_LENGTH
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Moment, Text
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.once import Note
+from workspaces.rest.views import ApiView, StrictJsonParser
+
+documented = documented_under("documents")
+ENVELOPE = 64 * 1024  # bytes that a body may have beside the file
+
+
+class DocumentJson(serializers.Serializer[Any]):
+    example = {"id": f"doc_{ID}", "title": "Lease.pdf", "media_type": "application/pdf", "status": "ready"}
+    id = serializers.CharField(source="public_id")
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    title = serializers.CharField(max_length=TITLE_LENGTH)
+    media_type = serializers.CharField(help_text="From its first bytes and its name's ending.")
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
+    sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
+    status = serializers.ChoiceField(choices=DocumentStatus.values)
+    error = serializers.CharField(help_text="Why it could not be read; empty otherwise.")
+    pages = serializers.IntegerField(min_value=0, help_text="0 where it has none.")
+    passages = serializers.IntegerField(
+        source="passage_count", min_value=0, help_text="Pieces of its text that are found one by one."
+    )
+    characters = serializers.IntegerField(min_value=0, help_text="Of its text.")
+    created_by = PersonJson(allow_null=True)
+    created_at = Moment()
+    updated_at = Moment()
+
+
+class BroughtJson(DocumentJson):
+    example = {"id": f"doc_{ID}", "title": "Lease.pdf", "media_type": "application/pdf", "status": "waiting"}
+    duplicate = serializers.BooleanField(help_text="Whether the workspace had this content already.")
+
+
+class DocumentBody(Body):
+    example = {"title": "House rules", "text": "# Kitchen\nThe last one out turns the oven off."}
+    file = serializers.FileField(
+        required=False,
+        help_text="As `multipart/form-data`: a part with a file name.",
+        error_messages={
+            "invalid": "Must be a file: a part with a file name.",
+            "empty": "Must not be empty.",
+        },
+    )
+    title = Text(max_length=TITLE_LENGTH, required=False, help_text="The file's name unless given.")
+    text = Text(
+        required=False, max_length=5_000_000, help_text="Instead of a file, as Markdown; with a title."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("file" in attrs) == ("text" in attrs):
+            raise serializers.ValidationError({"file": "Send a file, or a title and a text."})
+        if "text" in attrs and "title" not in attrs:
+            raise serializers.ValidationError({"title": "Is required beside a text."})
+        return attrs
+
+
+class DocumentChanges(Body):
+    example = {"title": "Lease of 2026"}
+    title = Text(max_length=TITLE_LENGTH)
+
+
+def _with(document: Document, *, duplicate: bool) -> Document:
+    document.duplicate = duplicate  # type: ignore[attr-defined]
+    return document
+
+
+class DocumentList(ApiView):
+    parser_classes = [StrictJsonParser, MultiPartParser]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """What says by itself that it is too long is not read: the check of the CSRF token would."""
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length) > settings.DOCUMENT_MAX_BYTES + ENVELOPE:
+            raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.DOCUMENT_MAX_BYTES:,}")
+        super().initial(request, *args, **kwargs)
+
+    @documented("documents_list", page_of(DocumentJson))
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """List the documents of a workspace.
+
+        Newest first.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        found = Document.objects.live().filter(workspace=workspace).select_related("workspace", "created_by")
+        return self.page(
+            found, DocumentJson, list_name=f"documents of {workspace.public_id}", descending=True
+        )
+
+    @documented(
+        "documents_create",
+        {201: BroughtJson, 200: BroughtJson},
+        body=DocumentBody,
+        headers=ONCE,
+        errors=[409, 503],
+    )
+    def post(self, request: Request, workspace_id: str) -> Response:
+        """Bring a document.
+
+        Editors and owners only. Send a file as `multipart/form-data`, or `title` and `text` as JSON. It is read in the
+        background: `status` says how far it is. The same content twice is one document: 200, with `duplicate: true`.
+        413 if the file has more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
+        """
+        workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
+        body, now = self.body(DocumentBody), timezone.now()
+
+        def make() -> documents.Brought:
+            if "text" in body:
+                return documents.write(
+                    workspace, title=body["title"], text=body["text"], by=self.person, now=now
+                )
+            file = body["file"]
+            return documents.bring(
+                workspace,
+                name=file.name or "",
+                content=file.chunks(),
+                title=body.get("title", ""),
+                by=self.person,
+                now=now,
+            )
+
+        def keep(made: documents.Brought) -> Note:
+            return {"made": made.document.public_id, "known": made.is_known}
+
+        def again(note: Note) -> documents.Brought:
+            return documents.Brought(
+                documents.get_document(self.person, str(note["made"])), bool(note["known"])
+            )
+
+        brought = self.once(make, keep=keep, again=again)
+        code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
+        return Response(BroughtJson(_with(brought.document, duplicate=brought.is_known)).data, status=code)
+
+
+class _OfDocument(ApiView):
+    def document(
+        self, workspace_id: str, document_id: str, need: Role = Role.VIEWER, *, or_deleted: bool = False
+    ) -> Document:
+        workspace = get_workspace(self.person, workspace_id, need=need)
+        return documents.get_document(self.person, document_id, workspace=workspace, or_deleted=or_deleted)
+
+
+class DocumentDetail(_OfDocument):
+    @documented("documents_get", DocumentJson)
+    def get(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """Look at a document."""
+        return Response(DocumentJson(self.document(workspace_id, document_id)).data)
+
+    @documented("documents_update", DocumentJson, body=DocumentChanges)
+    def patch(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """Rename a document."""
+        document = self.document(workspace_id, document_id, Role.EDITOR)
+        title = self.body(DocumentChanges)["title"]
+        return Response(
+            DocumentJson(documents.rename(document, title=title, by=self.person, now=timezone.now())).data
+        )
+
+    @documented("documents_delete")
+    def delete(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """Delete a document.
+
+        It is neither listed nor found any more; `restore` brings it back.
+        """
+        document = self.document(workspace_id, document_id, Role.EDITOR)
+        documents.delete(document, by=self.person, now=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class DocumentRestore(_OfDocument):
+    @documented("documents_restore", DocumentJson, errors=[409])
+    def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """Restore a deleted document.
+
+        409 if the same file has been brought again since. Restoring one that is in use changes nothing.
+        """
+        document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
+        return Response(DocumentJson(documents.restore(document, by=self.person, now=timezone.now())).data)
+
+
+class DocumentContent(_OfDocument):
+    @documented(
+        "documents_content",
+        {
+            (200, "*/*"): OpenApiResponse(
+                OpenApiTypes.BINARY,
+                description="The bytes, as a download under its title; the type is that of the file.",
+                examples=[OpenApiExample("A file", value="(its bytes)")],
+            )
+        },
+    )
+    def get(self, request: Request, workspace_id: str, document_id: str) -> HttpResponseBase:
+        """Download a document's file."""
+        return download(self.document(workspace_id, document_id))

@@ -1,0 +1,153 @@
+"""Pages of a workspace's documents: the list, bringing more, one of them to read, and deleting with its undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages as notices
+from django.core.paginator import Paginator
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub.errors import DomainError, TooLarge
+from workspaces.access import get_workspace
+from workspaces.documents import documents
+from workspaces.documents.downloads import download
+from workspaces.models import Document, DocumentStatus, Role
+from workspaces.pages.page_request import PageRequest
+
+PAGE_SIZE = 50
+PASSAGES_SHOWN = 100  # of one page of a document's text
+MOST_FILES = 20  # of one form
+ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
+UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
+
+
+def _document(
+    request: PageRequest, ws_id: str, doc_id: str, need: Role = Role.VIEWER, *, or_deleted: bool = False
+) -> Document:
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return documents.get_document(request.user, doc_id, workspace=workspace, or_deleted=or_deleted)
+
+
+@csrf_exempt  # not before the length is looked at: checking the token reads the whole form
+def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if length.isdecimal() and int(length) > settings.DOCUMENT_MAX_BYTES + ENVELOPE:
+        raise TooLarge(
+            _("Files brought together may have at most %(most)s bytes.")
+            % {"most": f"{settings.DOCUMENT_MAX_BYTES:,}"}
+        )
+    return _document_list(request, ws_id)
+
+
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    """GET shows them (for htmx the list alone), POST brings files or a text."""
+    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
+    workspace = get_workspace(request.user, ws_id, need=need)
+    if request.method == "POST":
+        _bring(request, workspace)
+        return redirect("workspaces:documents", ws_id)
+    found = Document.objects.live().filter(workspace=workspace).select_related("created_by")
+    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    context: dict[str, Any] = {
+        "workspace": workspace,
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "page": page,
+        "is_reading": any(document.status in UNREAD for document in page),
+        "most_bytes": settings.DOCUMENT_MAX_BYTES,
+    }
+    template = "documents/rows.html" if request.htmx else "documents/list.html"
+    return render(request, template, context)
+
+
+def _bring(request: PageRequest, workspace: Any) -> None:
+    """Each file for itself: what is wrong with one costs the others nothing."""
+    now, text = timezone.now(), request.POST.get("text", "")
+    brought = known = 0
+    files = request.FILES.getlist("file")[:MOST_FILES]
+    for file in files:
+        try:
+            made = documents.bring(
+                workspace, name=file.name or "", content=file.chunks(), by=request.user, now=now
+            )
+            brought, known = brought + (not made.is_known), known + made.is_known
+        except DomainError as error:
+            why = " ".join([error.message, *error.fields.values()])
+            notices.error(request, _("“%(name)s” was not kept. %(why)s") % {"name": file.name, "why": why})
+    if text.strip():
+        try:
+            title = request.POST.get("title", "").strip() or text.strip().splitlines()[0][:80]
+            made = documents.write(workspace, title=title, text=text, by=request.user, now=now)
+            brought, known = brought + (not made.is_known), known + made.is_known
+        except DomainError as error:
+            notices.error(request, " ".join([error.message, *error.fields.values()]))
+    elif not files:
+        notices.error(request, _("Choose a file, or paste a text."))
+    if brought:
+        sentence = ngettext(
+            "%(count)d document is being read.", "%(count)d documents are being read.", brought
+        )
+        notices.success(request, sentence % {"count": brought})
+    if known:
+        sentence = ngettext("%(count)d was here already.", "%(count)d were here already.", known)
+        notices.info(request, sentence % {"count": known})
+
+
+@require_GET
+def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """Its text by passages; ``?passage=`` opens the one with this number, highlighted."""
+    found = _document(request, ws_id, doc_id)
+    asked = request.GET.get("passage", "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 8 else None
+    pages = Paginator(found.passages.order_by("number"), PASSAGES_SHOWN)
+    at = request.GET.get("page") if number is None else number // PASSAGES_SHOWN + 1
+    context = {
+        "workspace": get_workspace(request.user, ws_id),
+        "document": found,
+        "can_write": Role(found.role).allows(Role.EDITOR),
+        "page": pages.get_page(at),
+        "asked": number,
+    }
+    return render(request, "documents/document.html", context)
+
+
+@require_GET
+def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpResponse:
+    return download(_document(request, ws_id, doc_id))
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.delete(found, by=request.user, now=timezone.now())
+    undo_url = reverse("workspaces:restore_document", args=[ws_id, doc_id])
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.title}, extra_tags=undo_url)
+    return redirect("workspaces:documents", ws_id)
+
+
+@require_POST
+def restore(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
+    documents.restore(found, by=request.user, now=timezone.now())
+    if request.htmx:  # the undo of a notice
+        response = HttpResponse()
+        response["HX-Refresh"] = "true"
+        return response
+    return redirect("workspaces:documents", ws_id)
+
+
+@require_POST
+def retry(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.read_again(found, by=request.user, now=timezone.now())
+    return redirect("workspaces:documents", ws_id)

@@ -1,0 +1,92 @@
+"""The bytes of documents, behind Django's storage (``STORAGES["documents"]``): a folder, unless the settings say else.
+
+A file is whole and stored before its row is committed, and goes after the commit that removes its row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import storages
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable
+from workspaces.models import Document
+
+logger = logging.getLogger(__name__)
+IN_MEMORY = 1_000_000  # bytes of an upload that need no file of their own on the way
+
+
+@dataclass(frozen=True)
+class Stored:
+    file_name: str
+    size: int
+    sha256: str
+    head: bytes
+
+
+def store(content: Iterable[bytes]) -> Stored:
+    """Reads ``content`` once. Raises TooLarge, Invalid where it is empty, Unavailable where it cannot be stored."""
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+        size, digest, head = 0, hashlib.sha256(), b""
+        for chunk in content:
+            size += len(chunk)
+            if size > settings.DOCUMENT_MAX_BYTES:
+                raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.DOCUMENT_MAX_BYTES:,}")
+            head = (head + chunk[:512])[:512]
+            digest.update(chunk)
+            file.write(chunk)
+        if not size:
+            raise Invalid(fields={"file": _("Must not be empty.")})
+        file.seek(0)
+        name = secrets.token_hex(16)
+        try:
+            storages["documents"].save(_key(name), File(file))
+        except Exception as error:  # whatever a storage's own library raises
+            logger.error("A document could not be stored: %s", type(error).__name__)
+            raise Unavailable(_("The server could not store the file. Try again later.")) from None
+    return Stored(name, size, digest.hexdigest(), head)
+
+
+def open_document(document: Document) -> IO[Any]:
+    try:
+        return storages["documents"].open(_key(document.file_name))
+    except FileNotFoundError:
+        logger.error("The file of %s is missing", document.public_id)
+        raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
+
+
+@contextmanager
+def local_copy(document: Document) -> Iterator[Path]:
+    """A file of its own for who reads it in another process."""
+    with tempfile.NamedTemporaryFile(prefix="memoryhub-document-") as copy, open_document(document) as file:
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        yield Path(copy.name)
+
+
+def remove(file_name: str) -> None:
+    storages["documents"].delete(_key(file_name))
+
+
+def forget_file(sender: Any, instance: Document, **kwargs: Any) -> None:
+    """Django's ``post_delete``: whatever took the row along, its file goes once that is committed."""
+    transaction.on_commit(partial(remove, instance.file_name))
+
+
+def _key(file_name: str) -> str:
+    """Spread over 256 folders, so that none grows too long."""
+    return f"{file_name[:2]}/{file_name}"

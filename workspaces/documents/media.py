@@ -1,0 +1,51 @@
+"""What a file is: by its first bytes, and where those say nothing by its name's ending. Its sender is not believed."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import PurePath
+
+from workspaces.models.document import TITLE_LENGTH
+
+PDF = "application/pdf"
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+SHEETS = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+ODT, EPUB, ZIP = "application/vnd.oasis.opendocument.text", "application/epub+zip", "application/zip"
+HTML, MARKDOWN, TEXT, CSV, JSON, MAIL = (
+    "text/html",
+    "text/markdown",
+    "text/plain",
+    "text/csv",
+    "application/json",
+    "message/rfc822",
+)
+UNKNOWN = "application/octet-stream"
+OF_ZIPS = {".docx": WORD, ".pptx": SLIDES, ".xlsx": SHEETS, ".odt": ODT, ".epub": EPUB}
+OF_TEXTS = {
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
+    **dict.fromkeys((".md", ".markdown"), MARKDOWN),
+    **dict.fromkeys((".csv", ".tsv"), CSV),
+    ".json": JSON,
+    ".eml": MAIL,
+}
+
+
+def media_type(name: str, head: bytes) -> str:
+    ending = PurePath(name).suffix.lower()
+    if b"%PDF-" in head:
+        return PDF
+    if head.startswith(b"PK\x03\x04"):
+        return OF_ZIPS.get(ending, ZIP)
+    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return UNKNOWN
+    return OF_TEXTS.get(
+        ending, HTML if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")) else TEXT
+    )
+
+
+def clean_title(name: str) -> str:
+    """A title for people: the last part of a path, without signs that steer a terminal or the reading direction."""
+    last = unicodedata.normalize("NFC", name.replace("\\", "/")).rstrip("/").rsplit("/", 1)[-1]
+    seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in last)
+    return " ".join(seen.split())[:TITLE_LENGTH].strip()

@@ -1,0 +1,146 @@
+"""Measure search of documents on your own texts: ``manage.py bench_documents FILE``; docs/recall.md has the format."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
+from workspaces.access import default_workspace
+from workspaces.actions.workspaces import create_workspace
+from workspaces.documents import documents
+from workspaces.documents.finding import Arm, FoundPassage, find_passages
+from workspaces.documents.kind import DOCUMENTS
+from workspaces.index.filling import embed_passages
+from workspaces.leaving_machine import Reach
+from workspaces.models import Document, User, Workspace
+
+RETURNED = 4000  # characters, in which answers are looked for
+ARMS: tuple[Arm, ...] = ("words", "vector", "hybrid")
+
+
+@dataclass
+class Score:
+    """Characters of answers, and how many of them came back."""
+
+    wanted: int = 0
+    found: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        return self.found / max(1, self.wanted)
+
+
+class Command(BaseCommand):
+    help = "Bring documents into scratch workspaces, ask their questions, and print how much of the answers comes back."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "file",
+            type=Path,
+            help='JSON lines: {"name", "text", "queries": [{"text", "answers": [{"start", "end"}]}]}',
+        )
+
+    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        try:
+            texts = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+        except (OSError, ValueError) as error:
+            raise CommandError(f"{file} cannot be read: {error}") from None
+        self.progress = Progress(self.stderr)
+        scores: dict[str, dict[Arm, Score]] = {}
+        with running_database():
+            user = User.objects.create_user(f"bench-{secrets.token_hex(6)}")
+            try:
+                default_workspace(user)
+                for text in texts:
+                    scores[text["name"]] = self._measure(text, user)
+            finally:
+                Workspace.objects.filter(memberships__user=user).delete()
+                user.delete()
+        self._print(scores)
+
+    def _measure(self, text: dict[str, Any], user: User) -> dict[Arm, Score]:
+        workspace = create_workspace(name=f"bench_documents {text['name']}"[:100], by=user)
+        now, began = timezone.now(), time.perf_counter()
+        document = documents.bring(
+            workspace, name=f"{text['name']}.txt", content=[text["text"].encode()], by=user, now=now
+        ).document
+        documents.read(document.pk, now=now)
+        read = time.perf_counter() - began
+        embed_passages(DOCUMENTS, list(document.passages.values_list("pk", flat=True)))
+        document.refresh_from_db()
+        self.progress.end()
+        self.stdout.write(
+            f"{text['name']}: {document.characters:,} characters in {document.passage_count} passages, read in "
+            f"{read:.1f} s, embedded after {time.perf_counter() - began:.1f} s"
+        )
+        places = _places(document, text["text"])
+        scores = {arm: Score() for arm in ARMS}
+        for number, query in enumerate(text["queries"], 1):
+            self.progress.show(f"{text['name']}: asked {number} of {len(text['queries'])}")
+            for arm, score in scores.items():
+                began = time.perf_counter()
+                found = find_passages(
+                    query["text"],
+                    workspace,
+                    user,
+                    limit=RETURNED // 20,
+                    reach=Reach.here(workspace),
+                    floor=0.0,
+                    arm=arm,
+                )
+                score.seconds.append(time.perf_counter() - began)
+                returned = _returned(found, places)
+                for answer in query["answers"]:
+                    asked = set(range(answer["start"], answer["end"]))
+                    score.wanted += len(asked)
+                    score.found += len(asked & returned)
+        return scores
+
+    def _print(self, scores: dict[str, dict[Arm, Score]]) -> None:
+        self.progress.end()
+        self.stdout.write(f"share of the answers' characters in the first {RETURNED:,} characters returned")
+        self.stdout.write(f"{'':24}" + "".join(f"{arm:>10}" for arm in ARMS))
+        for name, of_text in scores.items():
+            self.stdout.write(f"{name[:23]:24}" + "".join(f"{of_text[arm].share:>10.3f}" for arm in ARMS))
+        together = {
+            arm: Score(
+                sum(each[arm].wanted for each in scores.values()),
+                sum(each[arm].found for each in scores.values()),
+            )
+            for arm in ARMS
+        }
+        self.stdout.write(f"{'together':24}" + "".join(f"{together[arm].share:>10.3f}" for arm in ARMS))
+        waits = sorted(second for each in scores.values() for second in each["hybrid"].seconds)
+        self.stdout.write(f"hybrid p50 {1000 * waits[len(waits) // 2]:.1f} ms, with embedding the question")
+
+
+def _places(document: Document, text: str) -> dict[int, int]:
+    """Of each passage where it begins in the text that was brought."""
+    places, at = {}, 0
+    for passage in document.passages.order_by("number"):
+        at = max(text.find(passage.text.strip(), at), at)
+        places[passage.pk] = at
+    return places
+
+
+def _returned(found: list[FoundPassage], places: dict[int, int]) -> set[int]:
+    """The places of the characters that come first."""
+    returned: set[int] = set()
+    room = RETURNED
+    for each in found:
+        text = each.passage.text.strip()[:room]
+        returned.update(range(places[each.passage.pk], places[each.passage.pk] + len(text)))
+        room -= len(text)
+        if room <= 0:
+            break
+    return returned

@@ -1,0 +1,104 @@
+"""Files that people bring, and the passages that they are read into. Written by ``workspaces.documents`` only."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+from workspaces.models.people import User, Workspace
+
+DOCUMENT = 2  # passages of documents as a kind of what the index finds (workspaces.documents.kind)
+TITLE_LENGTH = 200
+
+
+class DocumentStatus(models.TextChoices):
+    WAITING = "waiting", "Waiting"
+    READING = "reading", "Being read"
+    READY = "ready", "Ready"
+    FAILED = "failed", "Could not be read"
+
+
+class DocumentQuerySet(models.QuerySet["Document"]):
+    def live(self) -> DocumentQuerySet:
+        return self.filter(deleted_at=None)
+
+    def visible_to(self, user: User) -> DocumentQuerySet:
+        """Those of this person's workspaces, each with their ``role`` there."""
+        mine = self.filter(workspace__memberships__user=user)
+        return mine.annotate(role=models.F("workspace__memberships__role"))
+
+
+class Document(models.Model):
+    role: str  # the asker's, where ``visible_to`` loaded it
+
+    public_id = PublicIdField(prefix="doc")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="documents")
+    title = models.CharField(max_length=TITLE_LENGTH)
+    file_name = models.CharField(max_length=40, unique=True, editable=False)  # random; documents.files
+    media_type = models.CharField(max_length=100, help_text="From its first bytes and its name's ending.")
+    size = models.BigIntegerField(help_text="Bytes.")
+    sha256 = models.CharField(max_length=64, help_text="Of the content, hexadecimal.")
+    status = models.CharField(max_length=10, choices=DocumentStatus.choices, default=DocumentStatus.WAITING)
+    error = models.CharField(max_length=300, blank=True, default="", help_text="Why it could not be read.")
+    pages = models.PositiveIntegerField(default=0, help_text="0 where it has none.")
+    characters = models.PositiveIntegerField(default=0)
+    passage_count = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0, help_text="How long the last reading took.")
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+    reading_since = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = DocumentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(
+                fields=["workspace", "-created_at", "-id"], name="document_list", condition=Q(deleted_at=None)
+            ),
+            models.Index(
+                fields=["status", "updated_at"],
+                name="document_unread",
+                condition=Q(status__in=["waiting", "reading"]),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "sha256"], name="one_document_a_content", condition=Q(deleted_at=None)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class DocumentPassage(models.Model):
+    """A piece of a document's text. All of them one after the other are the whole text: none overlap."""
+
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="passages")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
+    number = models.PositiveIntegerField(help_text="From 0, in reading order.")
+    page = models.PositiveIntegerField(default=0, help_text="0 where the document has none.")
+    heading = models.CharField(max_length=300, blank=True, default="")
+    begins = models.PositiveIntegerField(help_text="Its first character's place in the text.")
+    text = models.TextField()
+    around = models.TextField(help_text="Its heading and its text with some of what stands before and after.")
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "document passages"
+        constraints = [models.UniqueConstraint(fields=["document", "number"], name="one_passage_a_number")]
+        indexes = [
+            models.Index(fields=["workspace"], name="passage_live", condition=Q(deleted_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.document_id}:{self.number}"
+
+    @property
+    def place(self) -> int:
+        return self.workspace_id
