@@ -6,11 +6,13 @@ reckoned from a word such as "tomorrow", and a year added to a day; in doubt som
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import date, timedelta
 
+MOST_SAID = 200_000  # characters of what was said that are looked at, the newest
 _STEM = 4  # letters of a name that have to agree: languages decline them
 _BEFORE, _AFTER = timedelta(days=62), timedelta(days=400)  # today, for dates that were reckoned
 _NUMBER = re.compile(r"\d+(?:[.,:'\u2019\u00a0\u202f/-]\d+)*")
@@ -28,19 +30,24 @@ montag dienstag mittwoch donnerstag freitag samstag sonntag
 _OWN = frozenset({"user", "users", "user's", "i"})
 _DATES = frozenset(_CALENDAR.split())
 # From what a date is reckoned: today, tomorrow, yesterday; next, last, in, ago; day, week, month, year; weekdays.
-_RELATIVE = re.compile(
-    r"\b(?:today|tonight|tomorrow|yesterday|next|last|this|coming|ago|since|days?|weeks?|months?|years?|weekend|\w+day"
-    r"|heute|(?:über)?morgen|(?:vor)?gestern|nächst\w+|letzt\w+|kommend\w+|diese\w*|woche\w*|monat\w*|jahr\w*|\w+tage?n?"
-    r"|hoy|mañana|ayer|pr[oó]xim\w+|pasad\w+|semanas?|mes(?:es)?|años?|d[ií]as?|lunes|martes|miércoles|jueves|viernes"
-    r"|aujourd\w*|demain|hier|prochain\w*|derni\w+|semaines?|mois|ans|année|jours?|\w+di"
-    r"|hoje|amanhã|ontem|passad\w+|mês|anos?|\w+-feira|oggi|domani|ieri|scors\w+|settiman\w+|mes[ei]|ann[oi]|giorn\w+|\w+dì"
-    r"|vandaag|gisteren|volgende|vorige|maand\w*|jaar|dag\w*|dzi[sś]\w*|jutro|wczoraj|następn\w+|przyszł\w+|tygo\w+|dni"
-    r"|bugün|yar\u0131n|dün|gelecek|geçen|önümüzdeki|haftaya?|günü?|pazartesi|sal\u0131|çarşamba|perşembe|cuma\w*"
-    r"|сегодня|(?:после)?завтра|вчера|следующ\w+|прошл\w+|недел\w+|месяц\w*|год\w*|дн\w+|\w+ник|сред[уы]|четверг|\w+ниц\w"
-    r"|hôm|ngày|mai|tuần|tháng|năm|thứ)\b"
-    r"|اليوم|غدا|أمس|القادم|الماضي|أسبوع|شهر|سنة|आज|कल|अगले|पिछले|हफ़?्ते|सप्ताह|महीने|साल|दिन|वार"
-    r"|[今明后昨前]天|下周|上周|下个|上个|星期|今日|明日|昨日|[来先]週|[来先]月|曜|오늘|내일|모레|어제|다음|지난|요일",
-    re.IGNORECASE,
+_WHOLE = """
+today tonight tomorrow yesterday next last this coming ago since day days week weeks month months year years weekend
+heute morgen gestern hoy mañana ayer día días dia dias lunes martes miércoles jueves viernes mes meses año años
+demain hier mois ans année jour jours hoje amanhã ontem mês ano anos oggi domani ieri mese mesi anno anni
+vandaag gisteren volgende vorige jaar jutro wczoraj dni yar\u0131n dün gelecek geçen önümüzdeki haftaya gün günü
+pazartesi sal\u0131 çarşamba perşembe сегодня завтра вчера среду четверг hôm ngày mai tuần tháng năm thứ
+"""
+_BEGIN = """
+übermorgen vorgestern nächst letzt kommend diese woche monat jahr próxim proxim pasad semana aujourd prochain derni
+semaine passad scors settiman giorn maand dag dziś dzis następn przyszł tygo bugün cuma послезавтра следующ прошл
+недел месяц год дн
+"""
+_BEGINNINGS = tuple(_BEGIN.split())
+_ENDINGS = ("day", "tag", "tage", "tagen", "di", "dì", "-feira", "ник", "ницу", "ница", "ницы")
+_RELATIVE_WORDS = frozenset(_WHOLE.split())
+_RELATIVE_SIGNS = re.compile(
+    "اليوم|غدا|أمس|القادم|الماضي|أسبوع|شهر|سنة|आज|कल|अगले|पिछले|सप्ताह|महीने|साल|दिन|वार"
+    "|[今明后昨前]天|下周|上周|下个|上个|星期|今日|明日|昨日|[来先]週|[来先]月|曜|오늘|내일|모레|어제|다음|지난|요일"
 )
 
 
@@ -49,16 +56,22 @@ def is_grounded(statement: str, *, said: Iterable[str], today: date | None = Non
 
     ``today``: the day of the conversation, by which "tomorrow" may have become a date.
     """
-    text = _plain(" ".join([*said, names]))
-    there = numbers_in(text)
+    there, stems, whole, is_relative = _read(" ".join([names, *said])[:MOST_SAID])
     free: set[str] = set()
     if today is not None:
-        statement, free = _reckoned(_plain(statement), text, there, today)
+        statement, free = _reckoned(_plain(statement), is_relative, there, today)
     if numbers_in(statement) - there - free:
         return False
-    words = [word.casefold() for word in _WORD.findall(text)]
-    stems, whole = {word[:_STEM] for word in words}, " ".join(words)
     return all(name[:_STEM] in stems or name in whole for name in names_in(statement))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
+    """The numbers, the beginnings of words and the words of what was said, and whether it names a time from now."""
+    text = _plain(said)
+    words = [word.casefold() for word in _WORD.findall(text)]
+    stems = frozenset(word[:_STEM] for word in words)
+    return frozenset(numbers_in(text)), stems, " ".join(words), _is_relative(set(words), text)
 
 
 def names_in(text: str) -> set[str]:
@@ -84,11 +97,10 @@ def numbers_in(text: str) -> set[str]:
     return found
 
 
-def _reckoned(statement: str, said: str, there: set[str], today: date) -> tuple[str, set[str]]:
+def _reckoned(statement: str, is_relative: bool, there: frozenset[str], today: date) -> tuple[str, set[str]]:
     """The statement without the dates that may have been reckoned, and the numbers that may be part of others."""
     first, last = today - _BEFORE, today + _AFTER
     years = {str(year) for year in range(first.year, last.year + 1)}
-    is_relative = bool(_RELATIVE.search(said))
 
     def without(match: re.Match[str]) -> str:
         try:
@@ -103,6 +115,11 @@ def _reckoned(statement: str, said: str, there: set[str], today: date) -> tuple[
     has_month = any(word.casefold() in _DATES for word in _WORD.findall(statement))
     days = {str(day) for day in range(1, 32)} if is_relative and has_month else set()
     return statement, years | days
+
+
+def _is_relative(words: set[str], text: str) -> bool:
+    named = not words.isdisjoint(_RELATIVE_WORDS) or bool(_RELATIVE_SIGNS.search(text))
+    return named or any(word.startswith(_BEGINNINGS) or word.endswith(_ENDINGS) for word in words)
 
 
 def _plain(text: str) -> str:

@@ -85,8 +85,13 @@ def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
 
 def _is_example(text: str, prompt: str, said: str) -> bool:
     """Whether a statement has a name from our own examples that nobody in the conversation mentioned."""
-    examples = names_in(prompt[prompt.index("Examples") :])
-    return bool(names_in(text) & examples - {word.casefold() for word in _WORD.findall(said)})
+    copied = names_in(text) & _names_of_examples(prompt)
+    return bool(copied and copied - {word.casefold() for word in _WORD.findall(said)})
+
+
+@functools.cache
+def _names_of_examples(prompt: str) -> frozenset[str]:
+    return frozenset(names_in(prompt[prompt.index("Examples") :]))
 
 
 def distil_with_model(complete: Complete, text: str) -> list[Candidate]:
