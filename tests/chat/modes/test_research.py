@@ -31,7 +31,7 @@ def worker(scripted_model: ScriptedOpenAI) -> Iterator[None]:
 
     def turn() -> None:
         while not over.is_set():
-            work(seconds=1, at_once=1)
+            work(seconds=20, at_once=1)
             time.sleep(0.02)
         connections.close_all()
 
