@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
-from memories.recalling import words
+from memories.recalling import using, words
 from memories.recalling.kind import MEMORIES
 from memories.recalling.loading import load_memories, note_use
 from memories.recalling.ranking import (
@@ -44,6 +44,7 @@ from memoryhub.database import prepared
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError, ModelNotLocal
+from memoryhub.llm.two_encoders import ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import (
     Candidate,
@@ -97,6 +98,15 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[])
 """  # noqa: S608  constants only
+# The inner products of the question's own vector with both parts of each statement's: what ``using`` decides by.
+_PRODUCT = (
+    "-(subvector(coalesce(e.statement, e.embedding), {0}, {1}) <#> subvector(%(asked)s::halfvec, {0}, {1}))"
+)
+_PRODUCTS = f"""
+SELECT e.ref, {_PRODUCT.format(ENGLISH.start + 1, LENGTH)}, {_PRODUCT.format(MULTILINGUAL.start + 1, LENGTH)}
+FROM workspaces_passagevector e
+WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
+"""  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
 
 
@@ -105,6 +115,7 @@ class Recalled:
     memory: Memory
     score: float
     parts: dict[str, float]
+    sure: float | None = None  # that it is wanted (``using``), 0 to 1; None where the embedder does not tell
 
 
 @dataclass(frozen=True)
@@ -171,9 +182,9 @@ def recall(
     says_something = ranking == "hybrid" or not degraded  # a cosine's threshold says nothing of words
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
-    items = search.load(scored[offset : offset + limit])
+    items = search.judged(search.load(scored[offset : offset + limit]))
     note_use([item.memory for item in items], now)
-    own = search.own(ranking, degraded, withheld) if withheld else []
+    own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded, own)
 
@@ -215,6 +226,7 @@ class _Search:
         self.depth = max(CANDIDATES, wanted)
         self.params: dict[str, Any] = {**where.params, "now": now, "at": words.at(where.places), **_NO_VECTOR}
         self.embedded: tuple[str, Vectors] | None = None
+        self.asked: Vectors | None = None  # the question's own vector, without its gist's
 
     def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
         """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
@@ -268,6 +280,18 @@ class _Search:
         )
         return [Recalled(memory, sum(parts.values()), parts) for memory, parts in items]
 
+    def judged(self, items: list[Recalled]) -> list[Recalled]:
+        """The same, each with how sure it is that it is wanted, where the embedder is one that ``using`` can read."""
+        active = self.where.active
+        if self.asked is None or active is None or active.name != TwoEncoders.name or not items:
+            return items
+        ids = prepared.bigints(item.memory.pk for item in items)
+        given = {"asked": prepared.halfvec(self.asked), "ids": ids, "model": active.label}
+        rows = prepared.rows(_PRODUCTS, given)
+        sure = using.sureness(self.asked, [(english, other) for _, english, other in rows])
+        of = {ref: each for (ref, _, _), each in zip(rows, sure, strict=True)}
+        return [replace(item, sure=of.get(item.memory.pk)) for item in items]
+
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
         if self.embedded is not None:
@@ -279,7 +303,7 @@ class _Search:
         if embedded is None:
             return None
         model, vectors = embedded
-        whole = vectors[0]
+        self.asked = whole = vectors[0]
         if alone:
             return model, whole
         mean = (1 - share) * whole + share * vectors[1]

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.apps import apps
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Prefetch
 
 from memories.models import Memory, Receipt, ReceiptItem
-from memories.recalling.recall import Recall
+from memories.recalling.recall import Recall, Recalled
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
 
@@ -21,11 +22,14 @@ OTHERS_READ = "others read this chat"
 
 
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
-    """For each recalled item in order: whether it is used, and else why not."""
+    """For each recalled item in order: whether it is used, and else why not.
+
+    ``threshold`` is of the score; where it is known how sure a memory is wanted, the setting is of that.
+    """
     verdicts: list[tuple[bool, str]] = []
     used = 0
     for item in found.items:
-        if item.score < threshold:
+        if not matters(item, threshold):
             verdicts.append((False, BELOW_THRESHOLD))
         elif used >= limit:
             verdicts.append((False, OVER_LIMIT))
@@ -33,6 +37,11 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
             used += 1
             verdicts.append((True, ""))
     return verdicts
+
+
+def matters(item: Recalled, threshold: float) -> bool:
+    """Whether it is to go before the model, room permitting."""
+    return item.score >= threshold if item.sure is None else item.sure >= settings.RECALL_THRESHOLD
 
 
 def store_receipt(
@@ -49,7 +58,7 @@ def store_receipt(
     Behind it stands what was withheld and would have been used, which its person alone is shown. What was forgotten
     for good since it was recalled is left out.
     """
-    withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if item.score >= threshold]
+    withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
     pairs = [*zip(found.items, verdicts, strict=True), *withheld]
     with transaction.atomic():
         there = _hold([item.memory.pk for item, _ in pairs])

@@ -47,6 +47,7 @@ from memories.writing.similar import (
     judge,
 )
 from memoryhub import metrics
+from memoryhub.llm.two_encoders import likeness
 from workspaces.index.copying import copy_vectors, stored_vectors
 from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
@@ -184,11 +185,11 @@ class Batch:
         ids = [memory.pk for memory, _ in with_vector]
         made = np.stack([embedded.statement for _, embedded in with_vector])
         found: dict[int, list[tuple[int, float]]] = {}
-        within = np.tril(made @ made.T, k=-1)  # with earlier ones only
+        within = np.tril(likeness(made, made), k=-1)  # with earlier ones only
         for row, other in np.argwhere(within >= least).tolist():
             found.setdefault(ids[row], []).append((-ids[other], float(within[row, other])))
         for pks, stored in stored_vectors(MEMORY, memories[0].place, with_vector[0][1].model, made.shape[1]):
-            cosines = made @ stored.T
+            cosines = likeness(made, stored)
             for row, other in np.argwhere(cosines >= least).tolist():
                 found.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
         for pairs in found.values():

@@ -10,19 +10,24 @@ from typing import Generic, NamedTuple, TypeVar
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memoryhub.database import prepared
+from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
 
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
 MOST_KEYS = 2**63 - 1
 POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
+# As ``likeness`` has it; NULL, which greatest passes over, for another embedder's and where nothing is English.
+_PART = f"subvector({{}}, 1, {ENGLISH.stop})"
+_PARTS = f"{_PART.format('coalesce(statement, embedding)')} <=> {_PART.format('%(vector)s::halfvec')}"
+_ENGLISH = f"CASE WHEN %(dimension)s::int = {TwoEncoders.dimension} THEN nullif(1 - ({_PARTS}), 'NaN') END"
 _NEAREST = f"""
 WITH near AS MATERIALIZED (
     SELECT id FROM workspaces_passagevector
     WHERE live AND kind = 1 AND place = %(place)s::bigint AND model = %(model)s::text AND dimension = %(dimension)s::int
     ORDER BY embedding <=> %(vector)s::halfvec LIMIT {CANDIDATES}
 ), nearest AS MATERIALIZED (
-    SELECT ref, 1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec) AS cosine
+    SELECT ref, greatest(1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec), {_ENGLISH}) AS cosine
     FROM near JOIN workspaces_passagevector USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
 )
 SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref

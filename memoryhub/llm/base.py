@@ -136,3 +136,9 @@ class Embedder(Protocol):
         NaN, infinity or a zero vector. No texts give an array with no rows.
         """
         ...
+
+
+def embed_queries(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Vectors of what is asked, from an embedder that tells it from what is stored (``embed_queries``), or of both."""
+    found: Vectors = getattr(embedder, "embed_queries", embedder.embed)(texts)
+    return found

@@ -6,7 +6,6 @@ About 5 ms for a short text and 300 ms to load, which happens on the first text 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
+from memoryhub.llm.recent import RecentTexts
 from memoryhub.llm.sessions import open_session
 from memoryhub.llm.vectors import normalised
 from memoryhub.model_files import EMBEDDER, TOKENIZER, ModelFileAltered, ModelFileMissing
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 DIMENSION = 384
 MAX_TOKENS = 256  # what the model was trained with; longer text is represented by its beginning
 BATCH_SIZE = 32
-CACHED_TEXTS = 256
 
 
 class OnnxEmbedder:
@@ -36,38 +35,12 @@ class OnnxEmbedder:
         """A second thread takes a quarter more of the cores for a sentence, and other requests need those."""
         self._threads = threads
         self._lock = threading.Lock()
-        self._inferring = threading.Lock()  # who wants what another is embedding waits for that instead
         self._loaded: tuple[InferenceSession, Tokenizer] | None = None
-        self._recent: OrderedDict[str, Vectors] = OrderedDict()
+        self._recent = RecentTexts(self._infer, DIMENSION)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. The last texts' vectors are kept: a query is often embedded again a moment later."""
-        known = self._recall_recent(texts)
-        if len(known) < len(set(texts)):
-            with self._inferring:
-                known |= self._recall_recent(texts)
-                missing = [text for text in dict.fromkeys(texts) if text not in known]
-                if missing:
-                    vectors = self._infer(missing)
-                    known |= dict(zip(missing, vectors, strict=True))
-                    self._keep_recent(missing, vectors)
-        if not texts:
-            return np.empty((0, DIMENSION), dtype=np.float32)
-        return np.stack([known[text] for text in texts])
-
-    def _recall_recent(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        with self._lock:
-            known = {text: self._recent[text] for text in texts if text in self._recent}
-            for text in known:
-                self._recent.move_to_end(text)
-        return known
-
-    def _keep_recent(self, texts: Sequence[str], vectors: Vectors) -> None:
-        with self._lock:
-            for text, vector in zip(texts[-CACHED_TEXTS:], vectors[-CACHED_TEXTS:], strict=True):
-                self._recent[text] = vector.copy()  # a view would keep its whole batch in memory
-            while len(self._recent) > CACHED_TEXTS:
-                self._recent.popitem(last=False)
+        """See Embedder."""
+        return self._recent.embed(texts)
 
     def _load(self) -> tuple[InferenceSession, Tokenizer]:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -102,9 +103,11 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
     The configured key goes to no other host than the configured one: elsewhere EMBEDDING_PREVIOUS_API_KEY is used.
     """
     from memoryhub.llm.onnx_embedder import OnnxEmbedder
+    from memoryhub.llm.two_encoders import TwoEncoders
 
+    bundled: dict[str, Callable[[], Embedder]] = {each.name: each for each in (OnnxEmbedder, TwoEncoders)}
     if not base_url:
-        if name != OnnxEmbedder.name:
+        if name not in bundled:
             return None
         endpoint = Endpoint("", "", name)
     else:
@@ -113,7 +116,7 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
         endpoint = Endpoint(base_url, key, name)
     with _lock:
         if endpoint not in _earlier:
-            _earlier[endpoint] = _embedder_at(endpoint) if base_url else OnnxEmbedder()
+            _earlier[endpoint] = _embedder_at(endpoint) if base_url else bundled[name]()
         return _earlier[endpoint]
 
 
@@ -181,9 +184,9 @@ def _make_embedder() -> Embedder | None:
         return _embedder_at(
             Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL)
         )
-    from memoryhub.llm.onnx_embedder import OnnxEmbedder
+    from memoryhub.llm.two_encoders import TwoEncoders
 
-    return OnnxEmbedder()
+    return TwoEncoders()
 
 
 def _embedder_at(endpoint: Endpoint) -> Embedder:

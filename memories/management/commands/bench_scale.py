@@ -242,7 +242,7 @@ def _embedder(known: _Known) -> Iterator[None]:
     """Have recall and import embed by this one for the time of the measurement."""
     usual = embedding.get_embedder, embedding.vectors_of
 
-    def vectors_of(model: EmbeddingModel, texts: Sequence[str]) -> Vectors:
+    def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = False) -> Vectors:
         return known.embed(texts)
 
     embedding.get_embedder, embedding.vectors_of = lambda: known, vectors_of

@@ -12,7 +12,7 @@ from memories.writing.gate import delete_memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
-from memoryhub.llm.onnx_embedder import OnnxEmbedder
+from memoryhub.llm.two_encoders import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -155,7 +155,7 @@ def test_hostile_queries_are_only_words(some: Cast, query: str) -> None:
 
 
 def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Embedder | None], None]) -> None:
-    broken = FakeEmbedder(384, name=OnnxEmbedder.name)
+    broken = FakeEmbedder(TwoEncoders.dimension, name=TwoEncoders.name)
     broken.error = EmbedderUnavailable()
     for embedder, reason in ((broken, "did not answer"), (None, "no embedder")):
         use_embedder(embedder)

@@ -28,6 +28,7 @@ from memoryhub.database import prepared
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderUnavailable
+from memoryhub.llm.two_encoders import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -53,7 +54,7 @@ def test_saves_a_stripped_statement_with_vector_words_and_revision(cast: Cast) -
         NOW,
     )
     vector = memory.embeddings.get()
-    assert (vector.dimension, vector.live, vector.place) == (384, True, cast.workspace.pk)
+    assert (vector.dimension, vector.live, vector.place) == (TwoEncoders.dimension, True, cast.workspace.pk)
     assert "deadlin" in memory.search
     assert [r.action for r in memory.revisions.all()] == ["create"]
 

@@ -12,7 +12,8 @@ import pytest
 
 from memoryhub.llm import errors, onnx_embedder, registry
 from memoryhub.llm.base import Embedder, Vectors
-from memoryhub.llm.onnx_embedder import CACHED_TEXTS, MAX_TOKENS, OnnxEmbedder
+from memoryhub.llm.onnx_embedder import MAX_TOKENS, OnnxEmbedder
+from memoryhub.llm.recent import CACHED_TEXTS
 from memoryhub.model_files import EMBEDDER
 
 
@@ -112,7 +113,7 @@ def test_only_the_last_texts_are_remembered(embedder: OnnxEmbedder) -> None:
     embedder.embed(["first"])
     embedder.embed([f"text {number}" for number in range(CACHED_TEXTS + 10)])
     assert len(embedder._recent) == CACHED_TEXTS
-    assert "first" not in embedder._recent
+    assert "first" not in embedder._recent._recent
 
 
 def test_threads_may_share_it() -> None:
@@ -178,13 +179,13 @@ def test_a_text_wanted_by_many_at_once_is_embedded_once(
     embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inferred: list[str] = []
-    infer = embedder._infer
+    infer = embedder._recent._infer
 
     def counted(texts: Sequence[str]) -> Vectors:
         inferred.extend(texts)
         return infer(texts)
 
-    monkeypatch.setattr(embedder, "_infer", counted)
+    monkeypatch.setattr(embedder._recent, "_infer", counted)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(embedder.embed, [["When is the launch?"]] * 8))
     assert inferred == ["When is the launch?"]

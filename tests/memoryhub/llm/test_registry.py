@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 
 from memoryhub.llm import errors, registry
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.onnx_embedder import OnnxEmbedder
+from memoryhub.llm.two_encoders import TwoEncoders
 from memoryhub.local import model_server
 from tests.fakes.openai_server import ScriptedOpenAI
 
@@ -105,7 +105,7 @@ def test_embedders(settings: Settings, scripted_openai: ScriptedOpenAI) -> None:
     settings.EMBEDDING_BASE_URL, settings.EMBEDDING_MODEL = None, "none"
     assert registry.get_embedder() is None
     settings.EMBEDDING_MODEL = ""
-    assert isinstance(registry.get_embedder(), OnnxEmbedder)
+    assert isinstance(registry.get_embedder(), TwoEncoders)
     settings.EMBEDDING_BASE_URL = scripted_openai.base_url
     settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL = scripted_openai.api_key, "big-embedder"
     embedder = registry.get_embedder()

@@ -1,0 +1,81 @@
+"""The embedder of the embedded default: MiniLM, which knows English best, and e5, which knows a hundred languages.
+
+Their vectors are laid end to end, so that the cosine of two texts is a fixed mean of both cosines (docs/recall.md).
+MiniLM is given as much of a text as is English: of another language it says nothing but noise. What that takes from a
+stored text's length stands in one number more, which a question leaves at 0: so no language is nearer than another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memoryhub.llm.base import Vectors
+from memoryhub.llm.e5.encoder import MultilingualEncoder
+from memoryhub.llm.e5.languages import english_of, meaning_of
+from memoryhub.llm.onnx_embedder import DIMENSION, OnnxEmbedder
+from memoryhub.llm.recent import RecentTexts
+from memoryhub.llm.vectors import normalised
+
+E5_WEIGHS = 2.5  # times what MiniLM's cosine does
+LENGTH = DIMENSION  # of each part
+ENGLISH, MULTILINGUAL = slice(0, DIMENSION), slice(DIMENSION, 2 * DIMENSION)  # where each lies
+
+
+class TwoEncoders:
+    name = "minilm-e5-small"
+    keeps_recent = True  # so that embedding a text ahead of its use pays
+    dimension = 2 * DIMENSION + 1
+
+    def __init__(self, *, threads: int = 1) -> None:
+        self.english = OnnxEmbedder(threads=threads)
+        self.multilingual = MultilingualEncoder(threads=threads)
+        self._stored = RecentTexts(self._infer_stored, self.dimension)
+        self._asked = RecentTexts(self._infer_asked, self.dimension)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """See Embedder: vectors of what is stored."""
+        return self._stored.embed(texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of what is asked; compared with those of what is stored, never with one another."""
+        return self._asked.embed(texts)
+
+    def _infer_stored(self, texts: Sequence[str]) -> Vectors:
+        vectors = self.multilingual.encode(texts, "passage: ")
+        share = _english(texts, vectors)
+        return self._laid(texts, vectors, share, np.sqrt(1 - share**2))
+
+    def _infer_asked(self, texts: Sequence[str]) -> Vectors:
+        vectors = self.multilingual.encode(texts, "query: ")
+        return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts)))
+
+    def _laid(self, texts: Sequence[str], vectors: Vectors, share: Vectors, rest: Vectors) -> Vectors:
+        english = self.english.embed(texts) * share[:, None]
+        laid = np.concatenate([english, np.sqrt(E5_WEIGHS) * meaning_of(vectors), rest[:, None]], axis=1)
+        return normalised(laid, count=len(texts))
+
+
+def _english(texts: Sequence[str], vectors: Vectors) -> Vectors:
+    """How much of each is English: nothing, where most of the letters are of another script."""
+    latin = [2 * sum(map(str.isascii, text)) >= len(text) for text in texts]
+    return english_of(vectors) * np.array(latin, dtype=np.float32)
+
+
+def likeness(some: Vectors, others: Vectors) -> Vectors:
+    """How near each of these stored vectors is to each of those: their cosine, or MiniLM's own where that is more.
+
+    e5 tells two dates or names well apart, MiniLM hardly: that a statement may replace another is seen by the second.
+    Vectors of another embedder have nothing but their cosine.
+    """
+    whole: Vectors = some @ others.T
+    if some.shape[1] != TwoEncoders.dimension:
+        return whole
+    left, right = (_of_length_one(vectors[:, ENGLISH]) for vectors in (some, others))
+    return np.maximum(whole, left @ right.T)
+
+
+def _of_length_one(vectors: Vectors) -> Vectors:
+    """As they are where there is next to nothing: a text that is not English."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-2)

@@ -1,0 +1,86 @@
+"""With the bundled embedder what matters goes before the model, and small talk brings nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from pytest_django.fixtures import Settings
+
+from memories.recalling import using
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import recall
+from memories.recalling.receipts import split_recall
+from memoryhub.llm.base import Embedder
+from tests.conftest import Cast
+from tests.factories import HERE, make_memory
+from tests.fakes.embedder import FakeEmbedder
+
+REMEMBERED = (
+    "I am vegetarian", "I am allergic to walnuts", "The project deadline is March 15", "Ich wohne in Hamburg.",
+    "Answers should be short bullet points", "我的猫叫小白。", "We use PostgreSQL for the billing service",
+    "Mi hermana Lucía vive en Sevilla.", "The office is in Lisbon", "I get up at five to run",
+)  # fmt: skip
+
+
+def used(query: str, cast: Cast) -> list[str]:
+    found = recall(query, cast.workspace, cast.editor, limit=10, reach=HERE)
+    threshold = injection_threshold(0.57, len(REMEMBERED))
+    verdicts = split_recall(found, threshold=threshold, limit=5)
+    return [item.memory.content for item, (is_used, _) in zip(found.items, verdicts, strict=True) if is_used]
+
+
+@pytest.fixture
+def remembered(cast: Cast) -> Cast:
+    for text in REMEMBERED:
+        make_memory(text, cast.editor, cast.workspace)
+    return cast
+
+
+def test_what_matters_is_used_in_any_language(remembered: Cast) -> None:
+    assert {"I am vegetarian", "I am allergic to walnuts"} <= set(
+        used("What can I cook for dinner?", remembered)
+    )
+    wanted = {
+        "When is my project deadline?": "The project deadline is March 15",
+        "Wie heißt meine Katze?": "我的猫叫小白。",
+        "In which city does my sister live?": "Mi hermana Lucía vive en Sevilla.",
+        "Which database does billing use?": "We use PostgreSQL for the billing service",
+        "Was kann ich am Wochenende in meiner Stadt machen?": "Ich wohne in Hamburg.",
+    }
+    found = {query: used(query, remembered) for query in wanted}
+    assert {query: text for query, text in wanted.items() if text not in found[query]} == {}
+
+
+def test_small_talk_brings_nothing(remembered: Cast) -> None:
+    talk = ("hi", "thanks a lot!", "lol", "tell me a joke", "what is the capital of Peru?", "Guten Morgen!", "谢谢",
+            "Merci beaucoup", "¿Cuánto es 7 por 8?", "переведи «кот»", "write a regex for dates")  # fmt: skip
+    assert {message: found for message in talk if (found := used(message, remembered))} == {}
+
+
+def test_the_setting_says_how_sure_it_must_be(remembered: Cast, settings: Settings) -> None:
+    query = "What can I cook for dinner?"
+    sure = [item.sure for item in recall(query, remembered.workspace, remembered.editor, reach=HERE).items]
+    assert all(each is not None and 0 <= each <= 1 for each in sure)
+    settings.RECALL_THRESHOLD = 1.0
+    assert used(query, remembered) == []
+    settings.RECALL_THRESHOLD = 0.0
+    assert len(used(query, remembered)) == 5
+
+
+def test_another_embedder_goes_by_the_score_as_before(
+    cast: Cast, use_embedder: Callable[[Embedder | None], None]
+) -> None:
+    use_embedder(FakeEmbedder(64))
+    make_memory("The project deadline is March 15", cast.editor, cast.workspace)
+    for embedder in (FakeEmbedder(64), None):  # with its vectors, and with words alone
+        use_embedder(embedder)
+        found = recall("the project deadline", cast.workspace, cast.editor, reach=HERE)
+        assert [item.sure for item in found.items] == [None]
+        assert used("the project deadline", cast) == ["The project deadline is March 15"]
+
+
+def test_nothing_found_is_nothing_to_be_sure_of() -> None:
+    assert using.sureness(np.ones(769, dtype=np.float32), []) == []
+    assert (using.strength(0.9), using.strength(0.6)) == ("strong", "related")
