@@ -49,7 +49,7 @@ class TwoEncoders:
 
     def _infer_asked(self, texts: Sequence[str]) -> Vectors:
         vectors = self.multilingual.encode(texts, "query: ")
-        return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts)))
+        return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts), dtype=np.float32))
 
     def _laid(self, texts: Sequence[str], vectors: Vectors, share: Vectors, rest: Vectors) -> Vectors:
         english = self.english.embed(texts) * share[:, None]
