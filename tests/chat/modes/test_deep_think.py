@@ -529,7 +529,7 @@ class TestWhichModes:
     def test_an_unknown_one_names_what_is_allowed(self, mode: str) -> None:
         with pytest.raises(Invalid) as refused:
             require_mode(mode, lambda: LARGE)
-        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think, research."}
+        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think."}
         with pytest.raises(Invalid) as refused:
             require_mode(mode, lambda: SMALL)
         assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
