@@ -29,7 +29,7 @@ RUN_SECONDS = 20.0
 class QuestionBody(Body):
     example = {"text": "When is the launch?", "memory_ids": [f"mem_{ID}"]}
     text = Text(max_length=QUESTION_LENGTH)
-    memory_ids = Words(word_length=32, max_length=MOST_EXPECTED)
+    memory_ids = Words(word_length=32, min_length=1, max_length=MOST_EXPECTED)
 
 
 class ExpectedJson(serializers.Serializer[Any]):

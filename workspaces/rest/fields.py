@@ -111,6 +111,7 @@ class Words(serializers.ListField):
 
     default_error_messages = {
         "not_a_list": "Must be a list of strings.",
+        "min_length": "Must have at least {min_length} entries.",
         "max_length": "Must have at most {max_length} entries.",
     }
 
