@@ -14,14 +14,14 @@ from django.db import connection
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
-from chat.models import Chat, Message
+from chat.models import Chat, Message, Run
 from chat.models.imports import (
     Import,
     ImportKind,
     ImportRow,
     Outcome,
 )
-from memories.models import Asset, CopyKind, KeptCopy, Memory, MemoryNode
+from memories.models import Asset, CopyKind, KeptCopy, Memory, MemoryNode, RecallQuestion
 from memories.nodes import nodes
 from memories.writing import review
 from memories.writing.gate import (
@@ -32,9 +32,17 @@ from memories.writing.gate import (
 )
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import make_chat, make_connection, make_memory, make_message, make_user, make_workspace
+from tests.factories import (
+    make_chat,
+    make_connection,
+    make_key_text,
+    make_memory,
+    make_message,
+    make_user,
+    make_workspace,
+)
 from tests.fakes.embedder import FakeEmbedder
-from workspaces.models import Agent, Membership, Role
+from workspaces.models import Agent, ApiKey, Membership, Role
 from workspaces.models.connection import Connection
 
 STEADY, LIMIT = 18, 4
@@ -318,7 +326,56 @@ class NodeRelations(NodeMemories):
         return str(item["target"]["id"])
 
 
+class Keys(Listed):
+    address = f"{API}/keys"
+
+    def add(self) -> ApiKey:
+        make_key_text(self.cast.owner, self.cast.workspace)
+        return ApiKey.objects.latest("pk")
+
+
+class RecallQuestions(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/recall-questions"
+
+    def add(self) -> RecallQuestion:
+        values = {"text": f"Question {next(self.number)}?", "created_by": self.cast.owner}
+        return RecallQuestion.objects.create(workspace=self.cast.workspace, **values)
+
+
+class Runs(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/runs"
+
+    def add(self) -> Run:
+        values = {"objective": "Compare the offers", "mode": "loop", "deadline_at": timezone.now()}
+        return Run.objects.create(workspace=self.cast.workspace, user=self.cast.owner, **values)
+
+
+class RunMemory(Runs):
+    address = f"{API}/workspaces/{{workspace_id}}/runs/{{run_id}}/memory"
+
+    def setup(self) -> None:
+        self.run = super().add()
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return super().ids | {"run_id": self.run.public_id}
+
+    def add(self) -> Any:
+        values = {"kind": "value", "json": "1", "size": 1, "created_at": timezone.now()}
+        return self.run.entries.create(key=f"entry {next(self.number)}", **values)
+
+    def name(self, row: Any) -> str:
+        return str(row.key)
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["key"])
+
+
 LISTS: list[type[Listed]] = [
+    Keys,
+    RecallQuestions,
+    Runs,
+    RunMemory,
     Workspaces,
     Members,
     Agents,
