@@ -579,7 +579,9 @@ def make_world(cast: Cast) -> World:
     Membership.objects.create(workspace=workspace, user=member, role=Role.EDITOR)
     chat = make_chat(owner, workspace, title="Deadlines")
     question = make_message(chat, "When is the deadline?")
-    answer = make_message(chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question)
+    answer = make_message(
+        chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question, error_code="length"
+    )
     source: dict[str, Any] = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
     earlier = make_message(chat, "In May.", role=MessageRole.ASSISTANT, reply_to=question)
     set_aside(chat.messages.filter(pk=earlier.pk), first=earlier, by=answer, now=timezone.now())
