@@ -15,6 +15,7 @@ from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import keep_html
+from chat.turns import passing
 from memoryhub.jobs import job
 from workspaces.models import User
 
@@ -53,7 +54,7 @@ def render_answers(*, message_ids: list[int]) -> str:
 @job
 def sweep() -> str:
     """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, take up
-    imports and runs that no job is at, and purge what was deleted long ago.
+    imports and runs that no job is at, let go of programs' turns that were mined, and purge what was deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)
@@ -62,5 +63,6 @@ def sweep() -> str:
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = run.sweep(now=now)
     lanes.sweep(now=now)
+    passing.sweep(now=now)
     purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

@@ -240,6 +240,7 @@ THROTTLES = {
 BODY_SECONDS = env.number("BODY_SECONDS", 20.0, low=1, high=3600)  # then 4 kB a second are asked for
 HALF_SENT_REQUESTS = env.integer("HALF_SENT_REQUESTS", 100, low=1, high=1_000_000)  # per address and process
 EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
+ANSWER_STREAMS = env.integer("ANSWER_STREAMS", 100, low=1, high=1_000_000)  # the same, of answers under /v1
 # What one person may make in all (workspaces.quotas); 0: without a limit.
 QUOTAS = {
     "workspaces": env.integer("MAX_WORKSPACES_PER_PERSON", 100, low=0, high=1_000_000),
@@ -436,6 +437,7 @@ LOGGING = {
         "django.db.backends": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},
         # It says on every job that it was put into the queue, taken and done.
         "django-q": {"level": "DEBUG" if LOG_LEVEL == "DEBUG" else "WARNING"},
     },

@@ -21,6 +21,8 @@ urlpatterns = [
     path("chat/api/", include("memories.api.urls")),
     path("chat/api/", include("chat.api.urls")),
     path("api/v1/", include("memories.api.v1.urls")),
+    path("v1/", include("chat.doors.openai_api.urls")),
+    path("", include("chat.doors.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     # Its script comes as a file of its own, so that the policy need not allow inline ones.
     path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api_docs"),

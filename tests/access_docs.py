@@ -33,7 +33,8 @@ def written() -> str:
     from tests.routes import API_ROWS, PAGE_ROWS
 
     v1 = [row for row in API_ROWS if row.route.startswith("api/")]
-    chat = [row for row in API_ROWS if row not in v1]
+    programs = [row for row in API_ROWS if row.route.startswith(("v1/", "mcp"))]
+    chat = [row for row in API_ROWS if row not in v1 and row not in programs]
     return "\n".join(
         [
             INTRODUCTION,
@@ -41,6 +42,8 @@ def written() -> str:
             *_table(chat, keys=True),
             "\n## `/api/`\n",
             *_table(v1, keys=True),
+            "\n## `/v1/` and `/mcp`\n",
+            *_table(programs, keys=True),
             "\n## Pages\n",
             *_table(PAGE_ROWS, keys=False),
             "",

@@ -55,6 +55,8 @@ NO_KEYS = (401, 401, 401, 401, 401)
 KEYS_READ = (200, 200, 404, 401, 401)
 KEYS_WRITE = (403, 200, 404, 401, 401)
 KEYS_NEVER = (403, 403, 403, 401, 401)
+KEYS_OWN = (200, 200, 200, 401, 401)
+NOBODY = (401, 401, 401, 401, 401)
 # Routes of others, with their own tests: who may enter the admin is proved here in one row, allauth's are public.
 NOT_OURS = ("admin/", "accounts/")
 
@@ -84,7 +86,7 @@ class Row:
 
     @property
     def is_api(self) -> bool:
-        return self.route.startswith(("chat/api/", "api/"))
+        return self.route.startswith(("chat/api/", "api/", "v1/", "mcp"))
 
 
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
@@ -340,6 +342,14 @@ API_ROWS = [
     ),
     Row("GET", f"{NODE}/neighbours", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row("GET", f"{V1}/", answering(404, EVERYBODY), keys=(404, 404, 404, 401, 401)),
+    # For programs: a key opens what its own workspace has, and nothing else does.
+    Row("GET", "v1/models", NOBODY, keys=KEYS_OWN),
+    Row("GET", "v1/models/<path:model>", NOBODY, keys=KEYS_OWN),
+    Row("POST", "v1/chat/completions", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
+    Row("POST", "v1/embeddings", NOBODY, {"model": "default", "input": "Cats"}, keys=KEYS_OWN),
+    Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
+    # What is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).
+    Row("POST", "mcp", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("GET", "api/schema/", EVERYBODY),
     Row("GET", "api/docs/", EVERYBODY),
 ]
@@ -399,6 +409,8 @@ PAGE_ROWS = [
     Row("POST", f"{CONNECTION_PAGE}delete/", answering(302, PAGE_THEIRS)),
     Row("POST", f"{CONNECTION_PAGE}test/", PAGE_THEIRS),
     Row("GET", "profile/", PAGE_EVERYBODY),
+    Row("GET", "connect/", PAGE_EVERYBODY),
+    Row("POST", "connect/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
     Row("GET", "profile/delete/", PAGE_EVERYBODY, fresh=True),
     Row("GET", "profile/keys/", answering(302, PAGE_EVERYBODY)),
     Row("POST", "profile/keys/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
@@ -638,6 +650,7 @@ def make_world(cast: Cast) -> World:
         "doc_id": document.public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
         "key_id": key.public_id,
+        "model": "built-in",
         # Its test asks nobody: a person's connection never goes to an address of this machine.
         "connection_id": make_connection(owner, base_url="http://127.0.0.1:9/v1").public_id,
     }

@@ -22,7 +22,7 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Success
 from django_q.signing import SignedPackage
 
-from chat.models import Compaction, Message, ShortTermMemory, Step, ToolCall
+from chat.models import Compaction, Message, PassingTurn, ShortTermMemory, Step, ToolCall
 from chat.models.imports import Import, ImportRow
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
@@ -55,6 +55,7 @@ MACHINE = {
     "memories.Tombstone": {"digest"},
     "memories.KeptCopy": {"kind"},
     "chat.Import": {"kind", "foreseen", "outcomes", "places"},
+    "chat.PassingTurn": {"conversation", "fingerprint", "memory_ids"},
     "chat.Step": {"memory_ids"},
     "chat.ToolCall": {"memory_ids"},
 }
@@ -148,6 +149,9 @@ def add_the_rest(world: World) -> None:
         expires_at=now + timedelta(days=1),
     )
     Compaction.objects.create(chat=message.chat, summary="x", model="x", upto=message)
+    PassingTurn.objects.create(
+        workspace=workspace, user=owner, said=[["user", "x"]], shown=["x"], answer="x", created_at=now
+    )
     DoneRequest.objects.create(user=owner, name="x", fingerprint="x", note={}, done_at=now)
     ReceiptItem.objects.update(reason="x", score_parts={"meaning": 0.5})
     User.objects.filter(pk=owner.pk).update(is_staff=True, is_superuser=True)

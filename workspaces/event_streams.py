@@ -19,24 +19,32 @@ from memoryhub.errors import DomainError, TooManyRequests
 from workspaces.models import User
 
 RETRY_SECONDS = 30
+EVENTS, ANSWERS = (
+    "event streams",
+    "answers",
+)  # what is held open: by pages and clients, by programs with a key
 _lock = threading.Lock()
-_open: Counter[int] = Counter()  # by the person's key; of this process, since a stream lives in one
+_open: Counter[tuple[str, int]] = (
+    Counter()
+)  # by kind and person; of this process, since a stream lives in one
 
 
 class Place:
     """One of the streams that a person may hold open. Given back by ``leave``, or when nobody has it any more.
 
     Raises TooManyRequests over ``MEMORYHUB_EVENT_STREAMS``. The new one is refused rather than the oldest closed: that
-    one would come back by itself and push out the next, without end.
+    one would come back by itself and push out the next, without end. ``of``: those that programs with a key hold are
+    counted apart (``MEMORYHUB_ANSWER_STREAMS``).
     """
 
-    def __init__(self, user: User) -> None:
+    def __init__(self, user: User, *, of: str = EVENTS) -> None:
+        most = settings.EVENT_STREAMS if of == EVENTS else settings.ANSWER_STREAMS
         with _lock:
-            if _open[user.pk] >= settings.EVENT_STREAMS:
-                metrics.THROTTLED.labels("event streams").inc()
+            if _open[of, user.pk] >= most:
+                metrics.THROTTLED.labels(of).inc()
                 raise TooManyRequests(retry_after=RETRY_SECONDS)
-            _open[user.pk] += 1
-        self.leave = weakref.finalize(self, _left, user.pk)
+            _open[of, user.pk] += 1
+        self.leave = weakref.finalize(self, _left, (of, user.pk))
 
 
 class EventStream(StreamingHttpResponse):
@@ -67,11 +75,11 @@ async def _to_their_end(events: AsyncGenerator[str, None]) -> AsyncGenerator[str
 
 def open_streams(user: User) -> int:
     """How many this person holds open in this process."""
-    return _open[user.pk]
+    return _open[EVENTS, user.pk]
 
 
-def _left(user_pk: int) -> None:
+def _left(held: tuple[str, int]) -> None:
     with _lock:
-        _open[user_pk] -= 1
-        if not _open[user_pk]:
-            del _open[user_pk]
+        _open[held] -= 1
+        if not _open[held]:
+            del _open[held]

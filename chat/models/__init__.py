@@ -25,6 +25,7 @@ from chat.models.imports import (
     ImportRow,
     ImportStatus,
 )
+from chat.models.passing import PassingTurn
 from chat.models.runs import (
     Run,
     RunEntry,
@@ -61,6 +62,7 @@ __all__ = [
     "MessageStatus",
     "MessageWords",
     "Mode",
+    "PassingTurn",
     "Run",
     "RunEntry",
     "RunEvent",

@@ -137,10 +137,15 @@ def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: in
     if has_tools:
         parts.append(prompt_text("tools"))
     if agent is not None:
-        about = f"Name: {escape(agent.name)}\n{escaped_lines(agent.instructions)}".rstrip()
-        about = cut_to(about, int(room * INSTRUCTIONS_SHARE))
-        parts.append(f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>")
+        parts.append(agent_text(agent, room=room))
     return "\n\n".join([*parts, f"Today is {now:%A, %d %B %Y}."])
+
+
+def agent_text(agent: Agent, *, room: int) -> str:
+    """What a model is told of the assistant that it is."""
+    about = f"Name: {escape(agent.name)}\n{escaped_lines(agent.instructions)}".rstrip()
+    about = cut_to(about, int(room * INSTRUCTIONS_SHARE))
+    return f"{prompt_text('agent')}\n<assistant>\n{about}\n</assistant>"
 
 
 def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> str:

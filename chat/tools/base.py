@@ -106,13 +106,17 @@ class ChatTool(Generic[A]):
 
     @property
     def tool(self) -> Tool:
-        whole = self.takes.model_json_schema()
-        plain = {name: _plain(field) for name, field in whole["properties"].items()}
-        schema = {"type": "object", "properties": plain, "required": whole.get("required", [])}
-        return Tool(self.name, self.description, schema)
+        return Tool(self.name, self.description, schema_of(self.takes))
 
 
-def read_arguments(tool: ChatTool[A], text: str) -> A:
+def schema_of(takes: type[Arguments]) -> dict[str, Any]:
+    """What a model is told of the arguments."""
+    whole = takes.model_json_schema()
+    plain = {name: _plain(field) for name, field in whole["properties"].items()}
+    return {"type": "object", "properties": plain, "required": whole.get("required", [])}
+
+
+def read_arguments(takes: type[A], text: str) -> A:
     """The arguments a model wrote, checked. Raises ToolTrouble naming everything that is wrong."""
     if len(text) > MOST_ARGUMENTS:
         raise ToolTrouble(f"the arguments may have at most {MOST_ARGUMENTS:,} characters")
@@ -123,7 +127,7 @@ def read_arguments(tool: ChatTool[A], text: str) -> A:
     if not isinstance(given, dict):
         raise ToolTrouble("the arguments must be one JSON object")
     try:
-        return tool.takes.model_validate(given)
+        return takes.model_validate(given)
     except ValidationError as error:
         wrong = [f"{found['loc'][0]} {_sentence(found)}" for found in error.errors()]
         raise ToolTrouble("; ".join(wrong)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -157,6 +158,11 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
         agent=caller.agent,
         reach=caller.reach,
     )
+    return searched(found)
+
+
+def searched(found: Sequence[Found]) -> Result:
+    """The same kind of list of what a search found."""
     entries = [
         f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
         for number, item in enumerate(found, start=1)

@@ -67,7 +67,7 @@ def _call(
         tool = tools.get(call.name)
         if tool is None:
             raise ToolTrouble(f"there is no tool of this name; there are {', '.join(tools)}")
-        arguments = read_arguments(tool, call.arguments)
+        arguments = read_arguments(tool.takes, call.arguments)
         row.arguments = _kept(tool, arguments)
         _publish(live, row)
         caller = _caller(live, user_pk)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -16,11 +15,11 @@ from chat.modes.registry import get_mode
 from chat.prompting.compaction import latest_compaction
 from chat.prompting.context import (
     build_prompt,
-    leave_out_what_does_not_fit,
     room_beside_answer,
     room_for_recalled,
     tokens_of,
 )
+from chat.prompting.injecting import find_for_prompt
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.stored import conversation_of
 from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
@@ -28,11 +27,8 @@ from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
 from memories.models import Receipt
-from memories.recalling.ranking import injection_threshold
-from memories.recalling.recall import Recall, Recalled, recall
-from memories.recalling.receipts import split_recall, store_receipt
-from memories.recalling.replaced import with_newer
-from memories.usage import count_live
+from memories.recalling.recall import Recall, Recalled
+from memories.recalling.receipts import store_receipt
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.leaving_machine import Reach
@@ -40,7 +36,6 @@ from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
-LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
 
 
 def prepare(answer_pk: int, user_pk: int) -> Plan:
@@ -115,22 +110,14 @@ def _say_recall_failed(answer: Message, user: User) -> None:
 
 
 def _recall_for(answer: Message, question: Message, user: User, *, room: int, reach: Reach) -> list[Recalled]:
-    workspace, limit = answer.chat.workspace, settings.RECALL_LIMIT
-    threshold = injection_threshold(
-        settings.RECALL_THRESHOLD, count_live(workspace, user, personal=reach.personal)
+    workspace, agent = answer.chat.workspace, answer.chat.agent
+    found = find_for_prompt(question.content, workspace, user, agent=agent, room=room, reach=reach)
+    store_receipt(
+        answer.public_id,
+        found.recall,
+        found.verdicts,
+        workspace=workspace,
+        user=user,
+        threshold=found.threshold,
     )
-    agent = answer.chat.agent
-    found = recall(
-        question.content,
-        workspace,
-        user,
-        limit=limit + LEFT_OUT,
-        agent=agent,
-        reach=reach,
-        withheld=limit,
-    )
-    found = with_newer(found, now=timezone.now())
-    verdicts = split_recall(found, threshold=threshold, limit=limit)
-    verdicts = leave_out_what_does_not_fit(found.items, verdicts, room)
-    store_receipt(answer.public_id, found, verdicts, workspace=workspace, user=user, threshold=threshold)
-    return [item for item, (used, _) in zip(found.items, verdicts, strict=True) if used]
+    return found.used

@@ -7,7 +7,9 @@ import atexit
 import logging
 import threading
 import time
+from collections.abc import Coroutine
 from concurrent.futures import Future
+from typing import Any
 
 from chat.turns import turn
 
@@ -20,11 +22,16 @@ _running: set[Future[None]] = set()
 
 def start(answer_pk: int, attempt: int, user_pk: int) -> None:
     """Begin writing an answer in this process. Callable from any thread; returns at once."""
+    submit(turn.write_answer(answer_pk, attempt, user_pk))
 
-    future = asyncio.run_coroutine_threadsafe(turn.write_answer(answer_pk, attempt, user_pk), _ensure_loop())
+
+def submit(work: Coroutine[Any, Any, None]) -> Future[None]:
+    """Begin with this in the loop of turns, whatever becomes of who asked for it."""
+    future = asyncio.run_coroutine_threadsafe(work, _ensure_loop())
     with _lock:
         _running.add(future)
     future.add_done_callback(_finished)
+    return future
 
 
 def wait_until_idle(timeout: float) -> bool:

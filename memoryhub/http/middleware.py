@@ -39,6 +39,7 @@ PERMISSIONS = (
     "magnetometer=(), microphone=(), midi=(), payment=(), serial=(), usb=()"
 )
 RELAXED_PATHS = ("/admin/", "/api/docs/")
+PROGRAMS = ("/v1/", "/mcp")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
@@ -139,7 +140,7 @@ class DomainErrorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if "/api/" not in request.path and (
+        if not speaks_json(request.path) and (
             "\x00" in request.path or "%00" in request.META.get("QUERY_STRING", "")
         ):
             # No page has a NUL in its address, and Postgres cannot look for one.
@@ -161,13 +162,18 @@ class DomainErrorMiddleware:
         return answer_error(request, error) if error else None
 
 
+def speaks_json(path: str) -> bool:
+    """Whether what is asked there is asked by programs."""
+    return "/api/" in path or path.startswith(PROGRAMS)
+
+
 def _as_domain_error(error: BaseException | None) -> DomainError | None:
     return error if isinstance(error, DomainError) else trouble_of(error)
 
 
 def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
     """The error as JSON, as a fragment or as a page."""
-    if "/api/" in request.path:
+    if speaks_json(request.path):
         response: HttpResponse = JsonResponse(error.body(), status=error.status)
     elif getattr(request, "htmx", False):
         response = render(request, "partials/error.html", {"error": error}, status=error.status)
@@ -184,7 +190,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """What no view raised or nobody foresaw: 503 while the database fails, or 500. The cause is the log's alone."""
     if trouble := trouble_of(sys.exc_info()[1]):
         return answer_error(request, trouble)
-    if "/api/" in request.path:
+    if speaks_json(request.path):
         message = "Something failed on the server. What you had saved is safe."
         return JsonResponse({"error": {"code": "internal", "message": message}}, status=500)
     return error_page(request)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from memoryhub.llm.raw import RawChat
 
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
@@ -84,6 +87,11 @@ class ChatModel(Protocol):
 
     @property
     def capabilities(self) -> Capabilities: ...
+
+    @property
+    def raw(self) -> RawChat:
+        """Its own API, for what is passed on as it is."""
+        ...
 
     def stream(
         self,

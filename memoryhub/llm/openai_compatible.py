@@ -21,6 +21,7 @@ from memoryhub.llm.errors import ModelBadReply, ModelCut, ModelError, ModelUnava
 from memoryhub.llm.folding import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
 from memoryhub.llm.openai_replies import EMPTY, StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.raw import RawChat
 from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.vectors import normalised
 
@@ -54,6 +55,7 @@ class OpenAIChatModel:
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
         self._is_strict = self._takes_no_system = False  # its chat template; see memoryhub.llm.folding
+        self.raw = RawChat(self._ready_endpoint, self._clients, timeout)
 
     @property
     def name(self) -> str:

@@ -82,6 +82,12 @@ def verify_key(text: str, *, now: datetime) -> ApiKey:
     return key
 
 
+def still_opens(key: ApiKey, *, now: datetime) -> bool:
+    """Whether a key that was verified a while ago would be again."""
+    live = ApiKey.objects.filter(pk=key.pk, revoked_at=None, user__is_active=True)
+    return live.filter(Q(expires_at=None) | Q(expires_at__gt=now)).exists()
+
+
 def count_request(key: ApiKey, *, now: datetime) -> int | None:
     """Count one request of this key. None if it may pass, else the seconds until the next one may.
 

@@ -72,6 +72,20 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
     return _default(workspace, lost)
 
 
+def all_for(workspace: Workspace, user: User) -> list[Chosen]:
+    """Every model that this person may choose here; first the one that answers where none is chosen. Two queries.
+
+    What must not be asked here says so in its ``trouble``.
+    """
+    first, default = chosen_for(workspace, user), _default(workspace)
+    others = [
+        Chosen(model_of(each), each, trouble=_trouble_with(each, workspace))
+        for each in Connection.objects.usable_by(user)
+        if first.connection is None or each.pk != first.connection.pk
+    ]
+    return [first, *others] if first.connection is None else [first, default, *others]
+
+
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
     model = get_chat_model()
     refusal = why_not_here(workspace, model.capabilities.local, default_label())

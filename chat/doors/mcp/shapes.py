@@ -1,0 +1,115 @@
+"""What tools over MCP take and give, and cursors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from chat.tools.base import Arguments, at_most, within
+from chat.tools.memory import Category, Limit, Query, Statement
+from memories.models import Memory
+from memories.models.memory import MemoryQuerySet
+from memoryhub.errors import Invalid
+from workspaces.caller import Caller
+
+PAGE, MOST_PAGE = 20, 100
+MemoryId = Annotated[str, at_most(32), Field(description="The id of a memory, such as mem_….")]
+Cursor = Annotated[str, at_most(64)]
+
+
+class Save(Arguments):
+    content: Statement = Field(description="The statement to keep, understandable alone.")
+    category: Category | None = Field(None, description="preference, fact, instruction, decision or event.")
+
+
+class RecallAsked(Arguments):
+    query: Query
+    limit: Limit = 5
+    offset: Annotated[int, *within(0, 1000)] = Field(
+        0, description="How many of the best to skip, to page on."
+    )
+
+
+class ListAsked(Arguments):
+    cursor: Cursor | None = Field(None, description="next_cursor of the page before.")
+    limit: Annotated[int, *within(1, MOST_PAGE)] = Field(PAGE, description="At most 100, 20 unless said.")
+    category: Category | None = Field(None, description="Only of this category.")
+
+
+class Forget(Arguments):
+    memory_id: MemoryId
+
+
+class Search(Arguments):
+    query: Query
+    limit: Limit = 5
+
+
+class MemoryShape(BaseModel):
+    id: str
+    content: str
+    category: str | None
+    created_at: str
+    personal: bool = Field(description="Of the person alone, in every workspace.")
+    score: float | None = None
+
+
+class Saved(BaseModel):
+    outcome: str = Field(
+        description="saved, duplicate (known already) or noted (a person has to approve it)."
+    )
+    memory: MemoryShape | None
+
+
+class Memories(BaseModel):
+    memories: list[MemoryShape]
+    next_cursor: str | None = Field(None, description="Ask with it for the next page; null at the end.")
+
+
+class Forgotten(BaseModel):
+    forgotten: str = Field(description="The id. Its people can restore it for some time.")
+
+
+class FoundShape(BaseModel):
+    type: str
+    id: str
+    text: str
+    score: float
+
+
+class FoundShapes(BaseModel):
+    results: list[FoundShape]
+
+
+def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
+    return MemoryShape(
+        id=memory.public_id,
+        content=memory.content,
+        category=memory.category,
+        created_at=memory.created_at.isoformat(),
+        personal=memory.owner_id is not None,
+        score=None if score is None else round(score, 3),
+    )
+
+
+def in_sight(caller: Caller) -> MemoryQuerySet:
+    """What is recalled for this caller: of the workspace and their own, as far as it may leave this machine."""
+    found = Memory.objects.recallable_in(caller.workspace, caller.person)
+    return found.exclude(workspace__local_only=True) if caller.reach.leaves else found
+
+
+def page(
+    rows: MemoryQuerySet, caller: Caller, cursor: str | None, limit: int
+) -> tuple[list[Memory], str | None]:
+    """Newest first. The cursor is the last id of the page before, which may be deleted since. Raises Invalid."""
+    rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
+    if cursor:
+        last = in_sight(caller).filter(public_id=cursor).first()
+        if last is None:
+            raise Invalid(fields={"cursor": "is none of this list"})
+        older = rows.filter(created_at__lt=last.created_at)
+        rows = older | rows.filter(created_at=last.created_at, pk__lt=last.pk)
+    found = list(rows[: limit + 1])
+    more = found[limit - 1].public_id if len(found) > limit else None
+    return found[:limit], more

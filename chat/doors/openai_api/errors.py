@@ -1,0 +1,69 @@
+"""Errors in OpenAI's form: ``{error: {message, type, param, code}}``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponseBase
+from rest_framework.response import Response
+
+from memoryhub.errors import DomainError, NotFound, Unavailable
+from memoryhub.llm import errors as llm
+from workspaces.rest import exception_handler
+
+TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+CODES = {"bad_key": "invalid_api_key", "not_signed_in": "invalid_api_key"}
+# Whose fault it is: what the model's server wants of us is none of the caller's, whose key is another.
+STATUSES: dict[type[Exception], tuple[int, str]] = {
+    llm.ModelContextOverflow: (400, "context_length_exceeded"),
+    llm.ModelBadRequest: (400, "invalid_request"),
+    llm.ContentFiltered: (400, "content_filter"),
+    llm.ModelNotLocal: (403, "model_not_local"),
+    llm.ModelRateLimited: (429, "rate_limit_exceeded"),
+    llm.ModelUnavailable: (503, "model_unavailable"),
+    llm.ModelTimeout: (504, "model_timeout"),
+    llm.EmbedderBadRequest: (400, "invalid_request"),
+    llm.EmbedderUnavailable: (503, "embedder_unavailable"),
+}
+
+
+class ModelMissing(NotFound):
+    code = "model_not_found"
+
+
+def body_of(status: int, message: str, code: str, param: str | None = None) -> dict[str, Any]:
+    kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def error_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Status, body and headers for what we raise ourselves."""
+    if isinstance(error, DomainError):
+        status = 400 if error.status == 422 else error.status
+        return (
+            status,
+            body_of(status, error.message, error.code, next(iter(error.fields), None)),
+            error.headers(),
+        )
+    assert isinstance(error, llm.ModelError | llm.EmbedderError)
+    status, code = STATUSES.get(type(error), (502, error.code))
+    wait = getattr(error, "retry_after", None) or Unavailable.retry_after
+    headers = {"Retry-After": str(max(1, round(wait)))} if status in {429, 503} else {}
+    return status, body_of(status, str(error), code), headers
+
+
+def openai_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
+    """For the views of ``/v1``: whatever goes wrong, as OpenAI's libraries read it."""
+    if isinstance(exception, DomainError | llm.ModelError | llm.EmbedderError):
+        status, body, headers = error_of(exception)
+        return Response(body, status=status, headers=headers)
+    response = exception_handler(exception, context)
+    if not isinstance(response, Response) or not isinstance(response.data, dict):
+        return response
+    said = response.data["error"]
+    if response.status_code == 422:
+        response.status_code = 400
+    code = CODES.get(said["code"], said["code"])
+    param = next(iter(said.get("fields", ())), None)
+    response.data = body_of(response.status_code, said["message"], code, param)
+    return response

@@ -1,0 +1,101 @@
+"""What a program asked for: the body as it came, and what of it we look at ourselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.http.request import HttpHeaders
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Invalid
+from memoryhub.llm.raw import INSERTED
+
+MOST_MESSAGES = 2_000
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+MEMORY = ("on", "read", "off")
+# What is said to us and not to the model: in a header ``X-MemoryHub-Workspace``, or beside what else ``metadata`` has.
+OURS = ("workspace", "assistant", "memory")
+# Interfaces have models name and tag chats for them, with the whole chat in one message: nobody said that.
+ERRAND = re.compile(r"\s*#+ Task:|.*<chat_history>", re.DOTALL)
+ERRAND_BEGINS = 4_000  # characters in which one shows
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``body`` goes to the model, but for its name. ``memory``: on; read: nothing is mined; off: nothing is used."""
+
+    body: Body
+    model: str
+    messages: list[Body]
+    stream: bool = False
+    workspace: str = ""
+    assistant: str = ""
+    memory: str = "on"
+
+    @property
+    def question(self) -> int | None:
+        """Where in ``messages`` the person's last words are; None where there are none, or it is an errand."""
+        for at in range(len(self.messages) - 1, -1, -1):
+            if self.messages[at]["role"] == "user" and (text := text_of(self.messages[at]).strip()):
+                return None if ERRAND.match(text[:ERRAND_BEGINS]) else at
+        return None
+
+
+def read_asked(body: Any, headers: HttpHeaders) -> Asked:
+    """A request for a chat completion. Raises Invalid, naming the field."""
+    if not isinstance(body, dict):
+        raise Invalid(_("Send a JSON object."), fields={"body": _("must be a JSON object")})
+    model = body.get("model")
+    if not isinstance(model, str):
+        raise Invalid(fields={"model": _("must be the name of a model")})
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
+        raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % f"{MOST_MESSAGES:,}"})
+    for at, message in enumerate(messages):
+        if not _is_message(message):
+            raise Invalid(fields={f"messages[{at}]": _("must be a message with a role and content")})
+    if not isinstance(body.get("stream") or False, bool):
+        raise Invalid(fields={"stream": _("must be true or false")})
+    ours, rest = ours_of(body.get("metadata"), headers)
+    passed = {name: value for name, value in body.items() if name != "metadata"}
+    if rest:
+        passed["metadata"] = rest
+    return Asked(passed, model, messages, body.get("stream") is True, **ours)
+
+
+def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
+    """What is said to us, headers first, and what of ``metadata`` is left. Raises Invalid."""
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict):
+        raise Invalid(fields={"metadata": _("must be an object")})
+    said: dict[str, str] = {}
+    for name in OURS:
+        value = headers.get(f"X-MemoryHub-{name}") or metadata.get(f"memoryhub_{name}") or ""
+        if not isinstance(value, str) or len(value) > 200:
+            raise Invalid(fields={f"memoryhub_{name}": _("must be a short text")})
+        said[name] = value.strip()
+    said["memory"] = said["memory"].lower() or "on"
+    if said["memory"] not in MEMORY:
+        raise Invalid(fields={"memoryhub_memory": _("must be one of %s") % ", ".join(MEMORY)})
+    return said, {name: value for name, value in metadata.items() if not str(name).startswith("memoryhub_")}
+
+
+def text_of(message: Body) -> str:
+    """The words of a message; pictures and files have none."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("role") not in ROLES or INSERTED in message:
+        return False
+    return isinstance(message.get("content"), str | list | None)

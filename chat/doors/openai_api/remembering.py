@@ -1,0 +1,127 @@
+"""Memory in a conversation that a program keeps: what is put before its question, and what is noted to be mined."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chat.doors.openai_api.reading import Asked, Body, text_of
+from chat.models import PassingTurn
+from chat.prompting.context import (
+    RECALLED_SHARE,
+    agent_text,
+    recalled_block,
+    room_beside_answer,
+)
+from chat.prompting.injecting import find_for_prompt
+from chat.prompting.text import tokens
+from chat.turns import passing
+from memories.consent import memory_on
+from memories.recalling.recall import Recalled
+from memoryhub.llm.errors import ModelError
+from memoryhub.llm.raw import INSERTED
+from workspaces.caller import Caller
+from workspaces.connections.choice import Chosen
+from workspaces.models import KeyScope, Role
+
+logger = logging.getLogger(__name__)
+FOREIGN = frozenset({"system", "developer", "tool", "function"})  # roles that no person speaks in
+FAILED = "memory could not be searched"
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """``messages`` as the model is to see them. ``turn``: what is to be mined, if anything is."""
+
+    messages: list[Body]
+    used: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
+    turn: PassingTurn | None = None
+    degraded: str = ""
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What the answer says of it under ``memoryhub``."""
+        note: dict[str, Any] = {"used": list(self.used), "saved": list(self.saved)}
+        return {**note, "degraded": self.degraded} if self.degraded else note
+
+
+def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
+    """Recall for the question, as before a turn of a chat, and note the turn. Trouble with recall costs no answer.
+
+    Only with the consent of the key's person. Nothing is mined for a key that only reads, or a person who only may.
+    """
+    messages, at = asked.messages, asked.question
+    if caller.agent is not None:
+        messages, at = _instructed(messages, at, caller, chosen)
+    if at is None or asked.memory == "off" or not memory_on(caller.person, None):
+        return Remembered(messages)
+    question, degraded, used = text_of(messages[at]), "", list[Recalled]()
+    try:
+        room = room_beside_answer(chosen.model.capabilities) - sum(tokens(text_of(each)) for each in messages)
+        found = find_for_prompt(
+            question,
+            caller.workspace,
+            caller.person,
+            agent=caller.agent,
+            room=int(room * RECALLED_SHARE),
+            reach=caller.reach,
+            now=caller.now,
+        )
+        used, degraded = found.used, found.recall.degraded
+    except ModelError:
+        raise
+    except Exception:
+        logger.exception("Recall failed; the answer goes on without it, and says so")
+        degraded = FAILED
+    ids = tuple(item.memory.public_id for item in used)
+    said = passing.Said(list(_lines(messages[: at + 1])), list(_shown(messages)))
+    turn = (
+        passing.begin(caller, said, used=ids, connection=chosen.connection)
+        if _may_mine(asked, caller)
+        else None
+    )
+    saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
+    block: list[Body] = [_ours(recalled_block(used, names_people=_several(caller)))] if used else []
+    return Remembered([*messages[:at], *block, *messages[at:]], ids, tuple(saved), turn, degraded)
+
+
+def _several(caller: Caller) -> bool:
+    """Whether others write here, so that each line must say whose words it is."""
+    return caller.workspace.memberships.count() > 1
+
+
+def _may_mine(asked: Asked, caller: Caller) -> bool:
+    may_write = caller.key is not None and caller.key.scope == KeyScope.WRITE
+    return asked.memory == "on" and may_write and Role(caller.role).allows(Role.EDITOR)
+
+
+def _instructed(
+    messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
+) -> tuple[list[Body], int | None]:
+    """With the assistant's instructions behind the caller's own, which stay first and whole."""
+    assert caller.agent is not None
+    own = 0
+    while own < len(messages) and messages[own]["role"] in {"system", "developer"}:
+        own += 1
+    text = agent_text(caller.agent, room=room_beside_answer(chosen.model.capabilities))
+    with_it = [*messages[:own], _ours(text), *messages[own:]]
+    return with_it, None if at is None else at + 1
+
+
+def _ours(text: str) -> Body:
+    return {"role": "system", "content": text, INSERTED: True}
+
+
+def _lines(messages: Sequence[Body]) -> Iterator[tuple[str, str]]:
+    for message in messages:
+        if message["role"] in {"user", "assistant"} and (text := text_of(message).strip()):
+            yield message["role"], text
+
+
+def _shown(messages: Sequence[Body]) -> Iterator[str]:
+    for message in messages:
+        if message["role"] in FOREIGN and (text := text_of(message).strip()):
+            yield text

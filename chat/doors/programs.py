@@ -1,0 +1,105 @@
+"""The lines by which programs are connected, each as its own documentation has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from workspaces.accounts.keys import PREFIX
+
+NO_KEY = f"{PREFIX}…"  # in the place of one, where none was just made
+
+
+@dataclass(frozen=True)
+class Program:
+    """``where``: a file, a shell, a page of the program. ``lines`` go there as they are."""
+
+    name: str
+    where: str | Promise
+    lines: str
+
+
+def models(base: str, key: str) -> Iterator[Program]:
+    """Programs that speak to a model: they get the memory with it."""
+    url = f"{base}/v1"
+    yield Program(
+        "Python",
+        "pip install openai",
+        f"""from openai import OpenAI
+
+client = OpenAI(base_url="{url}", api_key="{key}")
+answer = client.chat.completions.create(
+    model="default",
+    messages=[{{"role": "user", "content": "What do you know about me?"}}],
+)
+print(answer.choices[0].message.content)""",
+    )
+    yield Program(
+        "JavaScript",
+        "npm install openai",
+        f"""import OpenAI from "openai";
+
+const client = new OpenAI({{ baseURL: "{url}", apiKey: "{key}" }});
+const answer = await client.chat.completions.create({{
+  model: "default",
+  messages: [{{ role: "user", content: "What do you know about me?" }}],
+}});
+console.log(answer.choices[0].message.content);""",
+    )
+    yield Program(
+        "llm",
+        _("In the file extra-openai-models.yaml, in the folder that “llm logs path” names"),
+        f"""- model_id: memoryhub
+  model_name: default
+  api_base: {url}
+  api_key_name: memoryhub
+
+# llm keys set memoryhub --value {key}
+# llm -m memoryhub "What do you know about me?\"""",
+    )
+    yield Program(
+        "Open WebUI",
+        _("In the environment of its server, or in its settings under Connections"),
+        f"OPENAI_API_BASE_URL={url}\nOPENAI_API_KEY={key}",
+    )
+    yield Program(
+        "LibreChat",
+        _("In the file librechat.yaml"),
+        f"""endpoints:
+  custom:
+    - name: "MemoryHub"
+      apiKey: "{key}"
+      baseURL: "{url}"
+      models:
+        default: ["default"]
+        fetch: true""",
+    )
+
+
+def tools(base: str, key: str) -> Iterator[Program]:
+    """Programs with a model of their own: they get tools by which it looks things up and saves them."""
+    url, headers = f"{base}/mcp", {"Authorization": f"Bearer {key}"}
+    header = f"Authorization: Bearer {key}"
+    yield Program(
+        "Claude Code",
+        _("In a terminal"),
+        f'claude mcp add --transport http memoryhub {url} --header "{header}"',
+    )
+    remote = {"command": "npx", "args": ["-y", "mcp-remote", url, "--header", header]}
+    yield Program("Claude Desktop", _("In the file claude_desktop_config.json"), _file("mcpServers", remote))
+    yield Program(
+        "Cursor", _("In the file ~/.cursor/mcp.json"), _file("mcpServers", {"url": url, "headers": headers})
+    )
+    yield Program(
+        "VS Code",
+        _("In the file .vscode/mcp.json"),
+        _file("servers", {"type": "http", "url": url, "headers": headers}),
+    )
+
+
+def _file(under: str, server: dict[str, object]) -> str:
+    return json.dumps({under: {"memoryhub": server}}, indent=2, ensure_ascii=False)

@@ -1,0 +1,62 @@
+"""What is recalled for a question and used: the same before a turn of a chat and before a program's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.utils import timezone
+
+from chat.prompting.context import leave_out_what_does_not_fit
+from memories.recalling.ranking import injection_threshold
+from memories.recalling.recall import Recall, Recalled, recall
+from memories.recalling.receipts import split_recall
+from memories.recalling.replaced import with_newer
+from memories.usage import count_live
+from workspaces.leaving_machine import Reach
+from workspaces.models import Agent, User, Workspace
+
+LEFT_OUT = 5  # how many recalled but unused memories a receipt keeps
+
+
+@dataclass(frozen=True)
+class Found:
+    """``verdicts``: of each that was recalled whether it is used, and else why not."""
+
+    recall: Recall
+    verdicts: list[tuple[bool, str]]
+    threshold: float
+
+    @property
+    def used(self) -> list[Recalled]:
+        return [item for item, (used, _) in zip(self.recall.items, self.verdicts, strict=True) if used]
+
+
+def find_for_prompt(
+    question: str,
+    workspace: Workspace,
+    person: User,
+    *,
+    agent: Agent | None,
+    room: int,
+    reach: Reach,
+    now: datetime | None = None,
+) -> Found:
+    """Recall, and of it what matters enough and fits in ``room`` tokens. Raises what ``recall`` does."""
+    limit = settings.RECALL_LIMIT
+    live = count_live(workspace, person, personal=reach.personal)
+    threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
+    found = recall(
+        question,
+        workspace,
+        person,
+        limit=limit + LEFT_OUT,
+        agent=agent,
+        reach=reach,
+        withheld=limit,
+        now=now,
+    )
+    found = with_newer(found, now=now or timezone.now())
+    verdicts = split_recall(found, threshold=threshold, limit=limit)
+    return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold)

@@ -1,0 +1,157 @@
+"""Turns that are in no chat: a program keeps the conversation and sends it whole each time. Of it we keep what has to
+be mined until that is done, and then a mark, so that a turn that is sent again is not mined again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils.crypto import salted_hmac
+
+from chat.models import PassingTurn
+from memories.models import Extraction, Memory, SourceType
+from memories.models.extraction import ExtractionStatus
+from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memories.writing.extracting import queue_extraction
+from memories.writing.turn_text import TurnText
+from memoryhub.ids import LENGTH
+from workspaces.caller import Caller
+from workspaces.models import Membership, User
+from workspaces.models.connection import Connection
+
+PREFIX = "turn_"
+SAID = 5  # messages that are kept, the question among them
+MOST_SHOWN = 8
+TEXT_LENGTH = 32_000  # of one message: as long as one of a chat may be
+SHOWN_LENGTH = 4_000
+EXCERPT_LENGTH = 1_000  # of each message
+ANSWERED_WITHIN = timedelta(minutes=15)  # then the process that asked has lost it, or the program its tool
+MARKED = timedelta(hours=24)  # what is sent again after that is mined again, and found to be known
+SWEPT = 200
+
+
+@dataclass(frozen=True)
+class Said:
+    """A conversation up to its question, the last of ``lines``: (role, text) of people and of the model."""
+
+    lines: Sequence[tuple[str, str]]
+    shown: Sequence[str] = ()
+
+    @property
+    def question(self) -> str:
+        return self.lines[-1][1]
+
+
+def conversation_id(caller: Caller, said: Said) -> str:
+    """The same for every turn of a conversation, as far as its beginning tells: nobody numbers it for us."""
+    first = next(text for role, text in said.lines if role == "user")
+    return "conv_" + _hash("conversation", caller, first)[:LENGTH]
+
+
+def begin(
+    caller: Caller, said: Said, *, used: Sequence[str], connection: Connection | None
+) -> PassingTurn | None:
+    """Note a turn before its model is asked. None where it was handed on to be mined before. Two queries."""
+    defaults = {
+        "workspace": caller.workspace,
+        "user": caller.person,
+        "connection": connection,
+        "conversation": conversation_id(caller, said),
+        "said": [[role, _stored(text, TEXT_LENGTH)] for role, text in said.lines[-SAID:]],
+        "shown": [_stored(text, SHOWN_LENGTH) for text in said.shown[-MOST_SHOWN:]],
+        "memory_ids": list(used),
+        "created_at": caller.now,
+    }
+    mark = _hash("turn", caller, *(part for line in said.lines for part in line))
+    turn, made = PassingTurn.objects.get_or_create(fingerprint=mark, defaults=defaults)
+    if not made and turn.ended_at is not None:
+        return None
+    if not made:  # another round of it, with what the program's tools came to
+        turn.shown, turn.memory_ids = defaults["shown"], list(used)
+        turn.save(update_fields=["shown", "memory_ids"])
+    return turn
+
+
+def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
+    """Keep what the model said, and hand the turn on to be mined once it ``is_over``: once, however often it ends."""
+    open_one = PassingTurn.objects.filter(pk=turn_pk, ended_at=None).select_related("workspace", "user")
+    with transaction.atomic():
+        turn = open_one.select_for_update(of=("self",)).first()
+        if turn is None:
+            return
+        turn.answer = _stored("\n\n".join(filter(None, (turn.answer, answer))), TEXT_LENGTH)
+        turn.ended_at = now if is_over else None
+        turn.save(update_fields=["answer", "ended_at"])
+        if is_over:
+            queue_extraction(
+                workspace=turn.workspace,
+                user=turn.user,
+                chat_id=turn.conversation,
+                message_id=turn.public_id,
+                source_type=SourceType.AUTO_CHAT,
+                now=now,
+            )
+
+
+def load_passing(public_id: str) -> TurnText | None:
+    """What an extraction mines; None once the text is gone."""
+    found = PassingTurn.objects.select_related("workspace__connection", "connection", "user")
+    turn = found.filter(public_id=public_id).first()
+    if turn is None or not turn.said:
+        return None
+    readable = Memory.objects.filter(Q(owner=None) | Q(owner=turn.user), public_id__in=turn.memory_ids)
+    shared = Membership.objects.filter(workspace=turn.workspace).exclude(user=turn.user).exists()
+    return TurnText(
+        (("user", turn.said[-1][1]), ("assistant", turn.answer)),
+        turn.public_id,
+        # Others would read in it what else was said in a conversation that they cannot open.
+        "" if shared else _excerpt(turn),
+        said_by=turn.user,
+        said_at=turn.created_at,
+        earlier=tuple((role, text) for role, text in turn.said[:-1]),
+        said=tuple(text for role, text in turn.said if role == "user"),
+        shown=(*readable.values_list("content", flat=True), *turn.shown),
+        connection=turn.connection,
+        workspace=turn.workspace,
+    )
+
+
+def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
+    """What was noticed in this conversation so far and is there, newest first. One query."""
+    rows = Memory.objects.visible_to(user).live(now).filter(source_chat_id=conversation)
+    return list(rows.order_by("-created_at", "-pk").values_list("public_id", flat=True)[:20])
+
+
+def sweep(*, now: datetime) -> int:
+    """Hand on what nobody ended, and let go of texts that were mined; how many were handed on."""
+    lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
+    pks = list(lost.values_list("pk", flat=True)[:SWEPT])
+    for pk in pks:
+        end(pk, "", is_over=True, now=now)
+    pending = Extraction.objects.filter(status=ExtractionStatus.PENDING, message_id__startswith=PREFIX)
+    mined = PassingTurn.objects.filter(ended_at__isnull=False)
+    mined = mined.exclude(public_id__in=pending.values("message_id"))
+    mined.exclude(said=[]).update(said=[], shown=[], answer="", memory_ids=[])
+    mined.filter(created_at__lt=now - MARKED).delete()
+    return len(pks)
+
+
+def _hash(purpose: str, caller: Caller, *texts: str) -> str:
+    whole = json.dumps([caller.person.public_id, caller.workspace.public_id, *texts])
+    return salted_hmac(f"passing {purpose}", whole, algorithm="sha256").hexdigest()
+
+
+def _stored(text: str, longest: int) -> str:
+    return cut_at_word(UNSTORABLE.sub("", text), longest)
+
+
+def _excerpt(turn: PassingTurn) -> str:
+    """As of a chat: two messages before the question, and the answer."""
+    lines: Iterable[tuple[str, str]] = [*map(tuple, turn.said[-3:]), ("assistant", turn.answer)]
+    names = {"user": turn.user.get_username(), "assistant": "Assistant"}
+    return "\n".join(f"{names[role]}: {cut_at_word(text, EXCERPT_LENGTH)}" for role, text in lines if text)

@@ -1,0 +1,155 @@
+"""A model's own API, passed on as it is: for programs that speak it themselves. The body goes out as it came in, what
+comes back is looked at no further than to know that it is an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+
+from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.connections import Clients, Endpoint, timeout_of
+from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
+from memoryhub.llm.folding import NO_SYSTEM, STRICT
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
+
+PATH = "/chat/completions"
+Reply = dict[str, Any]
+# Whose words about a request may be told: not those of servers inside, which nobody but us may ask.
+TELLABLE = (AddressRange.CONFIGURED, AddressRange.PUBLIC)
+# A system message of ours: for a chat template that takes none there, it is put into the message that it stands before.
+INSERTED = "_inserted"
+CLOSED = "The text has a character that cannot be sent."
+
+
+@dataclass
+class RawChat:
+    """``endpoint`` is asked before every attempt; it raises ModelUnavailable where there is none.
+
+    ``is_strict``: found out by asking, that what is INSERTED cannot be a message of its own.
+    """
+
+    endpoint: Callable[[], Endpoint]
+    clients: Clients
+    timeout: float
+    is_strict: bool = False
+
+    def whole(self, body: Reply) -> Reply:
+        """The answer to a request that is not streamed. Blocks. Raises a ModelError."""
+        attempt = 0
+        while True:
+            endpoint = self.endpoint()
+            try:
+                client = self.clients.blocking(endpoint)
+                reply = client.post(
+                    PATH, cast_to=object, body=self._sent(body, endpoint), options=self._options()
+                )
+                return _checked(reply)
+            except VENDOR_ERRORS as error:
+                if self._learns_from(error, body):
+                    continue
+                failure = _failure(error, endpoint)
+                delay = delay_before_retry(failure, attempt)
+                if delay is None:
+                    raise failure from error
+            attempt += 1
+            time.sleep(delay)
+
+    async def stream(self, body: Reply) -> AsyncGenerator[Reply, None]:
+        """The chunks of a streamed answer. Raises a ModelError, also in the middle. Close it to stop the model."""
+        attempt, has_begun = 0, False
+        while True:
+            endpoint = self.endpoint()
+            try:
+                client = self.clients.for_running_loop(endpoint)
+                sent = self._sent(body, endpoint)
+                chunks = await client.post(
+                    PATH,
+                    cast_to=object,
+                    body=sent,
+                    options=self._options(),
+                    stream=True,
+                    stream_cls=openai.AsyncStream[object],
+                )
+                try:
+                    async for chunk in chunks:
+                        has_begun = True
+                        yield _checked(chunk)
+                finally:
+                    await chunks.close()
+                if not has_begun:
+                    raise ModelBadReply(detail="the reply was no stream of events")
+                return
+            except VENDOR_ERRORS as error:
+                if not has_begun and self._learns_from(error, body):
+                    continue
+                failure = _failure(error, endpoint, streaming=has_begun)
+                delay = None if has_begun else delay_before_retry(failure, attempt)
+                if delay is None:
+                    raise failure from error
+            attempt += 1
+            await asyncio.sleep(delay)
+
+    def _options(self) -> Any:
+        return {"timeout": timeout_of(self.timeout)}
+
+    def _sent(self, body: Reply, endpoint: Endpoint) -> Reply:
+        return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
+
+    def _learns_from(self, error: Exception, body: Reply) -> bool:
+        """True where the chat template refused a message of ours, and the same can be asked without it."""
+        refused = isinstance(error, openai.APIError) and (
+            STRICT.search(error.message) or NO_SYSTEM.search(error.message)
+        )
+        if not refused or self.is_strict or not any(INSERTED in message for message in body["messages"]):
+            return False
+        self.is_strict = True
+        return True
+
+
+def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:
+    placed: list[Reply] = []
+    waiting: list[str] = []
+    for message in messages:
+        if INSERTED not in message:
+            placed.append(_with(message, waiting) if waiting else message)
+            waiting = []
+        elif merge:
+            waiting.append(message["content"])
+        else:
+            placed.append({name: value for name, value in message.items() if name != INSERTED})
+    return placed
+
+
+def _with(message: Reply, texts: list[str]) -> Reply:
+    """A message, its words or its parts, behind these texts."""
+    before, content = "\n\n".join(texts), message.get("content")
+    if isinstance(content, list):
+        return {**message, "content": [{"type": "text", "text": before}, *content]}
+    return {**message, "content": f"{before}\n\n{content or ''}"}
+
+
+def _checked(reply: object) -> Reply:
+    if not isinstance(reply, dict) or not isinstance(reply.get("choices"), list):
+        raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")
+    return reply
+
+
+def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
+    """In our words; where the request itself was wrong, in the server's, so that its sender can mend it."""
+    if isinstance(error, UnicodeError):
+        return ModelBadRequest(CLOSED)
+    failure = model_error(error, streaming=streaming)
+    if isinstance(failure, ModelBadRequest) and endpoint.reach in TELLABLE and failure.detail:
+        said = failure.detail.replace(endpoint.api_key or "\0", "…").strip()
+        failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {said}")
+    if endpoint.reach is not AddressRange.CONFIGURED:
+        failure.about_the_text = True
+    elif endpoint.api_key:
+        failure.detail = failure.detail.replace(endpoint.api_key, "…")
+    return failure
