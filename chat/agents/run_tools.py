@@ -31,7 +31,7 @@ def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
 
 def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
     def call(arguments: str, key: str) -> str:
-        result = tool.act(caller_of(run, is_local=is_local), read_arguments(tool, arguments))
+        result = tool.act(caller_of(run, is_local=is_local), read_arguments(tool.takes, arguments))
         if result.outcome == ToolOutcome.SAVED:
             note_saved(run, result.memory_ids)
         return result.text

@@ -37,6 +37,6 @@ def step_tool(
     described = ChatTool(name, description, takes, unused)
     return StepTool(
         described.tool,
-        lambda arguments, key: act(read_arguments(described, arguments), key),
+        lambda arguments, key: act(read_arguments(described.takes, arguments), key),
         is_repeatable,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
@@ -101,5 +101,5 @@ def tools(base: str, key: str) -> Iterator[Program]:
     )
 
 
-def _file(under: str, server: dict[str, object]) -> str:
+def _file(under: str, server: Mapping[str, object]) -> str:
     return json.dumps({under: {"memoryhub": server}}, indent=2, ensure_ascii=False)
