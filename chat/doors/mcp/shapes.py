@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
 from chat.tools.base import Arguments, at_most, within
@@ -107,7 +108,7 @@ def page(
     if cursor:
         last = in_sight(caller).filter(public_id=cursor).first()
         if last is None:
-            raise Invalid(fields={"cursor": "is none of this list"})
+            raise Invalid(fields={"cursor": _("is none of this list")})
         older = rows.filter(created_at__lt=last.created_at)
         rows = older | rows.filter(created_at=last.created_at, pk__lt=last.pk)
     found = list(rows[: limit + 1])
