@@ -13,6 +13,7 @@ from memories.judging.extraction.rules import extract_with_rules
 from memories.writing.drafts import cut_at_word
 from memories.writing.mined import completer
 from memoryhub.llm.errors import ModelError
+from memoryhub.llm.reader import get_reader
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def proposal_for(message: Message, *, by: User) -> Proposal:
         except ModelError as error:
             logger.warning("No statement was proposed: %s", error.code)
     if message.role == MessageRole.USER:
-        if found := extract_with_rules([("user", message.content)]):
+        if found := extract_with_rules([("user", message.content)], get_reader()):
             return Proposal(found[0].text)
         if not is_question(message):
             return Proposal(cut_at_word(message.content))

@@ -11,6 +11,7 @@ from chat.exchange.ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.rules import extract_with_rules
 from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memoryhub.llm.reader import get_reader
 from workspaces.models import User
 
 Line = dict[str, Any]
@@ -77,7 +78,7 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
 
 def _statements(text: str, chat: str, message: str, at: datetime | None, source: str) -> Iterator[Line]:
     """Personal memories, as everything is that is noticed in a private chat."""
-    for number, candidate in enumerate(extract_with_rules([("user", text)])):
+    for number, candidate in enumerate(extract_with_rules([("user", text)], get_reader())):
         yield {
             "type": "memory",
             "id": derived_id("mem", message, str(number)),

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from memories.judging.duplicates import may_merge
+from memories.judging.encoder import Encoder
 
 # A word, or of a script without blanks each character and the next.
 _WORD = re.compile(r"[^\W_]+")
@@ -14,7 +15,7 @@ SHARED = 3  # parts that both have, at least: two greetings have none or two
 SHARE = 0.5  # of the shorter one's parts
 
 
-def may_contradict(a: str, b: str) -> bool:
+def may_contradict(a: str, b: str, encoder: Encoder | None = None) -> bool:
     """True when both say something about the same thing and are no rewordings of each other.
 
     The same thing is asked of the words, not of vectors: greetings and thanks are near to each other in every
@@ -22,7 +23,7 @@ def may_contradict(a: str, b: str) -> bool:
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)
-    return shared >= SHARED and shared >= SHARE * min(len(one), len(other)) and not may_merge(a, b)
+    return shared >= SHARED and shared >= SHARE * min(len(one), len(other)) and not may_merge(a, b, encoder)
 
 
 def _parts(text: str) -> set[str]:

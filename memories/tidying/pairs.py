@@ -21,12 +21,13 @@ from memories.recalling.recall_test import state_of
 from memories.usage import live_in
 from memoryhub.database import prepared
 from memoryhub.llm.base import Vectors
+from memoryhub.llm.reader import get_reader
 from workspaces.index.embedding import active_model
 from workspaces.models import User, Workspace
 
 COMPARED = 3_000  # memories of a workspace: their products take half a second, and grow with the square
 NEAR = 0.85  # cosine from which two statements are looked at
-JUDGED = 400  # pairs, the nearest first: each costs up to a millisecond
+JUDGED = 100  # pairs, the nearest first: each costs up to some milliseconds
 MOST_LINKED = 200
 KEPT_SECONDS = 600
 CHUNK = 512
@@ -85,15 +86,15 @@ def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], 
         for older, newer, before, after in linked.values_list(
             "may_replace_id", "pk", "may_replace__content", "content"
         )[:MOST_LINKED]
-        if may_contradict(before, after)
+        if may_contradict(before, after, get_reader())
     ]
     same: list[tuple[int, int]] = []
     for older, newer in islice(_nearest(list(texts)[:COMPARED]), JUDGED):
         if (older, newer) in differing:
             continue
-        if may_merge(texts[older], texts[newer]):
+        if may_merge(texts[older], texts[newer], get_reader()):
             same.append((older, newer))
-        elif may_contradict(texts[older], texts[newer]):
+        elif may_contradict(texts[older], texts[newer], get_reader()):
             differing.append((older, newer))
     return same, differing, partly
 

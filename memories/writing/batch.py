@@ -40,8 +40,8 @@ from memories.writing.gate import Saved
 from memories.writing.places import holders_beside, rows_beside
 from memories.writing.portable import Past
 from memories.writing.similar import (
+    LEAST,
     NEAREST,
-    POSSIBLE_UPDATE,
     Similar,
     fits,
     judge,
@@ -181,7 +181,7 @@ class Batch:
         ]
         if not with_vector:
             return {}
-        least = min(settings.DEDUPE_THRESHOLD, POSSIBLE_UPDATE)
+        least = min(settings.DEDUPE_THRESHOLD, LEAST)
         ids = [memory.pk for memory, _ in with_vector]
         made = np.stack([embedded.statement for _, embedded in with_vector])
         found: dict[int, list[tuple[int, float]]] = {}

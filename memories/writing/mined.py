@@ -14,6 +14,7 @@ from memories.writing.turn_text import TurnText
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Message
 from memoryhub.llm.errors import ModelBadReply
+from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import User, Workspace
@@ -54,7 +55,7 @@ def candidates_of(turn: TurnText, complete: Complete | None) -> tuple[str, list[
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text)) if complete else ("none", [])
     if complete is None:
-        return "rules", extract_with_rules(turn.messages)
+        return "rules", extract_with_rules(turn.messages, get_reader())
     around = Around(
         earlier=turn.earlier,
         said_on=turn.said_at.date() if turn.said_at else None,

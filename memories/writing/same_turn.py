@@ -10,6 +10,7 @@ from memories.judging.extraction.grounding import names_in, numbers_in
 from memories.models import Memory, SourceType
 from memories.writing.changing import note_wordings
 from memories.writing.drafts import Draft
+from memoryhub.llm.reader import get_reader
 from workspaces.index.embedding import Embedded
 
 CLOSE = 0.75  # cosine: of two wordings of one message in 16 pairs all but two, where the guard decides
@@ -29,7 +30,7 @@ def says_the_same(
     Of one message, so less nearness is asked for than between any two memories; another number or name is another fact.
     """
     for memory, theirs in saved:
-        if memory.place != draft.place or not may_merge(memory.content, draft.content):
+        if memory.place != draft.place or not may_merge(memory.content, draft.content, get_reader()):
             continue
         if _marks(draft.content) - _marks(memory.content):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +11,18 @@ from typing import Generic, NamedTuple, TypeVar
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memoryhub.database import prepared
+from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.reader import get_reader
 from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
 
+logger = logging.getLogger(__name__)
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
 MOST_KEYS = 2**63 - 1
 POSSIBLE_UPDATE = 0.85  # cosine from which two statements are about the same thing (docs/recall.md)
+LEAST = 0.78  # cosine from which a rewording is looked for: one embedder sees what another does not
+MOST_READ = 3  # of the nearest are read word by word, some milliseconds each
 # As ``likeness`` has it; NULL, which greatest passes over, for another embedder's and where nothing is English.
 _PART = f"subvector({{}}, 1, {ENGLISH.stop})"
 _PARTS = f"{_PART.format('coalesce(statement, embedding)')} <=> {_PART.format('%(vector)s::halfvec')}"
@@ -66,15 +72,15 @@ def find_similar(
 ) -> Similar[Memory]:
     """Look among the live memories of ``place``, of keys below ``before``, at the nearest by cosine of the statements.
 
-    At or above ``threshold`` and merged by the guard: a duplicate. Near, but with another number, date, name or
-    negation: a possible update, however close the vectors are.
+    At or above ``threshold``, by these vectors or by the encoder that reads both, and merged by the guard: a
+    duplicate. Near, but with another number, date, name or negation: a possible update, however close the vectors are.
     """
     given = {
         "place": place,
         "model": embedded.model,
         "dimension": len(embedded.statement),
         "vector": prepared.halfvec(embedded.statement),
-        "least": min(threshold, POSSIBLE_UPDATE),
+        "least": min(threshold, LEAST),
         "now": now,
         "before": before,
     }
@@ -101,12 +107,21 @@ def judge(
     To one with a key those of other keys are no duplicates.
     """
     possible_update: M | None = None
-    for memory, cosine in nearest:
-        if cosine < min(threshold, POSSIBLE_UPDATE):
-            continue
-        mergeable = may_merge(memory.content, content)
-        if cosine >= threshold and mergeable and fits(memory, key):
+    for memory, cosine in nearest[:MOST_READ]:
+        if cosine < min(threshold, LEAST):
+            break
+        mergeable = _says_the_same(memory.content, content, least=0.0 if cosine >= threshold else threshold)
+        if mergeable and fits(memory, key):
             return Similar(duplicate=memory)
         if cosine >= POSSIBLE_UPDATE and not mergeable and possible_update is None:
             possible_update = memory
     return Similar(possible_update=possible_update)
+
+
+def _says_the_same(stored: str, said: str, *, least: float) -> bool:
+    """Without an encoder nothing but the same words does."""
+    try:
+        return may_merge(stored, said, get_reader(), least=least)
+    except EmbedderError as error:
+        logger.warning("Two statements could not be compared: %s (%s)", error, error.code)
+        return False

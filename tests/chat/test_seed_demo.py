@@ -19,6 +19,7 @@ from memories.judging.secret_filter import find_secret
 from memories.models import Memory, MemoryNode, NodeRelation, SourceType
 from memories.models.memory import CATEGORIES
 from memories.writing import gate
+from memoryhub.llm.reader import get_reader
 from workspaces.access import default_workspace, role_in
 from workspaces.models import Agent, Role, User, Workspace
 
@@ -125,4 +126,4 @@ def test_no_two_texts_of_the_story_would_be_taken_for_one() -> None:
         "The Apollo cinema reopens its doors on 3 March.",
         "The Apollo cinema reopens its doors on 17 March.",
     )
-    assert not may_merge(*dates)
+    assert not may_merge(*dates, get_reader())

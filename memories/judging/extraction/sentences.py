@@ -1,5 +1,6 @@
-"""Split what a user wrote into statements, leaving out what is not theirs: code, quotations, pasted material."""
+"""Where the sentences of a message stand, leaving out what is not prose of its author: code, logs, quoted lines."""
 
+# ruff: noqa: RUF001  marks and letters of other scripts are meant
 import re
 from collections.abc import Iterator
 
@@ -8,66 +9,69 @@ LONG = 2_000  # a message longer than this is mostly pasted; what the user says 
 OWN_PART = 600
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_INLINE_QUOTE = re.compile(r"[\"“«]([^\"”»\n]{0,600})[\"”»]")
+_QUOTES = '""', "\u201c\u201d", "\u00ab\u00bb", "\u201e\u201c", "\u300c\u300d", "\u300e\u300f"
+_QUOTE = re.compile(
+    "|".join(f"{opens}[^{closes}\n]{{0,600}}{closes}" for opens, closes in map(tuple, _QUOTES))
+)
 _NOT_PROSE = re.compile(
-    r"\s*(?:>|\||[#$%]\s|>>>|\d{2}:\d{2}|\[\d|\w+@\w+:|(?:Traceback|File \"|at \w+\.|import |from \w+ "
-    r"import|def |class |"
-    r"const |let |var |SELECT |INSERT |GET |POST |curl |npm |pip |git ))|.*(?:[{};]\s*$|=>|\w\(\)|</?\w+>|::)"
+    r"\s*(?:>|\||[#$%]\s|>>>|//|\{|\d{2}:\d{2}|\[\w|\d{4}-\d\d-\d\d[ T]\d|\d+\.\d+\.\d+\.\d+|\w+@\w+:|"
+    r"(?:Traceback|File \"|at \w+\.|import |from \w+ import|def |class |const |let |var |my \$|SELECT |INSERT |GET |"
+    r"POST |curl |npm |pip |git |export ))|.*(?:[{};]\s*$|=>|\w\(\)|</?\w+>|::)"
 )
-_BULLET = re.compile(r"^\s*(?:[-*•\u2013]|\d{1,2}[.)])\s+")
+_END = re.compile(r"[.!?…]+[\"')\]”»]*(?=\s|$)|[。！？]+[」』”]*|[;；]\s*|\n+")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|"
-    r"Jul|Aug|Sept?|"
-    r"Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|a\.m|p\.m|U\.S|U\.K|Ph\.D|Mt|Ave|Blvd|min|max|ca|cf|resp|incl|est)|"
-    r"\b[A-Z])\.$"
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Inc|Ltd|Co|Nr|bzw|z\.B|ca|Hr|Fr|Sra?|Dra?|Ud|Mme|av|"
+    r"им|ул|г|т\.е|a\.m|p\.m|U\.S|U\.K)|\b[A-Z])\.$|\s\d{1,2}\.$"
 )
-_END = re.compile(r"[.!?]+[\"')\]”]*(?=\s|$)|[;]\s")
-# The user hands over text to be worked on: what follows is not about them.
-_TASK = re.compile(
-    r"\b(?:translate|rewrite|rephrase|paraphrase|proofread|correct|fix|edit|improve|summari[sz]e|shorten|"
-    r"check|review|"
-    r"analy[sz]e|classify|explain|convert|continue|complete|write|draft|compose|polish|reply to|respond "
-    r"to|role-?play|act as|"
-    r"pretend|imagine|debug|following|here(?:'s| is) (?:the|a|an|my) (?:text|email|e-mail|letter|essay|"
-    r"story|draft|code|"
-    r"message|poem|article|sentence|paragraph|cv|resume|bio|lyrics?))\b[^.!?\n]{0,120}:(?=\s|$)",
-    re.IGNORECASE,
-)
+_GOES_ON = re.compile(r"\s*(?:[a-zа-яà-ÿ,]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
+_FEW = 3  # words: a quoted name is the author's, a quoted sentence somebody else's
 
 
-def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a message in order, with their closing mark."""
+def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield where each sentence stands, with its closing mark, and whether it quotes somebody."""
+    code = [match.span() for match in _CODE_BLOCK.finditer(text)]
+    quoted = [match.span() for match in _QUOTE.finditer(text) if _is_long(match[0])]
+    for start, end in _cut(text, quoted):
+        while start < end and text[start].isspace():
+            start += 1
+        while end > start and text[end - 1].isspace():
+            end -= 1
+        if start < end and not _meets(code, start, end) and not _NOT_PROSE.match(_line(text, start)):
+            yield start, end, _meets(quoted, start, end)
+
+
+def own_part(text: str) -> str:
+    """What of a message is read: of one that is mostly pasted its beginning."""
     text = text[:MAX_READ].replace("\u2019", "'")
-    text = _CODE_BLOCK.sub("\n", text)
-    if len(text) > LONG:
-        text = (
-            text[:OWN_PART].rsplit("\n", 1)[0]
-            if "\n" in text[:OWN_PART]
-            else text[:OWN_PART].rsplit(". ", 1)[0]
-        )
-    if task := _TASK.search(text):
-        text = text[: task.start()]
-    text = _INLINE_QUOTE.sub(_drop_long_quote, text)
-    for line in text.splitlines():
-        if line.strip() and not _NOT_PROSE.match(line):
-            yield from _split_line(_BULLET.sub("", line).strip())
+    if len(text) <= LONG:
+        return text
+    start = text[:OWN_PART]
+    return start.rsplit("\n", 1)[0] if "\n" in start else start.rsplit(". ", 1)[0]
 
 
-def _drop_long_quote(match: re.Match[str]) -> str:
-    """A quoted name stays ("call it "Falcon""), a quoted sentence is somebody's words."""
-    return match[1] if len(match[1].split()) <= 3 else " QUOTED "
+def _is_long(quote: str) -> bool:
+    return len(quote.split()) > _FEW or (not quote.isascii() and len(quote) > 3 * _FEW)
 
 
-def _split_line(line: str) -> Iterator[str]:
+def _cut(text: str, quoted: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     start = 0
-    for match in _END.finditer(line):
-        end = match.end()
-        if match[0].startswith(".") and _ABBREVIATION.search(line[max(start, end - 8) : match.start() + 1]):
-            rest = line[end:].lstrip()
-            if rest and not re.match(r"(?:I|My|We|Our)\b", rest):
+    for match in _END.finditer(text):
+        if any(a <= match.start() < b - 1 for a, b in quoted):
+            continue
+        short = _ABBREVIATION.search(text[max(start, match.end() - 8) : match.start() + 1])
+        if match[0].startswith(".") and short and match.end() < len(text):
+            is_day = short[0].strip()[0].isdigit()
+            if not is_day or _GOES_ON.match(text[match.end() :]):
                 continue
-        if sentence := line[start:end].strip():
-            yield sentence
-        start = end
-    if rest := line[start:].strip():
-        yield rest
+        yield start, match.end()
+        start = match.end()
+    yield start, len(text)
+
+
+def _meets(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    return any(a < end and b > start for a, b in spans)
+
+
+def _line(text: str, at: int) -> str:
+    end = text.find("\n", at)
+    return text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]

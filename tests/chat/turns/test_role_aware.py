@@ -18,6 +18,7 @@ from memories import tasks
 from memories.judging.extraction.rules import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review
 from memories.writing import review
+from memoryhub.llm.reader import get_reader
 from tests.factories import make_agent, make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 
@@ -120,7 +121,7 @@ def test_a_model_that_extracts_is_sent_no_foreign_word(chat: Chat, scripted_mode
 
 def test_the_rules_that_extract_read_no_foreign_word(chat: Chat, settings: Any) -> None:
     settings.LLM_CAN_EXTRACT = False
-    taken = extract_with_rules([("user", text) for text in FOREIGN.values()])
+    taken = extract_with_rules([("user", text) for text in FOREIGN.values()], get_reader())
     assert len(taken) == len(FOREIGN), "they would be taken"
     answer = chat_full_of_foreign_words(chat)
     extraction = noted(chat, answer, "auto_chat")

@@ -1,0 +1,217 @@
+"""Two statements laid beside each other, word for word, by the encoder's own states.
+
+A word of one that the other lacks has its likest there: in a rewording that is close, where another value, unit or
+name stands it is far. What is measured says nothing of any language.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from memories.judging.duplicates.values import value_of
+from memories.judging.encoder import Read
+from memoryhub.llm.base import Vectors
+
+_APOSTROPHES = "'\u2019"
+_SAME = 0.98  # likeness of a word to itself, wherever it stands
+_FEW = 3  # words beside which an exchange of roles is taken for one
+_LOWEST = 4  # of the likenesses that are looked at one by one
+
+
+@dataclass(frozen=True)
+class Words:
+    words: list[str]
+    vectors: Vectors  # (words, 384), of length 1, without what all texts have in common
+    whole: Vectors  # the mean of the states
+    names: list[str]  # as far as capitals tell
+
+
+def words_of(read: Read) -> Words:
+    """Pieces joined to words; where a script has no blanks each piece is one. Marks between them are left out."""
+    centre = head()["centre"]
+    words: list[str] = []
+    groups: list[list[int]] = []
+    joins = False
+    for place, piece in enumerate(read.pieces):
+        word = "".join(sign for sign in piece.casefold() if _is_of_a_word(sign)).replace("\u2019", "'")
+        if not word.strip("'"):
+            joins = bool(word) and joins
+            if joins:
+                words[-1] += word
+            continue
+        if joins and not piece.startswith("▁") and not _stands_alone(word) and not _stands_alone(words[-1]):
+            words[-1] += word
+            groups[-1].append(place)
+        else:
+            words.append(word)
+            groups.append([place])
+        joins = piece[-1].isalnum() or piece[-1] in _APOSTROPHES
+    states = read.vectors.astype(np.float32)
+    rows = [states[group].mean(axis=0) - centre for group in groups]
+    vectors = np.stack(rows) if rows else np.empty((0, len(centre)), np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    whole = states.mean(axis=0) if len(states) else centre
+    return Words([value_of(word) for word in words], vectors, whole, _names_in(read))
+
+
+def _is_of_a_word(sign: str) -> bool:
+    return sign.isalnum() or sign in _APOSTROPHES or unicodedata.combining(sign) > 0
+
+
+def _stands_alone(word: str) -> bool:
+    """True for Han, kana and Thai: scripts without blanks."""
+    return "\u3040" <= word[-1] <= "\u9fff" or "\u0e00" <= word[-1] <= "\u0e7f"
+
+
+def same_words(a: Words, b: Words) -> bool:
+    """The same words in the same order, but for an end put first."""
+    return a.words == b.words or _moved(a.words, b.words)
+
+
+def measure(a: Words, b: Words) -> Vectors:
+    """What the head weighs of a pair, the same both ways around: 30 measures, then in each dimension how far apart
+    lie the words that only one of them has. Neither may be without words.
+    """
+    if a.words > b.words:
+        a, b = b, a
+    likeness = a.vectors @ b.vectors.T
+    equal = np.array([[word == other for other in b.words] for word in a.words])
+    kept = np.where(equal, likeness, -1.0).max(axis=1)
+    kept = np.sort(
+        kept[kept > -1]
+    )  # how alike the common words are where they stand: who acts, who is acted upon
+    likeness = np.where(equal, np.maximum(likeness, _SAME), likeness)
+    only_a = [at for at, word in enumerate(a.words) if word not in b.words]
+    only_b = [at for at, word in enumerate(b.words) if word not in a.words]
+    low_a = sorted(likeness.max(axis=1)[only_a].tolist())
+    low_b = sorted(likeness.max(axis=0)[only_b].tolist())
+    lows = sorted(low_a + low_b)
+    lowest = (lows + [1.0] * _LOWEST)[:_LOWEST]
+    first_a, first_b = [*low_a, 1.0][0], [*low_b, 1.0][0]
+    slots, longest = _slots(a.words, b.words)
+    turned = _turned(a.words, b.words)
+    both = len(a.words) + len(b.words)
+    own_a, own_b = _mean(a.vectors[only_a]), _mean(b.vectors[only_b])
+    one_slot = slots <= 1
+    measures = np.array(
+        [
+            cosine(a.whole, b.whole) * 20 - 18,
+            *lowest,
+            (first_a + first_b) / 2,
+            max(first_a, first_b),
+            float(np.mean(lows)) if lows else 1.0,
+            len(lows) / both,
+            min(slots, 5) / 5,
+            slots == 1,
+            slots == 0,
+            one_slot and longest <= 1,
+            one_slot and longest <= 2,
+            min(longest, 6) / 6,
+            min(turned, 8) / 8,
+            turned > 0,
+            turned > 0 and not lows and not _moved(a.words, b.words),
+            _moved(a.words, b.words),
+            abs(len(only_a) - len(only_b)) / both,
+            not only_a or not only_b,
+            cosine(own_a, own_b) if lows else 1.0,
+            one_slot * lowest[0],
+            slots == 2,
+            _counted(a.words, b.words, likeness),
+            *[*kept.tolist(), 1.0, 1.0][:2],
+            float(kept.mean()) if len(kept) else 0.0,
+            len(kept) / both,
+            _names_exchanged(a, b),
+        ],
+        dtype=np.float32,
+    )
+    return np.concatenate([measures, np.abs(own_a - own_b)])
+
+
+def roles_differ(a: Words, b: Words) -> bool:
+    """True for "my boss trusts me" and "I trust my boss": few other words, but I or me, active or passive, or the order
+    differ. An end put first is no other order.
+    """
+    left, right, forms = set(a.words), set(b.words), _forms()
+    acting, acted, by = (bool(each & left) != bool(each & right) for each in forms.values())
+    persons = forms["acting"] | forms["acted_upon"]
+    others = _without_kin(left - right, right - left)
+    turned = _turned(a.words, b.words) > 0 and not _moved(a.words, b.words)
+    if not others - persons:
+        return turned or acting or bool(others)
+    return len(others - persons - forms["by"]) <= _FEW and (acted or (by and not turned))
+
+
+def _without_kin(left: set[str], right: set[str]) -> set[str]:
+    """The words of one side only, but for forms of one word: looks and look."""
+    kin = {(x, y) for x in left for y in right if x[:4] == y[:4] and min(len(x), len(y)) >= 4}
+    return (left | right) - {word for pair in kin for word in pair}
+
+
+def _names_exchanged(a: Words, b: Words) -> bool:
+    """Whether who is named first differs."""
+    return [name for name in a.names if name in b.names] != [name for name in b.names if name in a.names]
+
+
+@cache
+def _forms() -> dict[str, frozenset[str]]:
+    """The words of many languages for who acts, who is acted upon, and for "by"."""
+    stored = json.loads(Path(__file__).with_name("roles.json").read_text(encoding="utf-8"))
+    return {role: frozenset(words.split()) for role, words in stored.items()}
+
+
+def _names_in(read: Read) -> list[str]:
+    """Words with a capital inside a sentence, in their order; none where every noun has one."""
+    starts = [piece[1:] for piece in read.pieces if piece.startswith("▁") and piece[1:]]
+    found = [word for word in starts[1:] if word[0].isupper() and word != "I"]
+    first = [word for word in starts[:1] if word[0].isupper()]
+    return [word.casefold() for word in first + found] if 3 * len(found) <= len(starts) else []
+
+
+def _mean(vectors: Vectors) -> Vectors:
+    width = vectors.shape[1]
+    return vectors.mean(axis=0) if len(vectors) else np.zeros(width, np.float32)
+
+
+def cosine(a: Vectors, b: Vectors) -> float:
+    return float(a @ b / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-6))
+
+
+def _slots(a: list[str], b: list[str]) -> tuple[int, int]:
+    """How many places differ, and the words of the longest."""
+    found = [code for code in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if code[0] != "equal"]
+    return len(found), max((max(a2 - a1, b2 - b1) for _, a1, a2, b1, b2 in found), default=0)
+
+
+def _turned(a: list[str], b: list[str]) -> int:
+    """How many pairs of common words stand in another order; numbers have been compared before."""
+    places = [b.index(word) for word in a if a.count(word) == b.count(word) == 1 and not word.isdigit()]
+    return sum(earlier > later for at, later in enumerate(places) for earlier in places[:at])
+
+
+def _moved(a: list[str], b: list[str]) -> bool:
+    """True when b is a with its end put first: "In March I moved", "I moved in March"."""
+    return a != b and len(a) == len(b) > 3 and any(a[at:] + a[:at] == b for at in range(2, len(a) - 1))
+
+
+def _counted(a: list[str], b: list[str], likeness: Vectors) -> float:
+    """The least likeness of what follows the same number: its unit."""
+    found = [
+        float(likeness[at + 1, b.index(word) + 1])
+        for at, word in enumerate(a[:-1])
+        if word.isdigit() and word in b[:-1]
+    ]
+    return min(found, default=1.0)
+
+
+@cache
+def head() -> dict[str, Vectors]:
+    """What was fitted, by tests/bench/fit_duplicates.py: the states' common centre, and a weight a measure."""
+    with np.load(Path(__file__).with_name("head.npz")) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored.files}

@@ -1,0 +1,151 @@
+"""Which clauses of a message say something that lasts, by a small head over the encoder's states.
+
+A clause is judged by its own vector, by that of everything else in the message (role play, a text to translate, a
+question) and by a few marks of its place. The head was fitted by tests/bench/fit_keeping.py on messages in eight
+languages; there is no list of words here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from memories.judging.encoder import Encoder
+from memories.judging.extraction.clauses import Span, clauses
+from memories.judging.extraction.sentences import sentences
+from memoryhub.llm.base import Vectors
+
+KINDS = ("fact", "preference", "instruction", "decision", "event")
+MOST_CLAUSES = 160  # of a message are read
+_ASKS = ("?", "\uff1f")
+_COLON = re.compile("[:\uff1a]")
+
+
+@dataclass(frozen=True)
+class Clause:
+    start: int
+    end: int
+    sentence: Span
+    marks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    start: int
+    end: int
+    chance: float
+    kind: str
+    takes_back: float  # the chance that its sentence takes back what was said before
+
+
+def clauses_of(text: str) -> list[Clause]:
+    found: list[Clause] = []
+    standing = list(sentences(text))
+    asks = any(mark in text for mark in _ASKS)
+    for number, (start, end, quotes) in enumerate(standing):
+        for (a, b), (first, last) in clauses(text, start, end).items():
+            after = text[b : b + 2].strip()[:1]
+            marks = (
+                quotes,
+                after in _ASKS and after != "",
+                text[end - 1] in _ASKS,
+                number == 0,
+                len(standing) == 1,
+                any(map(str.isdigit, text[a:b])),
+                min(b - a, 200) / 100,
+                first,
+                last,
+                asks,
+                after != "" and after in ":\uff1a",
+                bool(_COLON.search(text[:a])),
+                b - a >= len(text.strip()) - 2,
+                after != "" and after in "!\uff01",
+            )
+            found.append(Clause(a, b, (start, end), tuple(map(float, marks))))
+    return found[:MOST_CLAUSES]
+
+
+def measure(text: str, found: Sequence[Clause], encoder: Encoder) -> tuple[Vectors, Vectors, Vectors]:
+    """Of each clause its own vector, that of the rest of the message, and its marks. Raises EmbedderError."""
+    pieces = _pieces(text, found)
+    reads = encoder.states([text[a:b] for a, b in pieces])
+    sums = {
+        span: (read.vectors.sum(axis=0), len(read.vectors)) for span, read in zip(pieces, reads, strict=True)
+    }
+    own = np.stack([sums[each.start, each.end][0] / max(sums[each.start, each.end][1], 1) for each in found])
+    smallest = [span for span in pieces if not any(_holds(span, other) for other in pieces if other != span)]
+    rest = np.stack([_mean([sums[span] for span in smallest if not _meets(span, each)]) for each in found])
+    return own, rest, np.array([each.marks for each in found], dtype=np.float32)
+
+
+def _pieces(text: str, found: Sequence[Clause]) -> list[Span]:
+    """The clauses, and what lies between the sentences: it is context too, though nothing is taken of it."""
+    spans = list(dict.fromkeys((each.start, each.end) for each in found))
+    at = 0
+    for start, end in [*dict.fromkeys(each.sentence for each in found), (len(text), len(text))]:
+        if text[at:start].strip():
+            spans.append((at, start))
+        at = max(at, end)
+    return spans
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _meets(span: Span, clause: Clause) -> bool:
+    return span[0] < clause.end and clause.start < span[1]
+
+
+def _mean(sums: Sequence[tuple[Vectors, int]]) -> Vectors:
+    total = sum(count for _, count in sums)
+    return np.sum([each for each, _ in sums], axis=0) / total if total else np.zeros(384, np.float32)
+
+
+def prepared(own: Vectors, rest: Vectors, marks: Vectors, fitted: dict[str, Vectors]) -> Vectors:
+    """What the head is given: the vectors without what all texts have in common, in one scale."""
+    alone = np.abs(rest).sum(axis=1, keepdims=True) == 0
+    rest = np.where(alone, 0.0, (rest - fitted["centre"]) / fitted["spread"])
+    return np.hstack([(own - fitted["centre"]) / fitted["spread"], rest, marks]).astype(np.float32)
+
+
+def judge(text: str, encoder: Encoder) -> list[Judged]:
+    """Every clause of the message with the chance that it is to be kept. Some milliseconds each."""
+    found = clauses_of(text)
+    if not found:
+        return []
+    fitted = head()
+    given = prepared(*measure(text, found, encoder), fitted)
+    hidden = np.maximum(np.einsum("nf,mfh->mnh", given, fitted["inner"]) + fitted["inner_bias"][:, None], 0)
+    scores = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
+    chances = (1 / (1 + np.exp(-scores))).mean(axis=0)
+    width = len(fitted["centre"])
+    kinds = (given[:, :width] @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
+    back = 1 / (1 + np.exp(-(given[:, :width] @ fitted["back"] + fitted["back_bias"])))
+    return [
+        Judged(each.start, each.end, float(chance), KINDS[kind], float(taken))
+        for each, chance, kind, taken in zip(found, chances, kinds, back, strict=True)
+    ]
+
+
+def chosen(judged: Sequence[Judged], least: float) -> list[Judged]:
+    """Of clauses that overlap those that together are the surest: two facts joined by "and" are two."""
+    likely = sorted((each for each in judged if each.chance >= least), key=lambda each: each.end)
+    best: list[tuple[float, list[Judged]]] = [(0.0, [])]
+    for number, each in enumerate(likely):
+        before = max(at for at in range(number + 1) if at == 0 or likely[at - 1].end <= each.start)
+        value, taken = best[before]
+        gain = value + each.chance - least + 0.05
+        best.append(max(best[-1], (gain, [*taken, each]), key=lambda pair: pair[0]))
+    return best[-1][1]
+
+
+@cache
+def head() -> dict[str, Vectors]:
+    with np.load(Path(__file__).with_name("head.npz")) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored.files}
