@@ -15,6 +15,7 @@ from chat.models import PassingTurn
 from chat.turns import passing
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
+from memoryhub.llm.registry import get_embedder
 from tests.chat.doors.conftest import client_of
 from tests.conftest import Cast
 from tests.factories import make_agent, make_connection, make_memory
@@ -361,7 +362,10 @@ def test_what_a_model_thinks_passes_and_is_not_mined(
 def test_embeddings_are_those_that_memories_are_found_by(client: openai.OpenAI) -> None:
     [name] = [model.id for model in client.models.list()][-1:]
     made = client.embeddings.create(model=name, input=["a cat", "a dog"])
-    assert [len(each.embedding) for each in made.data] == [384, 384] and made.usage.prompt_tokens > 0
+    embedder = get_embedder()
+    assert embedder is not None and embedder.name == name and made.usage.prompt_tokens > 0
+    for each, own in zip(made.data, embedder.embed(["a cat", "a dog"]), strict=True):
+        assert each.embedding == pytest.approx(own.tolist(), abs=1e-5)
     plain = client.embeddings.create(model=name, input="a cat", encoding_format="float")
     assert plain.data[0].embedding == pytest.approx(made.data[0].embedding, abs=1e-6)
     for wrong in ({"input": ""}, {"input": []}, {"input": [1, 2]}, {"input": "a", "dimensions": 5}):
