@@ -400,6 +400,10 @@ SPECTACULAR_SETTINGS = {
         "ScopeEnum": "memories.models.Scope.values",
         "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",
         "KeyScopeEnum": "workspaces.models.KeyScope.values",
+        "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",
+        "RunStatusEnum": "chat.models.RunStatus.values",
+        "RunModeEnum": "chat.models.RunMode.values",
+        "FoundTypeEnum": "memories.api.serializers.TYPES",
     },
 }
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import count
 from threading import Condition, Thread
 from typing import Any
@@ -44,6 +45,7 @@ from tests.factories import (
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.models import Agent, ApiKey, Membership, Role
 from workspaces.models.connection import Connection
+from workspaces.models.document import Document
 
 STEADY, LIMIT = 18, 4
 WRITERS, WRITES_A_PAGE = (
@@ -132,6 +134,17 @@ class Memories(Listed):
 
     def remove(self, row: Memory) -> None:
         delete_memory(row, by=self.cast.owner, now=timezone.now())
+
+
+class Tidy(Memories):
+    address = f"{API}/workspaces/{{workspace_id}}/tidy"
+    query = {"show": "unused"}
+
+    def add(self) -> Memory:
+        memory = super().add()
+        long_ago = timezone.now() - timedelta(days=40)
+        Memory.objects.filter(pk=memory.pk).update(created_at=long_ago)
+        return memory
 
 
 class Proposals(Listed):
@@ -334,6 +347,15 @@ class Keys(Listed):
         return ApiKey.objects.latest("pk")
 
 
+class Documents(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/documents"
+
+    def add(self) -> Document:
+        number = str(next(self.number))
+        values = {"title": f"Paper {number}", "file_name": number, "sha256": number, "media_type": "text/plain"}
+        return Document.objects.create(workspace=self.cast.workspace, size=1, **values)
+
+
 class RecallQuestions(Listed):
     address = f"{API}/workspaces/{{workspace_id}}/recall-questions"
 
@@ -373,6 +395,7 @@ class RunMemory(Runs):
 
 LISTS: list[type[Listed]] = [
     Keys,
+    Documents,
     RecallQuestions,
     Runs,
     RunMemory,
@@ -382,6 +405,7 @@ LISTS: list[type[Listed]] = [
     Connections,
     OrganisationAgents,
     Memories,
+    Tidy,
     OrganisationMemories,
     Proposals,
     Copies,

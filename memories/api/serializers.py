@@ -106,7 +106,7 @@ class RecallJson(serializers.Serializer[Any]):
     degraded_reason = serializers.CharField(allow_null=True)
 
 
-class PlaceJson(serializers.Serializer[Any]):
+class PassagePlaceJson(serializers.Serializer[Any]):
     example = {"page": 3, "heading": "Notice", "characters": [4210, 4630]}
     page = serializers.IntegerField(min_value=1, allow_null=True)
     heading = serializers.CharField()
@@ -126,7 +126,7 @@ class FoundJson(serializers.Serializer[Any]):
     score = serializers.FloatField(help_text="Higher is better; comparable within one answer only.")
     created_at = Moment()
     title = serializers.CharField(help_text="Of a document; empty otherwise.")
-    place = PlaceJson(allow_null=True, help_text="Where in a document it stands.")
+    place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
 
 
 class SearchJson(serializers.Serializer[Any]):
