@@ -403,6 +403,7 @@ SPECTACULAR_SETTINGS = {
         "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",
         "RunStatusEnum": "chat.models.RunStatus.values",
         "RunModeEnum": "chat.models.RunMode.values",
+        "AnswerModeEnum": "chat.api.serializers.MODES",
         "FoundTypeEnum": "memories.api.serializers.TYPES",
     },
 }
