@@ -352,7 +352,12 @@ class Documents(Listed):
 
     def add(self) -> Document:
         number = str(next(self.number))
-        values = {"title": f"Paper {number}", "file_name": number, "sha256": number, "media_type": "text/plain"}
+        values = {
+            "title": f"Paper {number}",
+            "file_name": number,
+            "sha256": number,
+            "media_type": "text/plain",
+        }
         return Document.objects.create(workspace=self.cast.workspace, size=1, **values)
 
 
