@@ -348,7 +348,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = DEBUG
-STORAGES: dict[str, dict[str, Any]] = {
+STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "documents": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

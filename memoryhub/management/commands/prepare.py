@@ -67,7 +67,7 @@ def check_database() -> None:
 
 def static_files_state() -> str:
     """A digest of every static file's place, size and time, and of the storage that they are prepared for."""
-    digest = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    digest = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
     for finder in get_finders():
         for path, storage in finder.list(ignore_patterns=[]):
             found = Path(storage.path(path)).stat()
