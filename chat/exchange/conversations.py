@@ -240,6 +240,7 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
                 "position": position,
                 "score": _number(item, "score"),
                 "score_parts": {str(name): _number(parts, name) for name in parts},
+                "strength": strength if (strength := item.get("strength")) in Strength.values else "",
                 "content": text_of(item, "content", 2000),
                 "used": _flag(item, "used", False),
                 "reason": text_of(item, "reason", 100),

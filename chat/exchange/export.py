@@ -203,6 +203,7 @@ def _receipt_line(receipt: Any) -> Line:
                 "position": position,  # among those that this person may see
                 "score": item.score,
                 "score_parts": item.score_parts,
+                "strength": item.strength,
                 "content": item.content,
                 "used": item.used,
                 "reason": item.reason,

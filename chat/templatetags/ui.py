@@ -100,41 +100,12 @@ REASONS = {
 }
 
 
-PLAIN = {
-    "meaning": gettext_lazy("close in meaning"),
-    "words": gettext_lazy("the same words"),
-    "date": gettext_lazy("the date you asked for"),
-    "time": gettext_lazy("says when"),
-    "number": gettext_lazy("says how many"),
-    "person": gettext_lazy("the person you named"),
-    "recency": gettext_lazy("new"),
-    "importance": gettext_lazy("important"),
-}
-STRONG = 0.75  # of a score, from which it is called so
-
-
 @register.filter
 def why(parts: dict[str, float]) -> str:
     """What made up a score, the most telling first, adding up: “62 = meaning 42 + words 20”."""
     named = sorted(parts.items(), key=lambda part: -part[1])
     shown = [(PART_NAMES.get(name, name), percent(value)) for name, value in named if percent(value)]
     return f"{sum(value for _, value in shown)} = " + " + ".join(f"{name} {value}" for name, value in shown)
-
-
-@register.filter
-def plainly(item: Any) -> str:
-    """Why a memory was recalled, in two reasons at most."""
-    if reasons := getattr(item, "reasons", None):
-        return ", ".join(map(str, reasons))
-    named = sorted(item.score_parts.items(), key=lambda part: -part[1])
-    return ", ".join(str(PLAIN.get(name, name)) for name, value in named[:2] if percent(value) >= 5)
-
-
-@register.filter
-def strength(item: Any) -> str:
-    """How much it has to do with the question, in a word."""
-    said = getattr(item, "strength", "") or ("strong" if item.score >= STRONG else "related")
-    return _("Strong") if said == "strong" else _("Related")
 
 
 @register.filter

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from memories.models import Memory, Receipt, Scope
+from memories.models.receipt import Strength
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.search import LIMIT as SEARCH_LIMIT
@@ -151,6 +152,17 @@ class ReceiptItemJson(serializers.Serializer[Any]):
     content = serializers.CharField(help_text="As it read at that moment.")
     score = serializers.FloatField()
     score_parts = serializers.DictField(child=serializers.FloatField())
+    strength = serializers.ChoiceField(
+        choices=Strength.choices,
+        allow_blank=True,
+        required=False,
+        help_text="How sure it was that it was wanted; empty when it was not, or where the embedder does not tell.",
+    )
+    reasons = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Why it was found, in plain words for people, the most telling first.",
+    )
     used = serializers.BooleanField(help_text="Whether the model saw it.")
     reason = serializers.CharField(help_text="Why it was left out; empty when it was used.")
     not_relevant = serializers.BooleanField(help_text="A person said it had nothing to do with the question.")

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from memories.models.memory import Memory
 from workspaces.models import User, Workspace
+
+
+REASONS = {
+    "meaning": gettext_lazy("close in meaning"),
+    "words": gettext_lazy("the same words"),
+    "date": gettext_lazy("the date you asked for"),
+    "time": gettext_lazy("says when"),
+    "number": gettext_lazy("says how many"),
+    "person": gettext_lazy("the person you named"),
+    "recency": gettext_lazy("new"),
+    "importance": gettext_lazy("important"),
+}
+TELLING = 0.045  # of a score: what adds less explains nothing
 
 
 class Receipt(models.Model):
@@ -23,6 +37,13 @@ class Receipt(models.Model):
         return f"Receipt of {self.message_id}"
 
 
+class Strength(models.TextChoices):
+    """How sure it was that a memory was wanted."""
+
+    STRONG = "strong", gettext_lazy("Strong")
+    RELATED = "related", gettext_lazy("Related")
+
+
 class ReceiptItem(models.Model):
     """One recalled memory as it read at that moment. ``reason`` says why it was left out; empty: it was used."""
 
@@ -31,6 +52,13 @@ class ReceiptItem(models.Model):
     position = models.PositiveSmallIntegerField()
     score = models.FloatField()
     score_parts = models.JSONField(default=dict)
+    strength = models.CharField(
+        max_length=10,
+        choices=Strength.choices,
+        blank=True,
+        default="",
+        help_text="Empty: it was not wanted, or the embedder does not tell.",
+    )
     content = models.TextField()
     used = models.BooleanField()
     reason = models.CharField(max_length=100, blank=True)
@@ -41,6 +69,12 @@ class ReceiptItem(models.Model):
     class Meta:
         ordering = ["position"]
         constraints = [models.UniqueConstraint(fields=["receipt", "memory"], name="once_in_a_receipt")]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it was found, in the reader's language: the most telling parts of its score, two at most."""
+        parts = sorted(self.score_parts.items(), key=lambda part: -part[1])
+        return [str(REASONS.get(name, name)) for name, value in parts[:2] if value >= TELLING]
 
     def __str__(self) -> str:
         return f"{self.position}. {self.memory_id} ({self.score:.2f})"

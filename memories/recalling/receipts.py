@@ -11,6 +11,8 @@ from django.db import connection, transaction
 from django.db.models import Prefetch
 
 from memories.models import Memory, Receipt, ReceiptItem
+from memories.models.receipt import Strength
+from memories.recalling import using
 from memories.recalling.recall import Recall, Recalled
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
@@ -42,6 +44,13 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
 def matters(item: Recalled, threshold: float) -> bool:
     """Whether it is to go before the model, room permitting."""
     return item.score >= threshold if item.sure is None else item.sure >= settings.RECALL_THRESHOLD
+
+
+def strength(item: Recalled, threshold: float) -> str:
+    """As a receipt keeps it: empty where it does not matter, or where nobody knows how sure that is."""
+    if item.sure is None or not matters(item, threshold):
+        return ""
+    return Strength.STRONG if item.sure >= using.STRONG else Strength.RELATED
 
 
 def store_receipt(
@@ -79,6 +88,7 @@ def store_receipt(
                 position=position,
                 score=item.score,
                 score_parts={name: round(value, 4) for name, value in item.parts.items()},
+                strength=strength(item, threshold),
                 content=item.memory.content,
                 used=used,
                 reason=reason,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from memoryhub.llm.two_encoders import E5_WEIGHS, MULTILINGUAL
 
 FILE = Path(__file__).with_suffix(".npz")
 STRONG = 0.80  # how sure it is of what a receipt calls Strong
-Strength = Literal["strong", "related"]
 
 
 class Fitted(NamedTuple):
@@ -69,7 +68,3 @@ def sureness(asked: Vectors, products: Sequence[tuple[float, float]]) -> list[fl
     rows = features(read(asked, (personal, advice)), inner[:, 0], inner[:, 1])
     sure: list[float] = (1 / (1 + np.exp(-(rows @ weights[:-1] + weights[-1])))).tolist()
     return sure
-
-
-def strength(sure: float) -> Strength:
-    return "strong" if sure >= STRONG else "related"

@@ -10,10 +10,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from memories.api.serializers import ReceiptJson
 from memories.models import Memory, ReceiptItem
 from memories.pages.panel_page import PAGE_SIZE
 from memories.recalling.recall import Recall, Recalled
-from memories.recalling.receipts import store_receipt
+from memories.recalling.receipts import receipt_for, store_receipt
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from workspaces.models import User
@@ -211,14 +212,14 @@ def test_keeping_both_only_drops_the_question(cast: Cast) -> None:
     assert newer.may_replace is None and older.deleted_at is None
 
 
-def receipt(cast: Cast) -> str:
+def receipt(cast: Cast, sure: float | None = None) -> str:
     used = make_memory("It is on Monday", cast.owner, cast.workspace)
     left = make_memory("The cat is grey", cast.owner, cast.workspace)
     message = make_message(make_chat(cast.owner, cast.workspace), "When?", role="assistant")
     store_receipt(
         message.public_id,
         Recall(
-            [Recalled(used, 0.81, {"meaning": 0.6, "words": 0.2}), Recalled(left, 0.1, {"meaning": 0.1})],
+            [Recalled(used, 0.81, {"meaning": 0.6, "words": 0.2}, sure), Recalled(left, 0.1, {"meaning": 0.1})],
             degraded="the embedder did not answer",
         ),
         [(True, ""), (False, "below the threshold")],
@@ -231,10 +232,23 @@ def receipt(cast: Cast) -> str:
 
 def test_a_receipt_says_what_was_used_why_and_what_was_left_out(cast: Cast) -> None:
     html = signed_in(cast.owner).get(url("receipt", receipt(cast))).content.decode()
-    assert "It is on Monday" in html and "meaning 60 + words 20" in html and "Strong" in html
+    assert "It is on Monday" in html and "meaning 60 + words 20" in html and "close in meaning, the same words" in html
     assert "1 left out" in html and "The cat is grey" in html and "not relevant enough" in html
     assert "Memory search was limited" in html and "the embedder did not answer" in html
     assert html.index("It is on Monday") < html.index("left out") < html.index("The cat is grey")
+
+
+@pytest.mark.parametrize(
+    ("sure", "kept", "shown"), [(0.9, "strong", "Strong"), (0.6, "related", "Related"), (None, "", None)]
+)
+def test_a_receipt_says_how_sure_it_was(cast: Cast, sure: float | None, kept: str, shown: str | None) -> None:
+    """A receipt from before, or by an embedder that does not tell, says nothing of it."""
+    message = receipt(cast, sure)
+    told = ReceiptJson(receipt_for(message, cast.viewer)).data["items"]
+    assert [item["strength"] for item in told] == [kept, ""]
+    assert told[0]["reasons"] == ["close in meaning", "the same words"]
+    html = signed_in(cast.viewer).get(url("receipt", message)).content.decode()
+    assert [word for word in ("Strong", "Related") if word in html] == ([shown] if shown else [])
 
 
 def test_a_viewer_sees_a_receipt_without_its_buttons(cast: Cast) -> None:

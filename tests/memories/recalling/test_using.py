@@ -83,4 +83,3 @@ def test_another_embedder_goes_by_the_score_as_before(
 
 def test_nothing_found_is_nothing_to_be_sure_of() -> None:
     assert using.sureness(np.ones(769, dtype=np.float32), []) == []
-    assert (using.strength(0.9), using.strength(0.6)) == ("strong", "related")
