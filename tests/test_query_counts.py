@@ -57,7 +57,7 @@ class House:
             make_message(self.chat, f"Blue question {at}", author=member)
             aside: dict[str, Any] = {"superseded_by": self.answer, "superseded_at": timezone.now()}
             make_message(self.chat, f"Blue answer {at}", role="assistant", **aside)
-            newer = make_memory(f"Bicycle number {at} is blue", member, workspace, now=timezone.now())
+            newer = make_memory(f"House number {at} is blue", member, workspace, now=timezone.now())
             Memory.objects.filter(pk=newer.pk).update(may_replace=self.memory)
             make_agent(member, workspace, name=f"Blue {at}")
             make_connection(name=f"Blue {at}")

@@ -132,6 +132,7 @@ def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
         now=caller.now,
         agent=caller.agent,
         reach=caller.reach,
+        floor=True,
     )
     return recalled(found, first=asked.offset + 1)
 

@@ -8,7 +8,6 @@ from django.utils.translation import gettext_lazy
 from memories.models.memory import Memory
 from workspaces.models import User, Workspace
 
-
 REASONS = {
     "meaning": gettext_lazy("close in meaning"),
     "words": gettext_lazy("the same words"),
@@ -70,11 +69,11 @@ class ReceiptItem(models.Model):
         ordering = ["position"]
         constraints = [models.UniqueConstraint(fields=["receipt", "memory"], name="once_in_a_receipt")]
 
+    def __str__(self) -> str:
+        return f"{self.position}. {self.memory_id} ({self.score:.2f})"
+
     @property
     def reasons(self) -> list[str]:
         """Why it was found, in the reader's language: the most telling parts of its score, two at most."""
         parts = sorted(self.score_parts.items(), key=lambda part: -part[1])
         return [str(REASONS.get(name, name)) for name, value in parts[:2] if value >= TELLING]
-
-    def __str__(self) -> str:
-        return f"{self.position}. {self.memory_id} ({self.score:.2f})"

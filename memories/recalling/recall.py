@@ -144,6 +144,7 @@ def recall(
     *,
     reach: Reach,
     withheld: int = 0,
+    floor: bool = False,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -155,6 +156,7 @@ def recall(
     hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
     what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
+    Above a ``floor`` is only what has to do with the query at all (the hybrid's; what words alone found is).
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
@@ -183,6 +185,8 @@ def recall(
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     items = search.judged(search.load(scored[offset : offset + limit]))
+    if floor and not degraded:
+        items = [item for item in items if using.has_to_do(item.score, item.sure)]
     note_use([item.memory for item in items], now)
     own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)

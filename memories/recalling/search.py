@@ -14,7 +14,6 @@ from workspaces.models import Agent, User, Workspace
 TYPES = ("memory", "document", "artifact")
 SEARCHED = ("memories", "documents")  # what is looked through by now: what the model is promised
 LIMIT = 10  # unless the caller says another; recall's cap of 50 holds here too
-FLOOR = 0.25  # of memories: below it one has nothing to do with the query
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,7 @@ def search_workspace(
     limit = min(limit, MAX_LIMIT)
     found: list[Found] = []
     if "memory" in types:
-        recalled = recall(
-            query, workspace, user, limit=limit, threshold=FLOOR, now=now, agent=agent, reach=reach
-        )
+        recalled = recall(query, workspace, user, limit=limit, floor=True, now=now, agent=agent, reach=reach)
         found += [
             Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
             for item in recalled.items

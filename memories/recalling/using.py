@@ -19,6 +19,8 @@ from memoryhub.llm.two_encoders import E5_WEIGHS, MULTILINGUAL
 
 FILE = Path(__file__).with_suffix(".npz")
 STRONG = 0.80  # how sure it is of what a receipt calls Strong
+LEAST_SCORE, LEAST_SURE = 0.25, 0.02  # below either a memory has nothing to do with what was looked up
+CERTAIN = 0.57  # so sure that the score does not matter
 
 
 class Fitted(NamedTuple):
@@ -68,3 +70,11 @@ def sureness(asked: Vectors, products: Sequence[tuple[float, float]]) -> list[fl
     rows = features(read(asked, (personal, advice)), inner[:, 0], inner[:, 1])
     sure: list[float] = (1 / (1 + np.exp(-(rows @ weights[:-1] + weights[-1])))).tolist()
     return sure
+
+
+def has_to_do(score: float, sure: float | None) -> bool:
+    """Whether a memory is an answer to what a model or a person looked up: mere words as often as a question, of which
+    the heads, fitted to messages, are seldom sure. So it asks for less than going before a model unasked does."""
+    if sure is None:
+        return score >= LEAST_SCORE
+    return sure >= CERTAIN or (score >= LEAST_SCORE and sure >= LEAST_SURE)

@@ -88,6 +88,7 @@ def recall_memory(asked: RecallAsked) -> Said:
         offset=asked.offset,
         now=who.now,
         reach=who.reach,
+        floor=True,
     )
     shapes = [shape_of(item.memory, item.score) for item in found.items]
     return recalled(found, first=asked.offset + 1).text, Memories(memories=shapes, next_cursor=None)

@@ -120,6 +120,7 @@ def test_recall_pages_by_limit_and_offset(
 
 
 def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    make_memory("The staging server runs in Frankfurt", chat.created_by)
     calls = [Call("x_recall_memory", {"query": "tea"}), Call("x_workspace_search", {"query": "tea"})]
     scripted_model.script(Answer(calls=calls), Answer("No."))
     ask(chat)

@@ -83,3 +83,10 @@ def test_another_embedder_goes_by_the_score_as_before(
 
 def test_nothing_found_is_nothing_to_be_sure_of() -> None:
     assert using.sureness(np.ones(769, dtype=np.float32), []) == []
+
+
+def test_an_embedder_that_does_not_tell_has_a_floor_of_the_score_alone() -> None:
+    told = [
+        using.has_to_do(score, sure) for score, sure in ((0.3, None), (0.2, None), (0.2, 0.9), (0.3, 0.01))
+    ]
+    assert told == [True, False, True, False]
