@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memories.recalling import using
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall
+from memories.recalling.search import search_workspace
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
@@ -67,6 +69,29 @@ def test_the_setting_says_how_sure_it_must_be(remembered: Cast, settings: Settin
     assert used(query, remembered) == []
     settings.RECALL_THRESHOLD = 0.0
     assert len(used(query, remembered)) == 5
+
+
+def test_what_is_looked_up_is_found_and_nothing_that_has_nothing_to_do_with_it(remembered: Cast) -> None:
+    def looked_up(query: str) -> list[str]:
+        place, by = remembered.workspace, remembered.editor
+        found = recall(query, place, by, reach=HERE, floor=True)
+        searched = search_workspace(query, place, by, limit=5, now=timezone.now(), reach=HERE)
+        assert [each.text for each in searched] == [item.memory.content for item in found.items]
+        return [each.text for each in searched]
+
+    wanted = {
+        "deadline": "The project deadline is March 15",
+        "walnut allergy": "I am allergic to walnuts",
+        "billing database": "We use PostgreSQL for the billing service",
+        "Wie heißt meine Katze?": "我的猫叫小白。",
+        "format of answers": "Answers should be short bullet points",
+    }
+    assert {query: looked_up(query)[:1] for query in wanted} == {
+        query: [text] for query, text in wanted.items()
+    }
+    unrelated = ("quantum entanglement", "printer driver error", "mortgage interest rate", "Hochzeitstag", "天气预报",
+                 "telescope mirror", "photosynthesis", "kubernetes ingress timeout", "gym membership")  # fmt: skip
+    assert {query: found for query in unrelated if (found := looked_up(query))} == {}
 
 
 def test_another_embedder_goes_by_the_score_as_before(
