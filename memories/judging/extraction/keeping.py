@@ -1,7 +1,7 @@
 """Which clauses of a message say something that lasts, by a small head over the encoder's states.
 
 A clause is judged by its own vector, by that of everything else in the message (role play, a text to translate, a
-question) and by a few marks of its place. The head was fitted by tests/bench/fit_keeping.py on messages in eight
+question) and by a few marks of its place. The head was fitted by tests/bench/fit_keeping.py on messages in nine
 languages; there is no list of words here.
 """
 
@@ -22,6 +22,7 @@ from memoryhub.llm.base import Vectors
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 MOST_CLAUSES = 160  # of a message are read
+BESIDE = 0.1  # less than otherwise is asked of a clause whose sentence has another that is kept
 _ASKS = ("?", "\uff1f")
 _COLON = re.compile("[:\uff1a]")
 
@@ -38,6 +39,7 @@ class Clause:
 class Judged:
     start: int
     end: int
+    sentence: Span
     chance: float
     kind: str
     takes_back: float  # the chance that its sentence takes back what was said before
@@ -128,14 +130,18 @@ def judge(text: str, encoder: Encoder) -> list[Judged]:
     kinds = (given[:, :width] @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
     back = 1 / (1 + np.exp(-(given[:, :width] @ fitted["back"] + fitted["back_bias"])))
     return [
-        Judged(each.start, each.end, float(chance), KINDS[kind], float(taken))
+        Judged(each.start, each.end, each.sentence, float(chance), KINDS[kind], float(taken))
         for each, chance, kind, taken in zip(found, chances, kinds, back, strict=True)
     ]
 
 
 def chosen(judged: Sequence[Judged], least: float) -> list[Judged]:
     """Of clauses that overlap those that together are the surest: two facts joined by "and" are two."""
-    likely = sorted((each for each in judged if each.chance >= least), key=lambda each: each.end)
+    sure = {each.sentence for each in judged if each.chance >= least}
+    least -= BESIDE
+    likely = sorted(
+        (each for each in judged if each.chance >= least and each.sentence in sure), key=lambda each: each.end
+    )
     best: list[tuple[float, list[Judged]]] = [(0.0, [])]
     for number, each in enumerate(likely):
         before = max(at for at in range(number + 1) if at == 0 or likely[at - 1].end <= each.start)
