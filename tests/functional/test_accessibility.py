@@ -98,7 +98,7 @@ def test_no_page_has_a_serious_fault(
     card = page.locator("#panel [data-memory]").first
     card.hover()
     found += faults(page)
-    card.get_by_text("More", exact=True).last.click()
+    card.locator("summary", has_text="More").last.click()
     card.get_by_role("button", name="History").click()
     page.locator("#panel").get_by_role("button", name="Add").click()
     other = page.locator("#panel [data-memory]").nth(1)

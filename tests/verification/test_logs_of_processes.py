@@ -79,7 +79,7 @@ def write_everywhere(person: http.Client, server: ScriptedOpenAI, eventually: Ca
     chat = person.post(f"{api}/chats", json={"title": said, "memory_enabled": True}).json()["id"]
     found = [{"text": f"{said} 5", "kind": "fact", "importance": 0.6}]
     server.script(Answer(f"Noted: {said}"), Answer(json.dumps(found)))
-    person.post(f"{api}/{chat}/messages", json={"content": said, "stream": False})
+    person.post(f"{api}/{chat}/messages", json={"content": f"{said} 5", "stream": False})
     eventually(lambda: bool(person.get(f"{api}/{chat}/memories").json()["memories"]), 30)
     # Servers that quote what they were asked when they fail, as some do.
     for status, times in ((400, 1), (500, 3)):
