@@ -29,7 +29,7 @@ from django.urls import resolve
 from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from chat.models import Chat, Message
+from chat.models import Chat, Message, Run
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, ReceiptItem, Refusal
 from memories.writing import gate
 from tests.factories import (
@@ -95,6 +95,7 @@ def make_world() -> World:
     ApiKey.objects.update(key_hash=SECRET)
     Session.objects.create(session_key=SECRET, session_data="", expire_date=now)
     job = {"name": "sweep", "func": "memories.tasks.sweep", "started": now, "stopped": now}
+    run = {"mode": "loop", "objective": f"My {FINDABLE} is {SECRET}", "is_private": True, "deadline_at": now}
     connections = [make_connection(api_key=SECRET), make_connection(victim, api_key=SECRET)]
     rows: dict[Any, list[Any]] = {
         User: [victim, root],
@@ -115,6 +116,7 @@ def make_world() -> World:
         Refusal: [Refusal.objects.create(workspace=workspace, day=now.date(), kind="invalid", number=1)],
         Chat: [private, passing],
         Message: list(Message.objects.all()),
+        Run: [Run.objects.create(**place, **run)],
         Success: [Success.objects.create(id="5" * 32, success=True, **job)],
         Failure: [Failure.objects.create(id="f" * 32, success=False, **job)],
         Schedule: [Schedule.objects.create(name="sweep", func="memories.tasks.sweep")],
