@@ -156,7 +156,7 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False) -> s
     """
     if not used:
         return ""
-    replaced = {item.memory.may_replace_id for item in used}
+    replaced = {item.memory.may_replace_id for item in used} - {None}
     lines = [prompt_text("recalled_shared" if names_people else "recalled")]
     lines += [
         _recalled_line(item, names_people=names_people, is_older=item.memory.pk in replaced) for item in used

@@ -31,6 +31,7 @@ def with_newer(found: Recall, *, now: datetime) -> Recall:
         memory = newer.get(item.memory.pk)
         if memory is not None and memory.pk not in items and memory.place == item.memory.place:
             own = there.get(memory.pk, replace(item, memory=memory))
-            items[memory.pk] = own if own.score >= item.score else replace(own, score=item.score)
+            sure = None if item.sure is None else max(own.sure or 0.0, item.sure)
+            items[memory.pk] = replace(own, score=max(own.score, item.score), sure=sure)
         items.setdefault(item.memory.pk, item)
     return replace(found, items=list(items.values()))
