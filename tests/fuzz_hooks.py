@@ -9,6 +9,7 @@ import schemathesis
 from memories.judging.secret_filter import find_secret
 
 CHOSEN = ("agent_id", "agentId", "connection_id")  # only one that is there, and may be chosen there, is right
+OF_RUNS = ("tools", "plan", "budget", "from_step")  # whose right forms and names the domain knows alone
 
 
 def make_right(case: Any) -> None:
@@ -28,6 +29,8 @@ def make_right(case: Any) -> None:
             said = case.body.get(name)
             if find_secret("\n".join(map(str, said)) if isinstance(said, list) else str(said or "")):
                 case.body[name] = ["plain"] if isinstance(said, list) else "plain"
+        for name in OF_RUNS:
+            case.body.pop(name, None)
         if "username" in case.body:
             case.body["username"] = "sam"
 

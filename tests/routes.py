@@ -85,6 +85,11 @@ class Row:
         return f"{self.method} /{self.route}"
 
     @property
+    def keys_alone(self) -> bool:
+        """Of a door that knows no session."""
+        return all(status == 401 for status in self.statuses)
+
+    @property
     def is_api(self) -> bool:
         return self.route.startswith(("chat/api/", "api/", "v1/", "mcp"))
 

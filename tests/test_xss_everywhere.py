@@ -22,7 +22,7 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Success
 from django_q.signing import SignedPackage
 
-from chat.models import Compaction, Message, PassingTurn, ShortTermMemory, Step, ToolCall
+from chat.models import Compaction, Message, PassingTurn, Run, ShortTermMemory, Step, ToolCall
 from chat.models.imports import Import, ImportRow
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
@@ -152,6 +152,13 @@ def add_the_rest(world: World) -> None:
     PassingTurn.objects.create(
         workspace=workspace, user=owner, said=[["user", "x"]], shown=["x"], answer="x", created_at=now
     )
+    run = Run.objects.get(public_id=world.ids["run_id"])
+    run.tasks.create(ref="x", position=99, title="x", depends_on=["x"], member="x")
+    run.steps.create(user=owner, ref="x", task="x", unit={"title": "x"}, error="x")
+    run.entries.create(
+        key="x", kind="shared", json='"x"', size=3, source="x", title="x", description="x", created_at=now
+    )
+    run.events.create(step="x", kind="step", data={"ref": "x"})
     DoneRequest.objects.create(user=owner, name="x", fingerprint="x", note={}, done_at=now)
     ReceiptItem.objects.update(reason="x", score_parts={"meaning": 0.5})
     User.objects.filter(pk=owner.pk).update(is_staff=True, is_superuser=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,8 +28,17 @@ from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 
 documented = documented_under("runs")
+
+
+class RunEventJson(serializers.Serializer[Any]):
+    """For the schema: one server-sent event of a run."""
+
+    event = serializers.ChoiceField(choices=["reply", "tool", "memory", "step", "run", "done", "error"])
+    data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word
+
+
 EVENTS = OpenApiResponse(
-    response=OpenApiTypes.STR,
+    response=RunEventJson,
     description="`reply`, `tool`, `memory`, `step` and `run`, each with ids and numbers and no text of anybody's; "
     "`done` when the run is over. `Last-Event-ID` goes on behind that event.",
 )
@@ -90,8 +98,9 @@ class RunEntryJson(serializers.Serializer[Any]):
         return json.loads(row.json) if self.context.get("values") else None
 
 
+@extend_schema_field({"type": "object", "additionalProperties": {}})
 class Json(serializers.JSONField):
-    """Any JSON, looked through by the domain."""
+    """A JSON object, looked through by the domain."""
 
 
 class StartRunBody(Body):

@@ -16,7 +16,8 @@ from tests.api import error_of, type_password_again
 from tests.routes import API_ROWS, PAGE_ROWS, Row, World
 from workspaces.models import Membership, Workspace
 
-WITH_BODY = [row for row in API_ROWS if row.data and not row.upload]
+# Doors that keys alone open have their own forms of errors: tests/chat/doors.
+WITH_BODY = [row for row in API_ROWS if row.data and not row.upload and not row.keys_alone]
 UPLOADS = [row for row in API_ROWS if row.upload]
 UNREADABLE = {
     "cut off": b'{"content": "a"',
@@ -99,6 +100,8 @@ def test_bodies_that_are_not_json_are_refused_by_their_type(world: World, row: R
         "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
     ):
+        if content_type.startswith("multipart/") and row.route.endswith("/documents"):
+            continue  # a file may come so
         refused = send(b"content=a", content_type)
         assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
     assert stored() == before
