@@ -9,7 +9,13 @@ import schemathesis
 from memories.judging.secret_filter import find_secret
 
 CHOSEN = ("agent_id", "agentId", "connection_id")  # only one that is there, and may be chosen there, is right
-OF_RUNS = ("tools", "plan", "budget", "from_step")  # whose right forms and names the domain knows alone
+OF_RUNS = (
+    "tools",
+    "plan",
+    "budget",
+    "inputs",
+    "from_step",
+)  # whose right forms and names the domain knows alone
 
 
 def make_right(case: Any) -> None:

@@ -26,7 +26,7 @@ from workspaces.index.embedding import active_model
 from workspaces.models import User, Workspace
 
 COMPARED = 3_000  # memories of a workspace: their products take half a second, and grow with the square
-NEAR = 0.85  # cosine from which two statements are looked at
+NEAR = 0.75  # cosine from which two statements are looked at; the judges decide
 JUDGED = 100  # pairs, the nearest first: each costs up to some milliseconds
 MOST_LINKED = 200
 KEPT_SECONDS = 600

@@ -45,7 +45,7 @@ WRITES = {
     ("memories/writing/changing.py", "change"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/gate.py", "restore_memory"): {"save"},
-    ("memories/writing/gate.py", "_unlink"): {"save"},
+    ("memories/writing/gate.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/copying.py", "-"): {"INSERT INTO"},
     # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.

@@ -34,7 +34,12 @@ ENVELOPE = 64 * 1024  # bytes that a body may have beside the file
 
 
 class DocumentJson(serializers.Serializer[Any]):
-    example = {"id": f"doc_{ID}", "title": "Lease.pdf", "media_type": "application/pdf", "status": "ready"}
+    example = {
+        "id": f"doc_{ID}",
+        "title": "Lease.pdf",
+        "media_type": "application/pdf",
+        "sha256": "5f3a" * 16,
+    }
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
     title = serializers.CharField(max_length=TITLE_LENGTH)
@@ -54,7 +59,7 @@ class DocumentJson(serializers.Serializer[Any]):
 
 
 class BroughtJson(DocumentJson):
-    example = {"id": f"doc_{ID}", "title": "Lease.pdf", "media_type": "application/pdf", "status": "waiting"}
+    example = DocumentJson.example | {"status": "waiting"}
     duplicate = serializers.BooleanField(help_text="Whether the workspace had this content already.")
 
 

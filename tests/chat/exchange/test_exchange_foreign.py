@@ -133,16 +133,16 @@ def test_a_later_export_adds_what_is_new_and_nothing_twice(cast: Cast) -> None:
     imported_whole(cast.editor, as_json([gpt_conversation()]), cast.workspace)
     delete_memory(Memory.objects.get(content="I am vegetarian"), by=cast.editor, now=timezone.now())
     longer = gpt_conversation(current_node="q3")
-    longer["mapping"]["q3"] = gpt_node("q3", "a2", "user", "Thanks. I live in Lisbon.")
+    longer["mapping"]["q3"] = gpt_node("q3", "a2", "user", "Thanks. My dog is called Rex.")
     for _ in range(2):
         imported_whole(cast.editor, as_json([longer]), cast.workspace)
     assert [m.content for m in Chat.objects.get().messages.all()][-2:] == [
         "A pumpkin.",
-        "Thanks. I live in Lisbon.",
+        "Thanks. My dog is called Rex.",
     ]
     assert Message.objects.count() == 5
     live = Memory.objects.live().order_by("pk").values_list("content", flat=True)
-    assert list(live) == ["My project deadline is March 15", "I live in Lisbon"]
+    assert list(live) == ["My project deadline is March 15", "My dog is called Rex"]
 
 
 def test_a_zip_in_several_parts_and_folders_is_read_whole(cast: Cast) -> None:

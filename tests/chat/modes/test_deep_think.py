@@ -142,7 +142,7 @@ class TestAllGoesWell:
         text = "Take these along:\n\n- Bread and cheese\n- Roasted peanuts for Anna\n- Water"
         wrong = verdict(("Roasted peanuts for Anna", 1, False), correction="Correction: no peanuts for Anna.")
         scripted_model.script(Answer("List food."), Answer(text), wrong)
-        answer = think(chat, "What do I pack on Saturday?")
+        answer = think(chat, "Hello there, and now?")
         prompt = "".join(str(part["content"]) for part in scripted_model.chat_requests[1].messages)
         assert "allergic" not in prompt
         assert check_of(answer).memory_ids == [memory.public_id]
