@@ -29,7 +29,7 @@ def newest_again(transactional_db: None) -> Iterator[None]:
     """What comes after stands on the tables of today."""
     yield
     migrations = MigrationExecutor(connection)
-    migrations.migrate([leaf for leaf in migrations.loader.graph.leaf_nodes() if leaf[0] == "memories"])
+    migrations.migrate(migrations.loader.graph.leaf_nodes())
 
 
 def keyed(memory: Memory, key: str, **fields: object) -> Memory:

@@ -18,22 +18,23 @@ from workspaces.models import EmbeddingModel, PassageVector, PassageWord
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = [("memories", "0019_kept_copies"), ("workspaces", "0013_key_calls")]
-AFTER = [("memories", "0020_passages")]
 ROWS = {
     "memories_memoryembedding": "memory_id, place, model, dimension, live, embedding::text, statement::text",
     "memories_memoryword": "place, lexeme, memory_id, weight",
 }
 
 
-def migrate(to: list[tuple[str, str]]) -> None:
-    MigrationExecutor(connection).migrate(to)
+def migrate(to: list[tuple[str, str]] | None = None) -> None:
+    """To these, or to the newest: what the code of today stands on."""
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes() if to is None else to)
 
 
 @pytest.fixture
 def upgraded() -> Iterator[None]:
     """Whatever a test does, the next finds the database of today."""
     yield
-    migrate(AFTER)
+    migrate()
 
 
 def rows(table: str, columns: str) -> list[tuple[object, ...]]:
@@ -65,7 +66,7 @@ def before(cast: Cast, upgraded: None) -> dict[str, list[tuple[object, ...]]]:
 def test_every_row_is_kept_and_says_that_it_is_of_a_memory(
     before: dict[str, list[tuple[object, ...]]], cast: Cast
 ) -> None:
-    migrate(AFTER)
+    migrate()
     for (table, columns), now in zip(ROWS.items(), (PassageVector, PassageWord), strict=True):
         kept = rows(now._meta.db_table, columns.replace("memory_id", "ref"))
         assert kept == before[table] and len(kept) >= 3
@@ -79,7 +80,7 @@ def test_every_row_is_kept_and_says_that_it_is_of_a_memory(
 
 
 def test_who_may_see_embedding_models_may_see_them_still(before: object) -> None:
-    migrate(AFTER)
+    migrate()
     allowed = Permission.objects.filter(codename="view_embeddingmodel").values_list(
         "content_type__app_label", flat=True
     )
@@ -100,14 +101,14 @@ def test_killed_while_it_builds_it_goes_on_when_run_again(
     with monkeypatch.context() as patched:
         patched.setattr(CursorWrapper, "execute", killed)
         with pytest.raises(DatabaseError):
-            migrate(AFTER)
+            migrate()
     assert "one_vector_a_passage" in constraints() and "memories_memoryword_pkey" in constraints()
     with connection.cursor() as cursor:  # what a server that was killed leaves of a concurrent build
         cursor.execute("CREATE INDEX workspaces_passageword_pkey ON workspaces_passageword (place)")
         cursor.execute(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'workspaces_passageword_pkey'::regclass"
         )
-    migrate(AFTER)
+    migrate()
     assert constraints() == {
         "memories_memoryembedding_pkey",
         "one_vector_a_passage",
@@ -120,6 +121,6 @@ def test_killed_while_it_builds_it_goes_on_when_run_again(
 
 
 def test_there_and_back_and_there_again(before: dict[str, list[tuple[object, ...]]]) -> None:
-    migrate(AFTER)
+    migrate()
     migrate(BEFORE)
     assert {table: rows(table, columns) for table, columns in ROWS.items()} == before
