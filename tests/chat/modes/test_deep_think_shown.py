@@ -203,7 +203,7 @@ class TestRest:
         assert [row["mode"] for row in listed] == ["chat", "deep_think"]
         assert listed[1]["steps"] == answer["steps"]
 
-    @pytest.mark.parametrize("mode", ["research", "deepthink", "", None, 5, ["chat"], "x" * 500])
+    @pytest.mark.parametrize("mode", ["reflection", "deepthink", "", None, 5, ["chat"], "x" * 500])
     def test_another_mode_is_refused_by_name(self, chat: Chat, mode: Any) -> None:
         body = {"content": "Hi", "mode": mode, "stream": False}
         refused = Api(chat.created_by).post(f"{chat.public_id}/messages", body)
