@@ -16,14 +16,17 @@ SHARE = 0.5  # of the shorter one's parts
 
 
 def may_contradict(a: str, b: str, encoder: Encoder | None = None) -> bool:
-    """True when both say something about the same thing and are no rewordings of each other.
+    """True when both say something about the same thing and are no rewordings of each other."""
+    return about_the_same(a, b) and not may_merge(a, b, encoder)
 
-    The same thing is asked of the words, not of vectors: greetings and thanks are near to each other in every
-    embedder, and say nothing that could be wrong.
+
+def about_the_same(a: str, b: str) -> bool:
+    """Asked of the words, not of vectors: greetings and thanks are near to each other in every embedder, and say
+    nothing that could be wrong.
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)
-    return shared >= SHARED and shared >= SHARE * min(len(one), len(other)) and not may_merge(a, b, encoder)
+    return shared >= SHARED and shared >= SHARE * min(len(one), len(other))
 
 
 def _parts(text: str) -> set[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from django.core.cache import caches
 from django.db.models import Q
 
-from memories.judging.contradiction import may_contradict
+from memories.judging.contradiction import about_the_same, may_contradict
 from memories.judging.duplicates import may_merge
 from memories.models import KeptAsIs, Memory
 from memories.models.memory import MEMORY
@@ -94,7 +94,7 @@ def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], 
             continue
         if may_merge(texts[older], texts[newer], get_reader()):
             same.append((older, newer))
-        elif may_contradict(texts[older], texts[newer], get_reader()):
+        elif about_the_same(texts[older], texts[newer]):
             differing.append((older, newer))
     return same, differing, partly
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,12 +10,10 @@ from typing import Generic, NamedTuple, TypeVar
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memoryhub.database import prepared
-from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.reader import get_reader
 from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
 
-logger = logging.getLogger(__name__)
 CANDIDATES = 50  # by the vector that recall compares; the statement's own decides among them
 NEAREST = 10
 MOST_KEYS = 2**63 - 1
@@ -110,18 +107,10 @@ def judge(
     for memory, cosine in nearest[:MOST_READ]:
         if cosine < min(threshold, LEAST):
             break
-        mergeable = _says_the_same(memory.content, content, least=0.0 if cosine >= threshold else threshold)
+        least = 0.0 if cosine >= threshold else threshold
+        mergeable = may_merge(memory.content, content, get_reader(), least=least)
         if mergeable and fits(memory, key):
             return Similar(duplicate=memory)
         if cosine >= POSSIBLE_UPDATE and not mergeable and possible_update is None:
             possible_update = memory
     return Similar(possible_update=possible_update)
-
-
-def _says_the_same(stored: str, said: str, *, least: float) -> bool:
-    """Without an encoder nothing but the same words does."""
-    try:
-        return may_merge(stored, said, get_reader(), least=least)
-    except EmbedderError as error:
-        logger.warning("Two statements could not be compared: %s (%s)", error, error.code)
-        return False

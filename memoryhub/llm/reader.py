@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from memoryhub.llm.e5.encoder import MultilingualEncoder, States
+from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
 
 KEPT = 256  # texts, of some 20 kB each: what is compared with several others is read once
 
+logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 _reader: Reader | None = None
+_is_missing = False
 
 
 class Reader:
@@ -36,11 +40,20 @@ class Reader:
         return [known[text] for text in texts]
 
 
-def get_reader() -> Reader:
-    """Nothing is loaded before its first text: then a second and 100 MB where another model embeds."""
-    global _reader
+def get_reader() -> Reader | None:
+    """Loaded when first asked for: a second and 100 MB where another model embeds.
+
+    None where its weights are missing or altered, until the process is started again: nothing is judged without it.
+    """
+    global _reader, _is_missing
     with _lock:
-        if _reader is None:
+        if _reader is None and not _is_missing:
             own = getattr(get_embedder(), "multilingual", None)
-            _reader = Reader(own if isinstance(own, MultilingualEncoder) else MultilingualEncoder())
+            encoder = own if isinstance(own, MultilingualEncoder) else MultilingualEncoder()
+            try:
+                encoder.load()
+                _reader = Reader(encoder)
+            except EmbedderError as error:
+                logger.warning("Statements are not compared word by word: %s (%s)", error, error.code)
+                _is_missing = True
         return _reader

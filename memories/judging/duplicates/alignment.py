@@ -83,10 +83,7 @@ def measure(a: Words, b: Words) -> Vectors:
         a, b = b, a
     likeness = a.vectors @ b.vectors.T
     equal = np.array([[word == other for other in b.words] for word in a.words])
-    kept = np.where(equal, likeness, -1.0).max(axis=1)
-    kept = np.sort(
-        kept[kept > -1]
-    )  # how alike the common words are where they stand: who acts, who is acted upon
+    kept = _alike_where_they_stand(equal, likeness)
     likeness = np.where(equal, np.maximum(likeness, _SAME), likeness)
     only_a = [at for at, word in enumerate(a.words) if word not in b.words]
     only_b = [at for at, word in enumerate(b.words) if word not in a.words]
@@ -96,7 +93,6 @@ def measure(a: Words, b: Words) -> Vectors:
     lowest = (lows + [1.0] * _LOWEST)[:_LOWEST]
     first_a, first_b = [*low_a, 1.0][0], [*low_b, 1.0][0]
     slots, longest = _slots(a.words, b.words)
-    turned = _turned(a.words, b.words)
     both = len(a.words) + len(b.words)
     own_a, own_b = _mean(a.vectors[only_a]), _mean(b.vectors[only_b])
     one_slot = slots <= 1
@@ -114,24 +110,32 @@ def measure(a: Words, b: Words) -> Vectors:
             one_slot and longest <= 1,
             one_slot and longest <= 2,
             min(longest, 6) / 6,
-            min(turned, 8) / 8,
-            turned > 0,
-            turned > 0 and not lows and not _moved(a.words, b.words),
-            _moved(a.words, b.words),
+            *_order(a.words, b.words, same=not lows),
             abs(len(only_a) - len(only_b)) / both,
             not only_a or not only_b,
             cosine(own_a, own_b) if lows else 1.0,
             one_slot * lowest[0],
             slots == 2,
             _counted(a.words, b.words, likeness),
-            *[*kept.tolist(), 1.0, 1.0][:2],
-            float(kept.mean()) if len(kept) else 0.0,
-            len(kept) / both,
+            *kept,
+            equal.any(axis=1).sum() / both,
             _names_exchanged(a, b),
         ],
         dtype=np.float32,
     )
     return np.concatenate([measures, np.abs(own_a - own_b)])
+
+
+def _alike_where_they_stand(equal: Vectors, likeness: Vectors) -> list[float]:
+    """Of the common words (who acts, who is acted upon): the two that are least alike, and the mean."""
+    kept = np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)]
+    return [*[*np.sort(kept).tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
+
+
+def _order(a: list[str], b: list[str], *, same: bool) -> list[float]:
+    """How far the common words stand in another order; ``same``: they are all that is there."""
+    turned, moved = _turned(a, b), _moved(a, b)
+    return [min(turned, 8) / 8, turned > 0, turned > 0 and same and not moved, moved]
 
 
 def roles_differ(a: Words, b: Words) -> bool:

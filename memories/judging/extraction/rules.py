@@ -24,15 +24,15 @@ _VALUE = re.compile(r"\d+(?:[:.,]\d+)*")
 
 
 def extract_with_rules(
-    messages: Sequence[tuple[str, str]], encoder: Encoder, *, least: float = LEAST
+    messages: Sequence[tuple[str, str]], encoder: Encoder | None, *, least: float = LEAST
 ) -> list[Candidate]:
     """Return up to eight candidates from the user's messages among (role, text), in the order they were said.
 
-    Raises EmbedderError.
+    Without an encoder none. Raises EmbedderError.
     """
     found: list[Candidate] = []
     for role, text in messages:
-        if role == "user":
+        if role == "user" and encoder is not None:
             found += _from_message(own_part(text), encoder, least)
     return keep_best(found)
 

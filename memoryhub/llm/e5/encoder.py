@@ -42,6 +42,10 @@ class MultilingualEncoder:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
+    def load(self) -> None:
+        """Now, not with the first text. Raises EmbedderError."""
+        self._ready()
+
     def encode(self, texts: Sequence[str], prefix: Prefix = "query: ") -> Vectors:
         """One vector a text: float32 of shape (n, 384), of length 1. Raises EmbedderError."""
         pooled = np.zeros((len(texts), WIDTH), dtype=np.float32)

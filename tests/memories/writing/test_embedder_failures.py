@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from django.test import Client
 from pytest_django.fixtures import Settings
 
+from chat.chats.proposing import proposal_for
+from chat.exchange.transcripts import Said, Transcript, lines_of
 from memories import tasks
 from memories.recalling.recall import recall
 from memories.writing.gate import Draft, save_memory
-from memoryhub.llm import openai_compatible, registry
+from memories.writing.mined import candidates_of
+from memories.writing.turn_text import TurnText
+from memoryhub.llm import openai_compatible, reader, registry
+from memoryhub.model_files import ModelFile
 from tests.conftest import Cast
-from tests.factories import HERE, make_memory
+from tests.factories import HERE, make_chat, make_memory, make_message
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 from workspaces.index import cooldown as resting
@@ -152,3 +159,43 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     )
     assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE).degraded
     assert resting._until == {}
+
+
+@pytest.mark.parametrize(
+    "weights", [ModelFile("nowhere", "none.bin", ""), ModelFile("memoryhub", "ids.py", "0" * 64)]
+)
+def test_without_the_weights_that_compare_words_nothing_is_judged_and_all_answers(
+    cast: Cast,
+    use_embedder: Callable[[FakeEmbedder], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    weights: ModelFile,
+) -> None:
+    """Missing, or not those of this version, where another model embeds."""
+    monkeypatch.setattr("memoryhub.llm.e5.weights.MULTILINGUAL", weights)
+    monkeypatch.setattr(reader, "_reader", None)
+    monkeypatch.setattr(reader, "_is_missing", False)
+    monkeypatch.setattr(reader, "get_embedder", lambda: None)
+    use_embedder(FakeEmbedder(64))
+    texts = (
+        "Our office is on the third floor",
+        "Our office is on the third floor now",
+        "OUR office is on the third floor.",
+    )
+    saved = [
+        save_memory(Draft(text, cast.workspace, cast.editor), by=cast.editor, now=NOW).memory
+        for text in texts
+    ]
+    assert saved[0] == saved[2] != saved[1]  # the same words are the same without it
+
+    client = Client()
+    client.force_login(cast.editor)
+    page = client.get(f"/workspaces/{cast.workspace.public_id}/tidy/")
+    assert (page.status_code, texts[1] in page.content.decode()) == (200, True)
+
+    message = make_message(make_chat(cast.editor, cast.workspace), "I am vegetarian. What can I cook?")
+    assert proposal_for(message, by=cast.editor).content == "I am vegetarian."
+    assert candidates_of(TurnText((("user", message.content),), "", ""), None) == ("rules", [])
+    said = Transcript("1", "Food", [Said("1", is_user=True, text=message.content)])
+    assert [line["type"] for line in lines_of(said, source="x", importer=cast.editor)] == ["chat", "message"]
+    assert caplog.text.count("not compared word by word") == 1
