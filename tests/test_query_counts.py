@@ -17,7 +17,8 @@ from chat.models.imports import Import, ImportKind
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt
 from memories.models.refusal import Refusal
 from memories.nodes import nodes
-from memories.recalling.recall import Recall, Recalled
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import Recall
 from memories.recalling.receipts import store_receipt
 from memories.writing.gate import edit_memory
 from tests.conftest import Cast

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -23,61 +23,66 @@ class Program:
     lines: str
 
 
-def models(base: str, key: str) -> Iterator[Program]:
-    """Programs that speak to a model: they get the memory with it."""
-    url = f"{base}/v1"
-    yield Program(
+MODELS = (
+    Program(
         "Python",
         "pip install openai",
-        f"""from openai import OpenAI
+        """from openai import OpenAI
 
-client = OpenAI(base_url="{url}", api_key="{key}")
+client = OpenAI(base_url="%(url)s", api_key="%(key)s")
 answer = client.chat.completions.create(
     model="default",
-    messages=[{{"role": "user", "content": "What do you know about me?"}}],
+    messages=[{"role": "user", "content": "What do you know about me?"}],
 )
 print(answer.choices[0].message.content)""",
-    )
-    yield Program(
+    ),
+    Program(
         "JavaScript",
         "npm install openai",
-        f"""import OpenAI from "openai";
+        """import OpenAI from "openai";
 
-const client = new OpenAI({{ baseURL: "{url}", apiKey: "{key}" }});
-const answer = await client.chat.completions.create({{
+const client = new OpenAI({ baseURL: "%(url)s", apiKey: "%(key)s" });
+const answer = await client.chat.completions.create({
   model: "default",
-  messages: [{{ role: "user", content: "What do you know about me?" }}],
-}});
+  messages: [{ role: "user", content: "What do you know about me?" }],
+});
 console.log(answer.choices[0].message.content);""",
-    )
-    yield Program(
+    ),
+    Program(
         "llm",
         _("In the file extra-openai-models.yaml, in the folder that “llm logs path” names"),
-        f"""- model_id: memoryhub
+        """- model_id: memoryhub
   model_name: default
-  api_base: {url}
+  api_base: %(url)s
   api_key_name: memoryhub
 
-# llm keys set memoryhub --value {key}
+# llm keys set memoryhub --value %(key)s
 # llm -m memoryhub "What do you know about me?\"""",
-    )
-    yield Program(
+    ),
+    Program(
         "Open WebUI",
         _("In the environment of its server, or in its settings under Connections"),
-        f"OPENAI_API_BASE_URL={url}\nOPENAI_API_KEY={key}",
-    )
-    yield Program(
+        "OPENAI_API_BASE_URL=%(url)s\nOPENAI_API_KEY=%(key)s",
+    ),
+    Program(
         "LibreChat",
         _("In the file librechat.yaml"),
-        f"""endpoints:
+        """endpoints:
   custom:
     - name: "MemoryHub"
-      apiKey: "{key}"
-      baseURL: "{url}"
+      apiKey: "%(key)s"
+      baseURL: "%(url)s"
       models:
         default: ["default"]
         fetch: true""",
-    )
+    ),
+)
+
+
+def models(base: str, key: str) -> Iterator[Program]:
+    """Programs that speak to a model: they get the memory with it."""
+    for program in MODELS:
+        yield replace(program, lines=program.lines % {"url": f"{base}/v1", "key": key})
 
 
 def tools(base: str, key: str) -> Iterator[Program]:

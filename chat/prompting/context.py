@@ -18,7 +18,7 @@ from chat.prompting.text import (
     prompt_text,
     tokens,
 )
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as PromptMessage

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from chat.prompting.context import leave_out_what_does_not_fit
+from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
-from memories.recalling.recall import Recall, Recalled, recall
+from memories.recalling.recall import Recall, recall
 from memories.recalling.receipts import split_recall
 from memories.recalling.replaced import with_newer
 from memories.usage import count_live

@@ -27,7 +27,8 @@ from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
 from memories.models import Receipt
-from memories.recalling.recall import Recall, Recalled
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import Recall
 from memories.recalling.receipts import store_receipt
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as PromptMessage

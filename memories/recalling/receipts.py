@@ -13,7 +13,8 @@ from django.db.models import Prefetch
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
 from memories.recalling import using
-from memories.recalling.recall import Recall, Recalled
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import Recall
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
 

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
-from memories.recalling.recall import Recall, Recalled
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import Recall
 
 
 def with_newer(found: Recall, *, now: datetime) -> Recall:

@@ -10,7 +10,7 @@ from chat.doors.mcp.shapes import in_sight, page
 from chat.prompting.context import recalled_block
 from chat.prompting.text import escape
 from memories.models import Memory
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from memoryhub.errors import NotFound
 
 SCHEME = "memory://"

@@ -19,7 +19,7 @@ from chat.prompting.injecting import find_for_prompt
 from chat.prompting.text import tokens
 from chat.turns import passing
 from memories.consent import memory_on
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.raw import INSERTED
 from workspaces.caller import Caller

@@ -128,8 +128,8 @@ def measure(a: Words, b: Words) -> Vectors:
 
 def _alike_where_they_stand(equal: Vectors, likeness: Vectors) -> list[float]:
     """Of the common words (who acts, who is acted upon): the two that are least alike, and the mean."""
-    kept = np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)]
-    return [*[*np.sort(kept).tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
+    kept = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
+    return [*[*kept.tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
 
 
 def _order(a: list[str], b: list[str], *, same: bool) -> list[float]:

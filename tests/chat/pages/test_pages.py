@@ -14,7 +14,8 @@ from django.utils import timezone
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.pages.transcript import WINDOW
 from memories.models import Memory
-from memories.recalling.recall import Recall, Recalled
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import Recall
 from memories.recalling.receipts import store_receipt
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user

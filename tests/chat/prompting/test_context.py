@@ -10,7 +10,7 @@ from chat.prompting.context import build_prompt, recalled_block
 from chat.prompting.conversation import Conversation, Line
 from chat.prompting.text import escape
 from memories.models import Memory
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities
 
 HOSTILE = [

@@ -24,7 +24,7 @@ from chat.prompting.short_term import set_summary, short_term_for, touch
 from chat.prompting.stored import conversation_of
 from chat.tools import tools_for
 from memories.models import Memory
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities, Tool
 from memoryhub.llm.base import Message as Prompt
 from tests.conftest import Cast

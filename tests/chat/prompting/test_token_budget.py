@@ -26,7 +26,7 @@ from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT, tools_for
 from chat.turns import runner
 from chat.turns.begin import begin_turn
 from memories.models import Memory, Receipt
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities
 from tests.conftest import Cast

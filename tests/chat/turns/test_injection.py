@@ -14,7 +14,7 @@ from chat.prompting.context import recalled_block
 from chat.prompting.text import escape
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, Receipt
-from memories.recalling.recall import Recalled
+from memories.recalling.ranked_search import Recalled
 from tests.chat.hostile_memories import HOSTILE
 from tests.chat.pages.test_xss import Page
 from tests.factories import make_chat, make_memory, make_message, make_user

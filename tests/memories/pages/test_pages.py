@@ -13,7 +13,8 @@ from django.utils import timezone
 from memories.api.serializers import ReceiptJson
 from memories.models import Memory, ReceiptItem
 from memories.pages.panel_page import PAGE_SIZE
-from memories.recalling.recall import Recall, Recalled
+from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import Recall
 from memories.recalling.receipts import receipt_for, store_receipt
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message

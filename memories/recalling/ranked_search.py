@@ -1,0 +1,334 @@
+"""How the memories are found that may matter to one query: by meaning and by words, and the union of both."""
+
+from __future__ import annotations
+
+import logging
+import math
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db import DatabaseError, connection, transaction
+from django.db.models import prefetch_related_objects
+
+from memories.models import Memory
+from memories.models.memory import MEMORY, PLACE
+from memories.recalling import using, words
+from memories.recalling.kind import MEMORIES
+from memories.recalling.loading import load_memories
+from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
+from memories.recalling.signals import Question, asks, mentions_number, mentions_time, read_question, subject
+from memoryhub.database import prepared
+from memoryhub.llm.base import Vectors
+from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.two_encoders import ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
+from workspaces.index import embedding
+from workspaces.index.candidates import Candidate, Where, find_candidates
+from workspaces.index.words import bm25
+from workspaces.models import Agent, User, Workspace
+
+logger = logging.getLogger(__name__)
+FIRST = 40  # of the candidates, the best by meaning and words: looked at before any other
+CANDIDATES = 200  # from each arm; the fused order is made of their union
+
+# Exact cosine over one workspace and the asker's personal rows, in the slim table alone (docs/recall.md).
+_NEAREST = """
+SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
+FROM workspaces_passagevector e
+WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+  AND e.place = ANY(%(places)s::bigint[])
+ORDER BY e.embedding <=> %(vector)s::halfvec
+LIMIT %(limit)s::int
+"""
+# The long-term score over every vector, not over a pre-cut by cosine: old and important ones would be lost.
+_LONGTERM = """
+SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
+FROM workspaces_passagevector e JOIN memories_memory m ON m.id = e.ref
+WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+  AND e.place = ANY(%(places)s::bigint[])
+  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
+  + 0.2 * power(0.5::float8,
+        greatest(0, date_part('epoch', %(now)s::timestamptz - greatest(m.created_at, m.last_accessed_at))) / 2592000.0)
+  + 0.1 * m.importance DESC, m.id DESC
+LIMIT %(limit)s::int
+"""
+# What the fusion asks about a candidate. Live, not expired and in one of the asker's places, whatever the arms found;
+# of candidates that only their words brought in (``missing``) the cosine as well.
+_FEATURES = f"""
+SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
+       1 - (e.embedding <=> %(vector)s::halfvec)
+FROM memories_memory m
+LEFT JOIN workspaces_user u ON u.id = m.author_id
+LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = ANY(%(missing)s::bigint[])
+    AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
+  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND {PLACE} = ANY(%(places)s::bigint[])
+"""  # noqa: S608  constants only
+# The inner products of the question's own vector with both parts of each statement's: what ``using`` decides by.
+_PRODUCT = (
+    "-(subvector(coalesce(e.statement, e.embedding), {0}, {1}) <#> subvector(%(asked)s::halfvec, {0}, {1}))"
+)
+_PRODUCTS = f"""
+SELECT e.ref, {_PRODUCT.format(ENGLISH.start + 1, LENGTH)}, {_PRODUCT.format(MULTILINGUAL.start + 1, LENGTH)}
+FROM workspaces_passagevector e
+WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
+"""  # noqa: S608  constants only
+_NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
+
+
+Scored = tuple[int, dict[str, float]]  # a memory's key and the parts of its score
+
+
+@dataclass(frozen=True)
+class Recalled:
+    memory: Memory
+    score: float
+    parts: dict[str, float]
+    sure: float | None = None  # that it is wanted (``using``), 0 to 1; None where the embedder does not tell
+
+
+def texts_embedded_for(query: str, question: Question | None, share: float) -> list[str]:
+    """What is embedded for a query: itself, and beside a question its gist, which has a ``share`` of the vector."""
+    alone = question is None or question.gist == question.text or not share
+    return [query] if question is None or alone else [question.text, question.gist]
+
+
+@dataclass
+class RankedSearch:
+    """One query against one workspace: its two arms, meaning and words, and their union."""
+
+    query: str
+    workspace: Workspace
+    user: User
+    agent: Agent | None
+    where: Where
+    now: datetime
+    wanted: int
+    weights: Weights
+    exact: bool
+
+    def __post_init__(self) -> None:
+        where = self.where
+        self.depth = max(CANDIDATES, self.wanted)
+        self.params: dict[str, Any] = {
+            **where.params,
+            "now": self.now,
+            "at": words.at(where.places),
+            **_NO_VECTOR,
+        }
+        self.embedded: tuple[str, Vectors] | None = None
+        self.asked: Vectors | None = None  # the question's own vector, without its gist's
+
+    def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
+        """The same asked of the person's own memories alone, best first. The query is not embedded once more."""
+        search = copy(self)
+        search.where = replace(self.where, personal_alone=True)
+        search.params = self.params | search.where.params | {"at": words.at(search.where.places)}
+        if degraded:
+            return search.load(search._without_vectors(ranking, read_question(self.query, self.now))[:most])
+        return search.load(search.ranked(ranking)[0][:most])
+
+    def ranked(self, ranking: str) -> tuple[list[Scored], str]:
+        """Keys with the parts of their scores, best first, and why it fell back to words, if it did."""
+        if ranking == "lexical":
+            return self._lexical(), ""
+        question = read_question(self.query, self.now)
+        try:
+            embedded = self._embed(question if ranking == "hybrid" else None)
+            if embedded is None:
+                return self._without_vectors(ranking, question), "no embedder is configured"
+            self.embedded = embedded
+            self.params |= self._vector(embedded)
+            with self._guarded():
+                if ranking == "hybrid":
+                    return self._hybrid(question, embedded), ""
+                return self._longterm() if ranking == "longterm" else self._semantic(), ""
+        except EmbedderError as error:
+            logger.warning("Recall fell back to words: %s", error.code)
+            return self._without_vectors(ranking, question), embedding.why_words(error)
+        except DatabaseError:
+            logger.exception("Vector search failed; recall fell back to words")
+            return self._without_vectors(ranking, question), "the vector search failed"
+
+    def _guarded(self) -> AbstractContextManager[object]:
+        """A transaction where one is needed: an index is tuned in one, and a failure must not spoil the caller's."""
+        needed = self.where.indexed or connection.in_atomic_block
+        return transaction.atomic() if needed else nullcontext()
+
+    def load(self, scored: list[Scored]) -> list[Recalled]:
+        """The memories themselves, in this order; once more only rows the asker may see."""
+        active = self.where.active.label if self.where.active else ""
+        ids = [pk for pk, _ in scored]
+        loaded = load_memories(ids, self.params, model=active) if ids else {}
+        items = [(loaded[pk], parts) for pk, parts in scored if pk in loaded]
+        for memory, _parts in items:
+            if memory.workspace_id == self.workspace.pk:
+                memory.workspace = self.workspace
+            if memory.agent_id is not None:  # of this assistant, or it would be in none of the places
+                memory.agent = self.agent
+        prefetch_related_objects(
+            [memory for memory, _ in items if memory.workspace_id != self.workspace.pk], "workspace"
+        )
+        return [Recalled(memory, sum(parts.values()), parts) for memory, parts in items]
+
+    def judged(self, items: list[Recalled]) -> list[Recalled]:
+        """The same, each with how sure it is that it is wanted, where the embedder is one that ``using`` can read."""
+        active = self.where.active
+        if self.asked is None or active is None or active.name != TwoEncoders.name or not items:
+            return items
+        ids = prepared.bigints(item.memory.pk for item in items)
+        given = {"asked": prepared.halfvec(self.asked), "ids": ids, "model": active.label}
+        rows = prepared.rows(_PRODUCTS, given)
+        sure = using.sureness(self.asked, [(english, other) for _, english, other in rows])
+        of = {ref: each for (ref, _, _), each in zip(rows, sure, strict=True)}
+        return [replace(item, sure=of.get(item.memory.pk)) for item in items]
+
+    def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
+        """The active model's label and the query's vector: for a question, the weighted mean of it and of its gist."""
+        if self.embedded is not None:
+            return self.embedded
+        share = self.weights.gist
+        texts = texts_embedded_for(self.query, question, share)
+        alone = len(texts) == 1
+        embedded = embedding.embed_query(texts, self.where.active, local_only=self.where.local_only)
+        if embedded is None:
+            return None
+        model, vectors = embedded
+        self.asked = whole = vectors[0]
+        if alone:
+            return model, whole
+        mean = (1 - share) * whole + share * vectors[1]
+        length = float(np.linalg.norm(mean))
+        return model, mean / length if length > 1e-6 else whole
+
+    def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
+        model, vector = embedded
+        return {"model": model, "dimension": len(vector), "vector": prepared.halfvec(vector)}
+
+    def _cosines(self, statement: str) -> dict[int, float]:
+        return {
+            pk: float(cosine) for pk, cosine in prepared.rows(statement, {**self.params, "limit": self.depth})
+        }
+
+    def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
+        """The best by meaning and words are looked at whole, of the others only what may still be among the wanted."""
+        depth = 20 * self.depth if self.exact else self.depth
+        found = find_candidates(self.query, embedded, self.where, depth, kinds=(MEMORY,), exact=self.exact)
+        bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
+        first = max(FIRST, 4 * self.wanted)
+        about, scored = self._fused(question, [candidate for _, candidate in bounded[:first]])
+        floor = -math.inf  # fewer than wanted: some had expired
+        if len(scored) >= self.wanted:
+            floor = sum(scored[self.wanted - 1][1].values()) - self._swing(question, about)
+        rest = [candidate for most, candidate in bounded[first:] if most >= floor]
+        return _best_first(scored + self._fused(question, rest, about)[1]) if rest else scored
+
+    def _without_vectors(self, ranking: str, question: Question) -> list[Scored]:
+        """Words alone; parts of words where there are none."""
+        if ranking != "hybrid":
+            return self._lexical()
+        covered = bm25(MEMORIES, self.query, self.params, self.depth)
+        found = [Candidate(MEMORY, pk, None, share) for pk, share in covered.items()]
+        return self._fused(question, found)[1] if found else self._lexical()
+
+    def _swing(self, question: Question, about: str) -> float:
+        """The most that the signals beside meaning and words can add to an answer to this question."""
+        weights = self.weights
+        return (
+            weights.recency + weights.importance
+            + weights.date * bool(question.dates)
+            + weights.time * question.asks_when
+            + weights.number * question.asks_number
+            + weights.person * bool(about)
+        )  # fmt: skip
+
+    def _at_most(self, found: list[Candidate]) -> list[float]:
+        """By meaning and words alone. Without a cosine: no vector is nearer than the last that the meaning arm gave."""
+        weights = self.weights
+        furthest = max(0.0, min((c.cosine for c in found if c.cosine is not None), default=1.0))
+        return [
+            weights.words * words_share
+            + weights.meaning
+            * (max(furthest, WORDS_AS_MEANING * words_share) if cosine is None else max(0.0, cosine))
+            for _, _, cosine, words_share in found
+        ]
+
+    def _fused(
+        self, question: Question, found: list[Candidate], about: str | None = None
+    ) -> tuple[str, list[Scored]]:
+        """Whom the question is about, and these candidates with their scores, best first.
+
+        That is the one name of the question that memories are about: unless it is said, among these.
+        """
+        given = self.params | {
+            "ids": prepared.bigints(each.ref for each in found),
+            "missing": prepared.bigints(each.ref for each in found if each.cosine is None),
+        }
+        rows = prepared.rows(_FEATURES, given)
+        known = {candidate.ref: candidate for candidate in found}
+        names = bool(question.names or question.about_self) if about is None else bool(about)
+        subjects = {pk: subject(content, author) for pk, content, author, *_ in rows} if names else {}
+        if about is None:
+            named = question.names & set(subjects.values())
+            about = next(iter(named)) if len(named) == 1 else ""
+            if not named and question.about_self:
+                about = self.user.get_username().lower()
+        scored = []
+        for pk, content, _words, created_at, importance, cosine in rows:
+            parts = hybrid_parts(
+                cosine if known[pk].cosine is None else known[pk].cosine,
+                known[pk].words,
+                date=question.dates.nearness(created_at) if question.dates else 0.0,
+                time=question.asks_when and mentions_time(content),
+                number=question.asks_number and mentions_number(content),
+                person=bool(about) and subjects[pk] == about,
+                asking=asks(content),
+                recent=recency(created_at, None, self.now),
+                importance=importance,
+                weights=self.weights,
+            )
+            scored.append((pk, parts))
+        return about, _best_first(scored)
+
+    def _semantic(self) -> list[Scored]:
+        found = self._visible(self._cosines(_NEAREST))
+        return _best_first([(pk, {"meaning": cosine}) for pk, (cosine, _, _, _) in found.items()])
+
+    def _longterm(self) -> list[Scored]:
+        found = self._visible(self._cosines(_LONGTERM))
+        return _best_first(
+            [
+                (pk, longterm_parts(cosine, recency(created_at, accessed_at, self.now), importance))
+                for pk, (cosine, created_at, accessed_at, importance) in found.items()
+            ]
+        )
+
+    def _visible(
+        self, cosines: dict[int, float]
+    ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
+        """What of these is live and the asker's to see, with cosine, both dates and importance."""
+        rows = (
+            Memory.objects.recallable_in(self.workspace, self.user, self.agent)
+            .live(self.now)
+            .filter(pk__in=list(cosines))
+        )
+        columns = rows.values_list("pk", "created_at", "last_accessed_at", "importance")
+        return {
+            pk: (cosines[pk], created, accessed, importance) for pk, created, accessed, importance in columns
+        }
+
+    def _lexical(self) -> list[Scored]:
+        """Full text, then parts of words where it finds nothing; in the order Postgres gave."""
+        matched = words.match_words(self.query, self.params, self.depth) or words.match_contains(
+            self.query, self.params, self.depth
+        )
+        return [(pk, {"words": rank}) for pk, rank in matched]
+
+
+def _best_first(scored: list[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda item: (-sum(item[1].values()), -item[0]))
