@@ -34,7 +34,11 @@ def share_of(node_id: str) -> str:
 
 
 class Shares(LoadScopeScheduling):
-    """The shares of TOGETHER in their order, then file by file, those with the most tests first."""
+    """The shares of TOGETHER in their order, then file by file, those with the most tests first.
+
+    A test whose process ended, as one does that hangs (``faulthandler_exit_on_timeout``), has failed and is not tried
+    again: the process that takes the place goes on with the next (pytest-xdist#1371, #1378 and #1327).
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return share_of(nodeid)
@@ -43,6 +47,23 @@ class Shares(LoadScopeScheduling):
         if longest := next((share for share in TOGETHER if share in self.workqueue), None):
             self.workqueue.move_to_end(longest, last=False)
         super()._assign_work_unit(node)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        shares = self.assigned_work[node]
+        ended = next((test for share in shares.values() for test, done in share.items() if not done), None)
+        if ended is not None:
+            shares[self._split_scope(ended)][ended] = True
+        for share in [share for share, tests in shares.items() if all(tests.values())]:
+            del shares[share]
+        super().remove_node(node)
+        return ended
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if node not in self.registered_collections:
+            return  # it is still collecting
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) == 1:
+            super()._reschedule(node)  # a process runs a test when it knows of the next one
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:
