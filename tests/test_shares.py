@@ -46,7 +46,7 @@ def test_one_that_hangs_fails_with_its_stack_and_the_others_are_run(
         [sys.executable, "-m", "pytest", "-n", "2", *limit, *plugins, *place],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         cwd=pytestconfig.rootpath,
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
