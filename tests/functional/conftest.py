@@ -37,6 +37,13 @@ SLOW = 60_000  # milliseconds that an answer of the local model may take
 BEHIND_A_PROXY = {"MEMORYHUB_TRUSTED_PROXIES": "1"}
 ADDRESSES = (f"10.{number >> 8}.{number & 255}.7" for number in count())
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+# Each width and each scheme once; all four where screenshots are wanted.
+LOOKS = pytest.mark.parametrize(
+    ("size", "scheme"),
+    [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
+    if os.environ.get("SCREENSHOTS")
+    else [("desktop", "light"), ("phone", "dark")],
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

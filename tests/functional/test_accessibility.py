@@ -1,4 +1,4 @@
-"""No page has a serious fault that axe can find, at both widths and in both colour schemes."""
+"""No part of a page that opens by a press has a serious fault that axe can find (pages: test_every_page)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.functional.conftest import SIZES, finished, shoot, sign_in
+from tests.functional.conftest import LOOKS, finished, shoot, sign_in
 from tests.stack import PASSWORD, ROOT
 
-BEFORE_SIGNING_IN = ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/", "/nowhere/"]
-SIGNED_IN = [
-    "/workspaces/",
-    "/profile/",
-    "/accounts/password/change/",
-    "/accounts/logout/",
-    "/chats/nowhere/",
-]
 GRAVE = {"serious", "critical"}
 
 pytestmark = pytest.mark.local_model
@@ -64,29 +56,14 @@ def open_sheet(page: Page, name: str, column: str) -> None:
     expect(page.locator(column)).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
-def test_no_page_has_a_serious_fault(
+@LOOKS
+def test_what_opens_has_no_serious_fault(
     open_page: Callable[..., Page], demo: str, answered: str, size: str, scheme: str
 ) -> None:
     page = open_page(size, scheme)
     page.emulate_media(reduced_motion="reduce")  # no colour is looked at while it fades
     found = []
-    for address in BEFORE_SIGNING_IN:
-        page.goto(address)
-        found += faults(page)
     sign_in(page, demo)
-    found += faults(page)
-    for address in SIGNED_IN:
-        page.goto(address)
-        found += faults(page)
-    page.goto("/workspaces/")
-    for link in page.locator("main a[href$='/settings/']").all()[:1]:
-        page.goto(link.get_attribute("href") or "")
-        found += faults(page)
-
-    page.goto("/")
-    found += faults(page)
     page.goto(answered)
     answer = page.locator(".message--assistant").first
     answer.locator("details.receipt summary").first.click()

@@ -8,14 +8,13 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import SIZES, finished, open_more, shoot, sign_up
+from tests.functional.conftest import LOOKS, finished, open_more, shoot, sign_up
 from tests.functional.test_accessibility import faults, open_sheet
 
 pytestmark = pytest.mark.local_model
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@LOOKS
 def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size: str, scheme: str) -> None:
     page = open_page(size, scheme)
     page.emulate_media(reduced_motion="reduce")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply, ScriptedOpenAI
-from tests.functional.conftest import ScriptedHub, finished, open_more, shoot, sign_up
+from tests.functional.conftest import LOOKS, ScriptedHub, finished, open_more, shoot, sign_up
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import close_panel, open_panel, send
 
@@ -97,8 +97,7 @@ def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
     expect(field).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@LOOKS
 def test_a_question_is_thought_through(
     open_scripted_page: Callable[..., Page], model: Model, size: str, scheme: str
 ) -> None:

@@ -15,11 +15,14 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
+from memories.models import Extraction, Memory, Refusal
 from tests.api import type_password_again
 from tests.conftest import Cast
+from tests.factories import make_memory
 from tests.functional.conftest import SIZES, shoot
 from tests.functional.test_accessibility import GRAVE
 from tests.routes import PAGE_ROWS, World, make_world
@@ -73,7 +76,7 @@ SETTLED = """async () => {
 @pytest.fixture
 def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
     """A page of somebody who has just typed the password; its event stream is left out."""
-    contexts = []
+    contexts, complaints = [], []
 
     def open_page(person: User | None) -> Page:
         context = browser.new_context(base_url=live_server.url, reduced_motion="reduce")
@@ -86,20 +89,23 @@ def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
         page = context.new_page()
         page.route("**/events/", lambda route: route.abort())
+        page.on("console", lambda m: complaints.append(m.text) if "Content Security" in m.text else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
         return page
 
     yield open_page
     for context in contexts:
         context.close()
+    assert complaints == []
 
 
 def faults_of(page: Page, address: str) -> list[str]:
-    """At each width everything, and in the dark once more what colours can do wrong."""
+    """At each width everything, and in the dark, on the wider, once more what colours can do wrong."""
     page.goto(address)
     found = []
     for size, (width, height) in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
-        for scheme in ("light", "dark"):
+        for scheme in ("light", "dark") if size == "desktop" else ("light",):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
             page.evaluate(SETTLED)
             only = {"runOnly": ["color-contrast", "link-in-text-block"]} if scheme == "dark" else {}
@@ -156,8 +162,22 @@ def test_no_page_of_accounts_has_a_serious_fault(cast: Cast, open_as: Open) -> N
     assert found == []
 
 
+def make_what_staff_look_into(cast: Cast) -> None:
+    """A pair to decide, a refusal in the charts, and an extraction that failed."""
+    place, now = {"workspace": cast.workspace}, timezone.now()
+    older, newer = (
+        make_memory(f"The meeting is at {when}", cast.owner, cast.workspace) for when in ("ten", "two")
+    )
+    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
+    Refusal.objects.create(**place, day=now.date(), source_type="user", kind="openai", number=3)
+    asked = {"chat_id": "chat_" + "a" * 24, "message_id": "msg_" + "a" * 24, "source_type": "auto_chat"}
+    why = {"status": "failed", "error": "The model did not answer in time."}
+    Extraction.objects.create(**place, **asked, **why, user=cast.owner, next_attempt_at=now)
+
+
 def test_no_page_of_the_admin_has_a_serious_fault(cast: Cast, open_as: Open) -> None:
     make_world(cast)
+    make_what_staff_look_into(cast)
     User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
     cast.owner.refresh_from_db()
     client = Client()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure
-from tests.functional.conftest import SIZES, ScriptedHub, shoot, sign_up
+from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
 from tests.functional.test_accessibility import faults
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@LOOKS
 def test_a_model_is_connected_and_chosen(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
 ) -> None:

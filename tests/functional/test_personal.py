@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import send
 
@@ -26,8 +25,7 @@ def rest(page: Page, path: str, body: dict[str, Any]) -> Any:
     return page.evaluate(_ASK, [path, body])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@LOOKS
 def test_left_out_let_in_and_nothing_for_others(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
 ) -> None:

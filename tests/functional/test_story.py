@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.functional.conftest import SLOW, finished, shoot, sign_up
+from tests.functional.conftest import LOOKS, SLOW, finished, shoot, sign_up
 
 SAID = "My project deadline is March 15 and I am vegetarian"
 
@@ -39,8 +39,7 @@ def close_panel(page: Page) -> None:
         expect(page.locator("#panel")).not_to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@LOOKS
 def test_the_whole_story(open_page: Callable[..., Page], size: str, scheme: str) -> None:
     page = open_page(size, scheme)
     name = f"{size}-{scheme}"
