@@ -142,6 +142,10 @@ TEMPLATES = [
 DATABASE_URL = os.environ.get("DATABASE_URL", "").strip()
 EMBEDDED_DATABASE = not DATABASE_URL
 
+# Of a backup: what its keys are sealed with, and what else is done with a database that was restored.
+BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
+AFTER_RESTORE = ["memories.forgetting.restored.forget_again"]
+
 
 def _database() -> dict[str, Any]:
     if DATABASE_URL:

@@ -79,6 +79,15 @@ def refuse_to_serve_newer_database() -> None:
         logger.warning("The database cannot be reached yet.")
 
 
+def close_connections() -> None:
+    """Django's own, with their pool: the next query connects anew."""
+    for connection in connections.all():
+        connection.close()
+        close_pool = getattr(connection, "close_pool", None)
+        if close_pool:
+            close_pool()
+
+
 @contextmanager
 def running_database() -> Iterator[None]:
     """For commands that work beside a running MemoryHub and without one.
@@ -98,9 +107,5 @@ def running_database() -> Iterator[None]:
         call_command("migrate", interactive=False, verbosity=0)
         yield
     finally:
-        for connection in connections.all():
-            connection.close()
-            close_pool = getattr(connection, "close_pool", None)
-            if close_pool:
-                close_pool()
+        close_connections()
         server.stop()

@@ -1,0 +1,167 @@
+"""The file of a backup: a ZIP that any tool can open, not compressed (the dump inside is).
+
+    database.dump       pg_dump's custom format
+    assets/…, documents/…   the stored files
+    keys.sealed         the installation's keys, encrypted with the passphrase; only with one
+    manifest.json       written last: versions, rows of each table, and size and SHA-256 of all of the above
+
+A file without a manifest is one whose making was cut short.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+FORMAT = 1
+DUMP, KEYS, MANIFEST = "database.dump", "keys.sealed", "manifest.json"
+FOLDERS = ("assets", "documents")  # of the data folder
+CHUNK = 1 << 20
+SHORTEST_PASSPHRASE = 12
+
+
+class BackupError(Exception):
+    """The backup could not be made, read or restored; the text says why and what to do. Nothing was changed."""
+
+
+@dataclass
+class Manifest:
+    made_at: str  # ISO 8601, UTC; the moment of the database's snapshot
+    postgres: int  # the server's major version
+    migrations: dict[str, str]  # the last one of each app
+    rows: dict[str, int]  # of each table
+    installation: str  # equal for backups of one installation, and telling nothing else of it
+    members: dict[str, tuple[int, str]] = field(default_factory=dict)  # name: bytes and SHA-256
+    format: int = FORMAT
+
+    @property
+    def when(self) -> datetime:
+        return datetime.fromisoformat(self.made_at)
+
+
+class Writer:
+    """Writes beside its place and is moved there when it is whole: what is there under its name can be restored."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._members: dict[str, tuple[int, str]] = {}
+
+    @contextmanager
+    def open(self) -> Iterator[Writer]:
+        unfinished = self.path.with_name(f"{self.path.name}.unfinished")
+        try:
+            descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            with (
+                os.fdopen(descriptor, "w+b") as file,
+                zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as self._zip,
+            ):
+                yield self
+                self._zip.close()
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(self.path)
+        except OSError as error:
+            raise BackupError(f"{self.path} could not be written: {error.strerror or error}.") from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def add(self, name: str, source: IO[bytes]) -> int:
+        """Copy all of ``source`` in under this name; its bytes."""
+        size, digest = 0, hashlib.sha256()
+        with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+            while chunk := source.read(CHUNK):
+                member.write(chunk)
+                digest.update(chunk)
+                size += len(chunk)
+        self._members[name] = (size, digest.hexdigest())
+        return size
+
+    def finish(self, manifest: Manifest) -> None:
+        manifest.members = self._members
+        self._zip.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1, sort_keys=True))
+
+
+class Reader:
+    """An archive to restore from. Raises BackupError where it is no whole one of a format that is known."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._zip = zipfile.ZipFile(path)
+            found: dict[str, Any] = json.loads(self._zip.read(MANIFEST))
+            if found["format"] != FORMAT:
+                raise BackupError(
+                    f"{path} was written by a newer MemoryHub: its format is {found['format']}."
+                )
+            self.manifest = Manifest(**found)
+        except OSError as error:
+            raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
+        except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+            raise BackupError(f"{path} is no whole backup of MemoryHub.") from error
+
+    def verify(self) -> None:
+        """Read everything once and compare it with the manifest."""
+        there = {info.filename for info in self._zip.infolist()} - {MANIFEST}
+        if there != self.manifest.members.keys():
+            raise BackupError("Damaged: what is in the file is not what its manifest lists.")
+        for name, (size, expected) in self.manifest.members.items():
+            digest, read = hashlib.sha256(), 0
+            try:
+                with self.open(name) as member:
+                    while chunk := member.read(CHUNK):
+                        digest.update(chunk)
+                        read += len(chunk)
+            except zipfile.BadZipFile:
+                read = -1
+            if (read, digest.hexdigest()) != (size, expected):
+                raise BackupError(f"Damaged: {name} is not what was written. Take another backup.")
+
+    def open(self, name: str) -> IO[bytes]:
+        return self._zip.open(name)
+
+    def files(self) -> Iterator[str]:
+        """Names of the stored files, each below one of ``FOLDERS``; a name that leads elsewhere is refused."""
+        for name in self.manifest.members:
+            folder, *rest = name.split("/")
+            if folder in FOLDERS:
+                if not rest or any(part in {"", ".", ".."} for part in rest):
+                    raise BackupError(f"Damaged: {name!r} is no name of a stored file.")
+                yield name
+
+    def keys(self, passphrase: str) -> dict[str, Any] | None:
+        """What was sealed, None where nothing was. BackupError for another passphrase."""
+        if KEYS not in self.manifest.members:
+            return None
+        salt, sealed = self._zip.read(KEYS).split(b"\n", 1)
+        try:
+            found: dict[str, Any] = json.loads(_box(passphrase, base64.b64decode(salt)).decrypt(sealed))
+        except InvalidToken:
+            raise BackupError("That is not the passphrase of this backup.") from None
+        return found
+
+
+def sealed_keys(keys: dict[str, Any], passphrase: str) -> bytes:
+    """The keys under a key that is derived from the passphrase (scrypt, 16 bytes of salt, some 64 MB of memory)."""
+    salt = secrets.token_bytes(16)
+    return base64.b64encode(salt) + b"\n" + _box(passphrase, salt).encrypt(json.dumps(keys).encode())
+
+
+def _box(passphrase: str, salt: bytes) -> Fernet:
+    derived = Scrypt(salt=salt, length=32, n=2**16, r=8, p=1).derive(passphrase.encode())
+    return Fernet(base64.urlsafe_b64encode(derived))
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

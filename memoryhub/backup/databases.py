@@ -1,0 +1,153 @@
+"""Dumping a database and restoring it beside the present one, with PostgreSQL's own programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+import psycopg
+from django.db import connection
+from psycopg import sql
+
+from memoryhub.backup.archive import CHUNK, BackupError
+from memoryhub.local.postgres_programs import MAJOR_VERSION, programs_folder
+from memoryhub.management.database import close_connections, psycopg_settings
+
+RESTORING, REPLACED = "_restoring", "_before_restore"  # behind the database's name
+PATIENCE = 3.0  # seconds
+_TABLES = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND n.nspname = 'public' ORDER BY c.relname
+"""
+_OTHERS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
+
+
+def connect(name: str | None = None, *, autocommit: bool = False) -> psycopg.Connection[Any]:
+    """To the installation's database, or to another one of the same server."""
+    return psycopg.connect(**psycopg_settings() | ({"dbname": name} if name else {}), autocommit=autocommit)
+
+
+def own_name() -> str:
+    return str(psycopg_settings()["dbname"])
+
+
+def rows_of(open_connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """How many rows each table has, counted."""
+    found = {}
+    for (table,) in open_connection.execute(_TABLES).fetchall():
+        row = open_connection.execute(
+            sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+        ).fetchone()
+        found[table] = row[0] if row else 0
+    return found
+
+
+@contextmanager
+def dump(snapshot: str) -> Iterator[IO[bytes]]:
+    """pg_dump's custom format as it comes, of the state that the exported snapshot shows."""
+    arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"]
+    with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield process.stdout
+
+
+def restore_into(name: str, source: IO[bytes]) -> None:
+    """Fill a new database ``name`` from a dump; one that an earlier attempt left is dropped."""
+    drop(name)
+    with connect(autocommit=True) as open_connection:
+        try:
+            open_connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))
+            )
+        except psycopg.errors.InsufficientPrivilege:
+            raise BackupError(
+                "The user in DATABASE_URL may not make databases, and a restore is made beside the present one. "
+                "Give it CREATEDB, or use pg_restore on the file database.dump of the backup, which is a ZIP."
+            ) from None
+    arguments = ["--no-owner", "--no-privileges", "--exit-on-error"]
+    with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        try:
+            while chunk := source.read(CHUNK):
+                process.stdin.write(chunk)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended; what it said is raised below
+
+
+def drop(name: str) -> None:
+    with connect(autocommit=True) as open_connection:
+        open_connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
+
+
+def others_connected() -> bool:
+    """Whether others have sessions in the installation's database, also after the seconds that a closed one takes."""
+    with connect(autocommit=True) as open_connection:
+        deadline = time.monotonic() + PATIENCE
+        while open_connection.execute(_OTHERS).fetchone() != (0,):
+            if time.monotonic() > deadline:
+                return True
+            time.sleep(0.1)
+    return False
+
+
+def swap(restored: str) -> str:
+    """Put the restored database in the place of the present one, at once or not at all; the name of the earlier."""
+    own, earlier = own_name(), own_name() + REPLACED
+    drop(earlier)
+    with connect("postgres") as open_connection:
+        for before, after in ((own, earlier), (restored, own)):
+            open_connection.execute(
+                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
+                    sql.Identifier(before), sql.Identifier(after)
+                )
+            )
+    return earlier
+
+
+@contextmanager
+def django_in(name: str) -> Iterator[None]:
+    """Django's own connection goes to another database of the server meanwhile."""
+    present = connection.settings_dict["NAME"]
+    close_connections()
+    connection.settings_dict["NAME"] = name
+    try:
+        yield
+    finally:
+        close_connections()
+        connection.settings_dict["NAME"] = present
+
+
+@contextmanager
+def _started(
+    program: str, arguments: Sequence[str], database: str, **pipes: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One of PostgreSQL's programs at work; BackupError with its last words where it fails."""
+    given = psycopg_settings() | {"dbname": database}
+    password = {"PGPASSWORD": str(given.pop("password"))} if "password" in given else {}
+    libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    address = psycopg.conninfo.make_conninfo(
+        "", **{name: value for name, value in given.items() if name in libpq}
+    )
+    with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
+        [str(programs_folder() / program), *arguments, f"--dbname={address}"],
+        env=os.environ | password,
+        stderr=subprocess.PIPE,
+        **pipes,
+    ) as process:
+        try:
+            yield process
+            words = process.stderr.read().decode(errors="replace").strip() if process.stderr else ""
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        hint = "" if "version mismatch" not in words else f" It is PostgreSQL {MAJOR_VERSION}'s."
+        raise BackupError(f"{program} failed: {words[-600:]}{hint}")

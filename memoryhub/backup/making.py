@@ -1,0 +1,94 @@
+"""Making a backup while MemoryHub runs."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+
+from memoryhub.backup import databases
+from memoryhub.backup.archive import (
+    DUMP,
+    FOLDERS,
+    KEYS,
+    SHORTEST_PASSPHRASE,
+    BackupError,
+    Manifest,
+    Writer,
+    now,
+    sealed_keys,
+)
+
+Say = Callable[[str], None]
+
+
+def make_backup(path: Path, passphrase: str, say: Say) -> Manifest:
+    """Write the database as it is at this moment, the stored files and the keys into one new file.
+
+    The files are copied after the database's snapshot: none that it names is missing, unless it was deleted since.
+    Without a passphrase the keys are left out. Raises BackupError; then no file is left.
+    """
+    if path.exists():
+        raise BackupError(f"{path} is there already, and no backup is written over.")
+    if passphrase and len(passphrase) < SHORTEST_PASSPHRASE:
+        raise BackupError(f"The passphrase must have at least {SHORTEST_PASSPHRASE} characters.")
+    writer = Writer(path)
+    with writer.open():
+        manifest = _dump_into(writer, say)
+        number = sum(_add_files(writer, settings.DATA_DIR / folder) for folder in FOLDERS)
+        say(f"{number} stored files")
+        if passphrase:
+            writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
+        writer.finish(manifest)
+    return manifest
+
+
+def present_keys() -> dict[str, Any]:
+    """What reads the sealed secrets, sessions and tombstones of this installation."""
+    return {name: getattr(settings, name) for name in ("SECRET_KEY", "FORGET_KEY", "ENCRYPTION_KEYS")}
+
+
+def installation() -> str:
+    """A name that is this installation's, from the key that is never changed."""
+    return hmac.new(settings.FORGET_KEY.encode(), b"memoryhub.backup", hashlib.sha256).hexdigest()[:16]
+
+
+def _dump_into(writer: Writer, say: Say) -> Manifest:
+    """The dump, and rows counted in the same snapshot."""
+    with databases.connect() as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None
+        manifest = Manifest(
+            made_at=now(),
+            postgres=connection.info.server_version // 10_000,
+            migrations=dict(
+                connection.execute("SELECT app, max(name) FROM django_migrations GROUP BY app").fetchall()
+            ),
+            rows=databases.rows_of(connection),
+            installation=installation(),
+        )
+        say(f"{sum(manifest.rows.values()):,} rows in {len(manifest.rows)} tables")
+        with databases.dump(row[0]) as source:
+            size = writer.add(DUMP, source)
+        say(f"database: {size:,} bytes")
+    return manifest
+
+
+def _add_files(writer: Writer, folder: Path) -> int:
+    number = 0
+    for file in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        try:
+            with file.open("rb") as source:
+                writer.add(file.relative_to(folder.parent).as_posix(), source)
+        except (IsADirectoryError, FileNotFoundError):  # a folder, or deleted since it was listed
+            continue
+        number += 1
+    return number

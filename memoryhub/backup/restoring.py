@@ -1,0 +1,148 @@
+"""Restoring a backup: all beside what is there, looked over, then put in its place at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.utils.module_loading import import_string
+
+from memoryhub.backup import databases
+from memoryhub.backup.archive import DUMP, BackupError, Reader
+from memoryhub.backup.making import installation, present_keys
+from memoryhub.management.database import close_connections, newer_migrations
+
+KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
+ENCRYPTION_KEYS = "encryption-keys"
+Say = Callable[[str], None]
+
+
+def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
+    """Put what the archive holds in the place of the present database; the name that the earlier one is kept under.
+
+    None where it was empty. Nothing is changed before the new one is whole, up to date and, where the backup is of
+    this installation, has forgotten what the present one was told to (``settings.AFTER_RESTORE``). Raises BackupError.
+    """
+    was_empty = is_empty()
+    if not was_empty and not replace:
+        raise BackupError(
+            "The database has people in it. To put the backup in its place, say --replace: the present one is kept "
+            "under another name until you drop it."
+        )
+    close_connections()
+    if databases.others_connected():
+        raise BackupError("MemoryHub, or another program, uses the database. Stop it, then restore.")
+    keys = archive.keys(passphrase) if passphrase else None
+    present = databases.own_name()
+    scratch = present + databases.RESTORING
+    try:
+        _fill(scratch, archive, say)
+        with databases.django_in(scratch):
+            call_command("migrate", interactive=False, verbosity=0)
+            for path in settings.AFTER_RESTORE if archive.manifest.installation == installation() else ():
+                import_string(path)(present, say)
+        say(f"{_put_back_files(archive)} stored files put back")
+        earlier = databases.swap(scratch)
+    except BaseException:
+        databases.drop(scratch)
+        raise
+    if was_empty:
+        databases.drop(earlier)
+    _put_back_keys(keys, say)
+    return None if was_empty else earlier
+
+
+def drill(archive: Reader, say: Say) -> None:
+    """Restore into a database of its own, compare, and drop it again. Raises BackupError where anything is missing."""
+    scratch = databases.own_name() + "_drill"
+    try:
+        _fill(scratch, archive, say)
+    finally:
+        databases.drop(scratch)
+
+
+def is_empty() -> bool:
+    """Whether nobody has an account in the installation's database."""
+    with databases.connect() as connection:
+        try:
+            return connection.execute("SELECT 1 FROM workspaces_user LIMIT 1").fetchone() is None
+        except psycopg.errors.UndefinedTable:
+            return True
+
+
+def _fill(name: str, archive: Reader, say: Say) -> None:
+    """The archive's database under this name, its rows counted."""
+    manifest = archive.manifest
+    if newer := newer_migrations(manifest.migrations.items()):
+        raise BackupError(
+            f"The backup is of a newer MemoryHub than this one: it has {', '.join(newer)}. Use that version."
+        )
+    archive.verify()
+    say(f"backup of {manifest.when:%Y-%m-%d %H:%M} UTC: whole, {len(manifest.members)} parts")
+    with archive.open(DUMP) as source:
+        databases.restore_into(name, source)
+    with databases.connect(name) as connection:
+        found = databases.rows_of(connection)
+    if found != manifest.rows:
+        tables = sorted(
+            table for table in found.keys() | manifest.rows if found.get(table) != manifest.rows.get(table)
+        )
+        raise BackupError(f"Restored rows are not those that were counted, in {', '.join(tables)}.")
+    say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
+
+
+def _put_back_files(archive: Reader) -> int:
+    """Those that are not there; a stored file never changes under its name. What no row names is swept up later."""
+    number = 0
+    for name in archive.files():
+        path: Path = settings.DATA_DIR / name
+        if path.exists():
+            continue
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.restoring")
+        with (
+            archive.open(name) as source,
+            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file,
+        ):
+            shutil.copyfileobj(source, file)
+        draft.replace(path)
+        number += 1
+    return number
+
+
+def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:
+    """Keys of the backup that are not the present ones; those they replace are kept beside them."""
+    present = present_keys()
+    if keys is None:
+        say(
+            "The keys were not restored: without those of the backup, stored keys of models have to be typed again."
+        )
+        return
+    for name, file_name in KEY_FILES.items():
+        if keys[name] != present[name]:
+            _write_secret(settings.DATA_DIR / file_name, str(keys[name]))
+            say(
+                f"{file_name} is the backup's; the earlier one is {file_name}.before-restore. Where "
+                f"MEMORYHUB_{name} is set, set it to the same."
+            )
+    if (
+        isinstance(theirs := keys["ENCRYPTION_KEYS"], list)
+        and theirs
+        and theirs != list(present["ENCRYPTION_KEYS"])
+    ):
+        _write_secret(settings.DATA_DIR / ENCRYPTION_KEYS, ",".join(theirs))
+        say(
+            f"Set MEMORYHUB_ENCRYPTION_KEYS to what is in {settings.DATA_DIR / ENCRYPTION_KEYS}, then remove that file."
+        )
+
+
+def _write_secret(path: Path, text: str) -> None:
+    if path.exists():
+        path.replace(path.with_name(f"{path.name}.before-restore"))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)

@@ -1,0 +1,61 @@
+"""`manage.py restore FILE`: a backup in the place of the present database, or tried with --drill."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from memoryhub.backup.archive import BackupError, Reader
+from memoryhub.backup.restoring import drill, restore
+from memoryhub.local.data_folder import make_data_folders
+from memoryhub.local.run_lock import AlreadyRunning, RunLock
+from memoryhub.management.database import running_database
+
+
+class Command(BaseCommand):
+    help = (
+        "Put a backup in the place of the database. What was forgotten for good since it was made is forgotten in it "
+        "too. MEMORYHUB_BACKUP_PASSPHRASE opens the keys. MemoryHub must be stopped, but for --drill."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--replace", action="store_true", help="also where the database has people in it")
+        parser.add_argument(
+            "--drill", action="store_true", help="restore beside the database, compare, and drop it again"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        began = time.monotonic()
+        try:
+            archive = Reader(options["file"])
+            if options["drill"]:
+                with running_database():
+                    drill(archive, self.stdout.write)
+                done = "The backup can be restored."
+            else:
+                done = self._restore(archive, replace=options["replace"])
+        except (BackupError, AlreadyRunning) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{done} {time.monotonic() - began:.1f} s.")
+
+    def _restore(self, archive: Reader, *, replace: bool) -> str:
+        make_data_folders(settings.DATA_DIR)
+        lock = RunLock(settings.DATA_DIR, "manage.py restore")
+        lock.acquire()
+        try:
+            with running_database():
+                earlier = restore(archive, settings.BACKUP_PASSPHRASE, replace=replace, say=self.stdout.write)
+        finally:
+            lock.release()
+        if earlier is None:
+            return "Restored. Start MemoryHub with `make run`."
+        return (
+            f"Restored. The database of before is kept as {earlier}: what was forgotten in it since then is not "
+            "touched by that. The next restore drops it."
+        )

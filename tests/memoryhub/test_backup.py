@@ -1,0 +1,149 @@
+"""A backup is made, tried, refused and put back, on the real database with PostgreSQL's own programs."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from memories.forgetting.forget import forget_memories
+from memories.models import Memory
+from memoryhub.backup import databases
+from memoryhub.backup.archive import BackupError, Reader
+from tests.factories import make_asset, make_memory, make_user
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PASSPHRASE = "correct horse battery"
+
+
+@pytest.fixture
+def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
+    """A data folder and a passphrase; afterwards the test database is under its name, as it was made."""
+    settings.DATA_DIR = tmp_path / "data"
+    settings.DATA_DIR.mkdir()
+    settings.BACKUP_PASSPHRASE = PASSPHRASE
+    yield tmp_path / "one.zip"
+    databases.drop(databases.own_name() + databases.REPLACED)
+
+
+def run(command: str, *arguments: Any, **options: Any) -> str:
+    out = StringIO()
+    call_command(command, *arguments, stdout=out, **options)
+    return out.getvalue()
+
+
+def contents() -> set[str]:
+    return set(Memory.objects.values_list("content", flat=True))
+
+
+def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(world: Path) -> None:
+    olive = make_user("olive")
+    kept = make_memory("The deadline is March 15", olive)
+    make_memory("Olive lives in Lisbon", olive)
+    said_again = make_memory("The office is in Porto", olive)
+    asset = make_asset(kept, b"a stored file")
+    made = run("backup", world)
+    assert "bytes in" in made
+    forget_memories(Memory.objects.exclude(pk=kept.pk), by=olive, now=timezone.now())
+    kept.delete()
+    make_memory("Of after the backup", olive)
+    with pytest.raises(CommandError, match="--replace"):
+        run("restore", world)
+    assert contents() == {"Of after the backup"}
+    for file in (settings.DATA_DIR / "assets").rglob("*"):
+        if file.is_file():
+            file.unlink()
+
+    said = run("restore", world, replace=True)
+
+    assert contents() == {"The deadline is March 15"}, said
+    assert "2 memories of the backup removed" in said
+    assert not Memory.objects.filter(pk=said_again.pk).exists()
+    assert [path.read_bytes() for path in (settings.DATA_DIR / "assets").rglob(asset.file_name)] == [
+        b"a stored file"
+    ]
+    with databases.connect(databases.own_name() + databases.REPLACED) as before:
+        assert before.execute("SELECT content FROM memories_memory").fetchall() == [("Of after the backup",)]
+
+
+def test_a_drill_compares_and_leaves_nothing(world: Path) -> None:
+    make_user("olive")
+    for name in ("memoryhub-20200101-000000.zip", "memoryhub-20200102-000000.zip", "mine.zip"):
+        (world.parent / name).write_bytes(b"older")
+    run("backup", world.parent, keep=2)
+    names = sorted(path.name for path in world.parent.glob("*.zip"))
+    assert (names[0], names[2:]) == ("memoryhub-20200102-000000.zip", ["mine.zip"])
+    User.objects.all().delete()
+    assert "as they were counted" in run("restore", world.parent / names[1], drill=True)
+    assert not User.objects.exists()
+    with databases.connect() as connection:
+        databases_there = {name for (name,) in connection.execute("SELECT datname FROM pg_database")}
+    assert not any(name.endswith(("_drill", databases.RESTORING)) for name in databases_there)
+
+
+def test_an_empty_installation_takes_it_with_its_keys(world: Path, settings: Any) -> None:
+    make_user("olive")
+    run("backup", world)
+    User.objects.all().delete()
+    (settings.DATA_DIR / "secret-key").write_text("another")
+    theirs, settings.SECRET_KEY = settings.SECRET_KEY, "x" * 50
+    said = run("restore", world)
+    assert User.objects.get().username == "olive"
+    assert (settings.DATA_DIR / "secret-key").read_text() == theirs
+    assert (settings.DATA_DIR / "secret-key.before-restore").read_text() == "another"
+    assert theirs not in said
+    assert theirs.encode() not in world.read_bytes()
+    settings.BACKUP_PASSPHRASE = "another passphrase"
+    with pytest.raises(CommandError, match="not the passphrase"):
+        run("restore", world, replace=True)
+
+
+def test_what_is_no_whole_backup_is_refused_and_changes_nothing(world: Path, tmp_path: Path) -> None:
+    make_user("olive")
+    run("backup", world)
+    with pytest.raises(CommandError, match="there already"):
+        run("backup", world)
+    whole = world.read_bytes()
+    broken = {
+        "cut.zip": whole[: len(whole) // 2],
+        "empty.zip": b"",
+        "other.zip": b"hello" * 100,
+        "bit.zip": whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:],
+    }
+    for name, content in broken.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CommandError, match=r"no whole backup|Damaged"):
+            run("restore", tmp_path / name, replace=True)
+    with pytest.raises(CommandError, match="cannot be read"):
+        run("restore", tmp_path / "none.zip", replace=True)
+    for change, why in (
+        ({"migrations": {"memories": "9999_later"}}, "newer MemoryHub"),
+        ({"format": 2}, "newer"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            run("restore", changed(world, tmp_path / "changed.zip", change), replace=True)
+    for name in ("assets/../../evil", "documents//evil", "assets/./x"):
+        made = changed(world, tmp_path / "evil.zip", {"members": {name: [1, "0"]}})
+        with pytest.raises(BackupError, match="no name of a stored file"):
+            list(Reader(made).files())
+    assert User.objects.get().username == "olive"
+
+
+def changed(path: Path, to: Path, change: dict[str, Any]) -> Path:
+    """A copy of the backup with another manifest."""
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(to, "w") as target:
+        for info in source.infolist():
+            content = source.read(info)
+            if info.filename == "manifest.json":
+                content = json.dumps(json.loads(content) | change).encode()
+            target.writestr(info, content)
+    return to
