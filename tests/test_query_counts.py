@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_q.models import Schedule, Task
 from django_q.tasks import async_task
 
-from chat.models import Chat, Message
+from chat.models import AnswerSource, Chat, Message
 from chat.models.imports import Import, ImportKind
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt
 from memories.models.refusal import Refusal
@@ -32,7 +32,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.models import EmbeddingModel, Membership, Role, User
+from workspaces.models import Document, EmbeddingModel, Membership, Role, User
 
 API = "/chat/api"
 
@@ -100,6 +100,12 @@ class House:
             next_attempt_at=now,
         )
         Refusal.objects.create(workspace=workspace, day=now.date(), source_type="user", kind=f"kind {at}")
+        document = Document.objects.create(
+            workspace=workspace, title=f"Blue {at}", file_name=f"none-{at}", size=1, sha256=f"{at}"
+        )
+        AnswerSource.objects.create(
+            message=self.answer, document=document, number=at + 1, passage=0, score=0.5
+        )
         async_task("memories.tasks.sweep")
         Schedule.objects.create(name=f"schedule {at}", func="memories.tasks.sweep")
         for success in (True, False):
@@ -131,6 +137,8 @@ CALLS = {
     "models for a new chat": get("/workspaces/{ws}/models/"),
     "api models": get(f"{API}/connections"),
     "profile": get("/profile/"),
+    "documents": get("/workspaces/{ws}/documents/"),
+    "api documents": get(f"{API}/workspaces/{{ws}}/documents"),
     "activity": get("/workspaces/{ws}/activity/"),
     "nodes": get("/workspaces/{ws}/nodes/"),
     "node": get("/workspaces/{ws}/nodes/{node}/"),

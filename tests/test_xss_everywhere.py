@@ -22,14 +22,14 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Success
 from django_q.signing import SignedPackage
 
-from chat.models import Compaction, Message, PassingTurn, Run, ShortTermMemory, Step, ToolCall
+from chat.models import AnswerSource, Compaction, Message, PassingTurn, Run, ShortTermMemory, Step, ToolCall
 from chat.models.imports import Import, ImportRow
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
 from tests.chat.pages.test_xss import EVIL, Page
 from tests.routes import Row, World
 from tests.test_attacks import FORMS, READING_PAGES, client_of
-from workspaces.models import Agent, AuditEvent, DoneRequest, EmbeddingModel, User, Workspace
+from workspaces.models import Agent, AuditEvent, Document, DoneRequest, EmbeddingModel, User, Workspace
 
 pytestmark = pytest.mark.django_db
 APPS = ("workspaces", "memories", "chat")
@@ -147,6 +147,10 @@ def add_the_rest(world: World) -> None:
         last_said=[{"role": "user", "text": "x"}],
         touched_at=now,
         expires_at=now + timedelta(days=1),
+    )
+    document = Document.objects.all()[0]
+    AnswerSource.objects.create(
+        message=message, document=document, number=1, passage=0, heading="x", score=0.5
     )
     Compaction.objects.create(chat=message.chat, summary="x", model="x", upto=message)
     PassingTurn.objects.create(

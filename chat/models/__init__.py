@@ -36,6 +36,7 @@ from chat.models.runs import (
     RunStepStatus,
     RunTask,
 )
+from chat.models.sources import AnswerSource
 from chat.models.steps import (
     Mode,
     Step,
@@ -48,6 +49,7 @@ __all__ = [
     "MESSAGE_LENGTH",
     "SUMMARY_LENGTH",
     "TITLE_LENGTH",
+    "AnswerSource",
     "Chat",
     "ChatQuerySet",
     "Compaction",

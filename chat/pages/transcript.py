@@ -11,12 +11,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answers.problems import CUT, advice_for
-from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.models import AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
 from chat.rendering.rendered import Shown, show
 from chat.tools.shown_calls import ShownCall, calls_of
 from chat.turns.growing import html_so_far
+from chat.turns.sources import sources_of
 from chat.turns.versions import count_versions, standing_for
 from memories.models import Memory, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
@@ -46,6 +47,7 @@ class Entry:
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
     steps: list[ShownStep] = field(default_factory=list)
+    sources: list[AnswerSource] = field(default_factory=list)  # passages of documents that it could cite
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
     is_own: bool = False  # the reader said it
@@ -197,6 +199,7 @@ def entries_for(
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
     steps = steps_of(answers, user)
+    sources = sources_of([answer.pk for answer in answers]) if answers else {}
     shown = show(answers)
     kept, noticed = _memories_of(messages, user)
     versions = count_versions(messages)
@@ -212,6 +215,7 @@ def entries_for(
                 entry.author = message.author.get_username() if message.author else _("Someone who left")
         else:
             entry.shown = shown.get(message.pk)
+            entry.sources = sources.get(message.pk, [])
             receipt = receipts.get(message.public_id)
             if receipt is not None:
                 entry.has_receipt = True

@@ -60,9 +60,10 @@ def build_prompt(
     short_term: ShortTerm = NO_SHORT_TERM,
     reserve: int = 0,
     names_people: bool = False,
+    documents: str = "",
 ) -> BuiltPrompt:
     """System, the summary of what is older, as much of the latest history as fits, then what belongs to this turn:
-    short-term memory, the recalled block right before the question.
+    short-term memory, the block of ``documents``, the recalled block right before the question.
 
     What stays the same from turn to turn comes first, so that providers can cache it. The budget in tokens is what
     the model's context holds beside its answer; ``reserve`` of it stays free for what is added later. The question
@@ -77,7 +78,7 @@ def build_prompt(
         summary = cut_to(escaped_lines(conversation.summary), int(room * SUMMARY_SHARE))
         system.append(PromptMessage("system", f"{prompt_text('compacted')}\n{summary}"))
     block = recalled_block(used, names_people=names_people)
-    tail = [PromptMessage("system", block)] if block else []
+    tail = [PromptMessage("system", text) for text in (documents, block) if text]
     room = whole - tokens_of([*system, *tail])
     recent = [PromptMessage("system", short_term.directive)] if short_term.directive else []
     recent += short_term.items

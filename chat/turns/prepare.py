@@ -19,6 +19,7 @@ from chat.prompting.context import (
     room_for_recalled,
     tokens_of,
 )
+from chat.prompting.documents import documents_block
 from chat.prompting.injecting import find_for_prompt
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.prompting.stored import conversation_of
@@ -26,6 +27,7 @@ from chat.prompting.text import BYTES_PER_TOKEN, prompt_text
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.sources import sources_for
 from memories.models import Receipt
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
@@ -55,14 +57,15 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     reserve = tokens_of(goes_on) if goes_on else get_mode(answer.mode).reserve()
     personal = answer.memory_enabled and personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
+    room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
     used: list[Recalled] = []
     if answer.memory_enabled:
         try:
-            room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
             used = _recall_for(answer, question, user, room=room, reach=reach)
         except Exception:
             logger.exception("Recall failed; the turn goes on without it, and says so")
             _say_recall_failed(answer, user)
+    passages = sources_for(answer, question, user, room=room, reach=reach)
     if answer.attempt > 1 and not goes_on:
         answer.tool_calls.all().delete()  # those of the attempt that this one replaces
         answer.steps.all().delete()
@@ -81,6 +84,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         short_term=short_term,
         reserve=reserve,
         names_people=bool(used) and answer.chat.workspace.memberships.count() > 1,
+        documents=documents_block(passages),
     )
     Message.objects.filter(pk=answer_pk).update(model=model.name[:200], seen_from=built.seen_from)
     return Plan(

@@ -19,7 +19,7 @@ from workspaces.audit import Verb, record
 from workspaces.documents import files
 from workspaces.documents.cutting import Passage, passages_of
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.documents.media import MARKDOWN, clean_title, media_type
+from workspaces.documents.media import MARKDOWN, clean_title, media_type, seen
 from workspaces.documents.reading.process import SENTENCES, CouldNotRead, read_file
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.words import index_words, unindex_words
@@ -74,7 +74,7 @@ def bring(
 
     The same content twice is one document. Raises TooManyRequests, TooLarge, Invalid, QuotaReached, Unavailable.
     """
-    shown = clean_title(title or name) or _("Untitled")
+    shown = seen(title) or clean_title(name) or _("Untitled")
     spend("uploads", by, now=now)
     require_room("bytes", by)
     stored = files.store(content)

@@ -45,7 +45,12 @@ def media_type(name: str, head: bytes) -> str:
 
 
 def clean_title(name: str) -> str:
-    """A title for people: the last part of a path, without signs that steer a terminal or the reading direction."""
-    last = unicodedata.normalize("NFC", name.replace("\\", "/")).rstrip("/").rsplit("/", 1)[-1]
-    seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in last)
-    return " ".join(seen.split())[:TITLE_LENGTH].strip()
+    """A title for people, of a file's name: the last part of a path, as ``seen`` shows it."""
+    return seen(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+
+
+def seen(title: str) -> str:
+    """Without signs that steer a terminal or the reading direction."""
+    normal = unicodedata.normalize("NFC", title)
+    shown = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in normal)
+    return " ".join(shown.split())[:TITLE_LENGTH].strip()

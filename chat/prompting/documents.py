@@ -1,0 +1,36 @@
+"""The block of passages from documents that a turn is given. What stands in it is data, never instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chat.prompting.text import escape, prompt_text, tokens
+from workspaces.documents.finding import FoundPassage
+
+
+def documents_block(found: Sequence[FoundPassage]) -> str:
+    """Numbered from 1, by which the answer cites; nothing for none. No text can close the block or open a tag."""
+    if not found:
+        return ""
+    entries = [_entry(number, each) for number, each in enumerate(found, 1)]
+    return "\n".join([f"<documents>\n{prompt_text('documents')}", *entries, "</documents>"])
+
+
+def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
+    """The best of these, in their order, in ``room`` tokens together."""
+    room -= tokens(documents_block([]) + prompt_text("documents")) + 8
+    kept: list[FoundPassage] = []
+    for each in found:
+        room -= tokens(_entry(len(kept) + 1, each))
+        if room < 0:
+            break
+        kept.append(each)
+    return kept
+
+
+def _entry(number: int, each: FoundPassage) -> str:
+    passage = each.passage
+    page = f"page {passage.page}" if passage.page else ""
+    label = ", ".join(filter(None, (passage.document.title, page, passage.heading)))
+    text = "\n".join(filter(None, map(escape, passage.text.strip().splitlines())))
+    return f"[{number}] ({escape(label)}, {passage.document.public_id})\n{text}"
