@@ -67,10 +67,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
             _say_recall_failed(answer, user)
     passages = sources_for(answer, question, user, room=room, reach=reach)
     if answer.attempt > 1 and not goes_on:
-        answer.tool_calls.all().delete()  # those of the attempt that this one replaces
-        answer.steps.all().delete()
-        if not answer.memory_enabled:  # else this attempt has put its own in the place of that
-            Receipt.objects.filter(message_id=answer.public_id).delete()
+        _forget_attempt_before(answer)
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
@@ -96,6 +93,14 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         history=built.history,
         begins=built.begins,
     )
+
+
+def _forget_attempt_before(answer: Message) -> None:
+    """What the attempt that this one replaces left with the answer. Its receipt a new one has replaced already."""
+    answer.tool_calls.all().delete()
+    answer.steps.all().delete()
+    if not answer.memory_enabled:
+        Receipt.objects.filter(message_id=answer.public_id).delete()
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:

@@ -214,6 +214,27 @@ def test_a_turn_is_given_what_fits_as_data_and_the_answer_says_which(cast: Cast,
     assert page not in client.get(f"/chats/{chat.public_id}/transcript/").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "searched", "used"),
+    [
+        # Near in meaning with few words in common, or none: a score of the floor would lose it.
+        ("Der Ersatzschlüssel liegt unter dem blauen Topf.", "Wo finde ich einen zweiten Schlüssel?", 1, 1),
+        ("The bins go out on Monday morning.", "When does the rubbish get collected?", 1, 1),
+        # Every word in common and nothing to do with it: a search may bring a name, a turn is not given it.
+        ("Please call Nora when a fuse is broken: she keeps some in the cellar.", "Please call me", 1, 0),
+        ("The bins go out on Monday morning.", "What is the airline's revenue?", 0, 0),
+    ],
+)
+def test_a_turn_is_given_what_is_near_and_a_search_what_shares_words_too(
+    cast: Cast, text: str, question: str, searched: int, used: int
+) -> None:
+    make_document(cast.owner, cast.workspace, text)
+    assert len(found(cast, question)) == searched
+    asked = make_message(make_chat(cast.owner, cast.workspace), question)
+    answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
+    assert len(sources_for(answer, asked, cast.owner, room=1000, reach=HERE)) == used
+
+
 def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_said(
     cast: Cast, client: Client
 ) -> None:
