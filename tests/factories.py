@@ -16,7 +16,7 @@ from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
 from workspaces.agents.agents import create_agent
-from workspaces.documents import documents
+from workspaces.documents import documents, reading_jobs
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach
@@ -72,14 +72,20 @@ def make_asset(memory: Memory, content: bytes = b"Hello", name: str = "note.txt"
 
 
 def make_document(
-    by: User, workspace: Workspace | None = None, text: str = "The oven is turned off at night.", **given: Any
+    by: User,
+    workspace: Workspace | None = None,
+    text: str = "The oven is turned off at night.",
+    *,
+    embedded: bool = True,
+    **given: Any,
 ) -> Document:
     """Brought, and read and embedded as its jobs would."""
     place = workspace or default_workspace(by)
     given.setdefault("title", f"Document {next(_number)}")
     made = documents.write(place, text=text, by=by, now=timezone.now(), **given).document
-    documents.read(made.pk, now=timezone.now())
-    embed_passages(DOCUMENTS, list(made.passages.values_list("pk", flat=True)))
+    reading_jobs.read(made.pk, now=timezone.now())
+    if embedded:
+        embed_passages(DOCUMENTS, list(made.passages.values_list("pk", flat=True)))
     made.refresh_from_db()
     return made
 

@@ -103,9 +103,7 @@ class House:
         document = Document.objects.create(
             workspace=workspace, title=f"Blue {at}", file_name=f"none-{at}", size=1, sha256=f"{at}"
         )
-        AnswerSource.objects.create(
-            message=self.answer, document=document, number=at + 1, passage=0, score=0.5
-        )
+        AnswerSource.objects.create(message=self.answer, document=document, number=at + 1, score=0.5)
         async_task("memories.tasks.sweep")
         Schedule.objects.create(name=f"schedule {at}", func="memories.tasks.sweep")
         for success in (True, False):

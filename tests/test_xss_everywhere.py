@@ -149,9 +149,7 @@ def add_the_rest(world: World) -> None:
         expires_at=now + timedelta(days=1),
     )
     document = Document.objects.all()[0]
-    AnswerSource.objects.create(
-        message=message, document=document, number=1, passage=0, heading="x", score=0.5
-    )
+    AnswerSource.objects.create(message=message, document=document, number=1, heading="x", score=0.5)
     Compaction.objects.create(chat=message.chat, summary="x", model="x", upto=message)
     PassingTurn.objects.create(
         workspace=workspace, user=owner, said=[["user", "x"]], shown=["x"], answer="x", created_at=now

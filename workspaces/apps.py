@@ -20,13 +20,15 @@ class WorkspacesConfig(AppConfig):
         from workspaces.documents.files import forget_file
         from workspaces.documents.kind import DOCUMENTS
         from workspaces.index.kinds import register_kind
-        from workspaces.models import Document
+        from workspaces.models import Document, DocumentVersion
         from workspaces.quotas import register_quota
 
         sign_in.connect()
         register_kind(DOCUMENTS)
         register_quota("bytes", lambda user: Document.objects.filter(created_by=user))
-        post_delete.connect(forget_file, sender=Document, dispatch_uid="workspaces.forget_document")
+        register_quota("bytes", lambda user: DocumentVersion.objects.filter(version_by=user))
+        for sender in (Document, DocumentVersion):
+            post_delete.connect(forget_file, sender=sender, dispatch_uid=f"workspaces.{sender.__name__}")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
         post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")

@@ -80,6 +80,7 @@ class Verb(models.TextChoices):
     DOCUMENT_CHANGED = "document_changed", "Changed a document"
     DOCUMENT_DELETED = "document_deleted", "Deleted a document"
     DOCUMENT_RESTORED = "document_restored", "Restored a document"
+    DOCUMENT_FORGOTTEN = "document_forgotten", "Forgot a document for good"
     EXPORTED = "exported", "Exported"
     IMPORTED = "imported", "Imported"
     MODERATED = "moderated", "Moderated"

@@ -10,7 +10,7 @@ from django.utils import timezone
 from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import sessions
-from workspaces.documents import documents
+from workspaces.documents import forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.rest import once
 
@@ -21,7 +21,8 @@ def sweep() -> str:
     now = timezone.now()
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
-    documents.sweep(now=now)
+    reading_jobs.sweep(now=now)
+    forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 
 
@@ -48,4 +49,4 @@ def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
 
 @job
 def read_document(*, document_id: int) -> str:
-    return documents.read(document_id, now=timezone.now())
+    return reading_jobs.read(document_id, now=timezone.now())

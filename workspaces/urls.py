@@ -28,6 +28,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/archive/", agent_views.archive, name="archive_agent"),
     path("workspaces/<str:ws_id>/agents/<str:agent_id>/restore/", agent_views.restore, name="restore_agent"),
     path("workspaces/<str:ws_id>/documents/", document_views.document_list, name="documents"),
+    path("workspaces/<str:ws_id>/documents/choices/", document_views.choices, name="document_choices"),
     path("workspaces/<str:ws_id>/documents/<str:doc_id>/", document_views.document, name="document"),
     path(
         "workspaces/<str:ws_id>/documents/<str:doc_id>/content/",
@@ -41,6 +42,14 @@ urlpatterns = [
         "workspaces/<str:ws_id>/documents/<str:doc_id>/restore/",
         document_views.restore,
         name="restore_document",
+    ),
+    path(
+        "workspaces/<str:ws_id>/documents/<str:doc_id>/replace/",
+        document_views.replace,
+        name="replace_document",
+    ),
+    path(
+        "workspaces/<str:ws_id>/documents/<str:doc_id>/forget/", document_views.forget, name="forget_document"
     ),
     path("workspaces/<str:ws_id>/documents/<str:doc_id>/retry/", document_views.retry, name="retry_document"),
     path("workspaces/<str:ws_id>/events/", workspace_views.events, name="events"),

@@ -13,6 +13,7 @@ from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
 from chat.tools.shown_calls import count_of
+from chat.turns.sources import MOST_CHOSEN
 from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
@@ -202,8 +203,23 @@ class StepJson(serializers.Serializer[Any]):
         return [found for found in step.findings if found["memory_id"] in seen]
 
 
+class SourceJson(serializers.Serializer[Any]):
+    example = {"number": 1, "document_id": f"doc_{ID}", "title": "Lease.pdf", "page": 3, "passage": 12}
+    number = serializers.IntegerField(help_text="By which the answer cites it: `[1]`.")
+    document_id = serializers.CharField(source="document.public_id")
+    title = serializers.CharField(source="document.title")
+    page = serializers.IntegerField(help_text="0 where the document has none.")
+    heading = serializers.CharField()
+    passage = serializers.IntegerField(
+        source="passage_number",
+        allow_null=True,
+        help_text="Its number in the document, from 0; null: the document has changed there.",
+    )
+    score = serializers.FloatField()
+
+
 class MessageJson(serializers.Serializer[Any]):
-    """Wants ``receipts``, by message id, and ``calls`` and ``steps``, by message key, in its context."""
+    """Wants ``receipts``, by message id, and ``calls``, ``steps`` and ``sources``, by message key, in its context."""
 
     example: dict[str, Any] = {
         "id": f"msg_{ID}",
@@ -230,8 +246,17 @@ class MessageJson(serializers.Serializer[Any]):
     )
     superseded_at = Moment(allow_null=True, help_text="What was set aside at one time is one version.")
     receipt = serializers.SerializerMethodField(help_text="What the answer recalled, or null.")
+    sources = serializers.SerializerMethodField(
+        help_text="For answers: the passages of documents that the model was given, without those deleted since."
+    )
     tool_calls = serializers.SerializerMethodField(
         help_text="For answers: what the model had done meanwhile."
+    )
+    documents = serializers.ListField(
+        source="only_documents",
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="For questions: the documents that it was to be answered from; null: all.",
     )
     mode = serializers.RegexField(rf"^({'|'.join(MODES)})$", help_text="How the answer was made.")
     steps = serializers.SerializerMethodField(
@@ -255,6 +280,10 @@ class MessageJson(serializers.Serializer[Any]):
         receipts: dict[str, Receipt] = self.context["receipts"]
         receipt = receipts.get(message.public_id)
         return ReceiptJson(receipt).data if receipt else None
+
+    @extend_schema_field(SourceJson(many=True))
+    def get_sources(self, message: Message) -> Any:
+        return SourceJson(self.context["sources"].get(message.pk, []), many=True).data
 
     @extend_schema_field(ToolCallJson(many=True))
     def get_tool_calls(self, message: Message) -> Any:
@@ -335,6 +364,14 @@ class MessageBody(Body):
     content = Text(max_length=MESSAGE_LENGTH)
     memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
     stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
+    documents = serializers.ListField(
+        child=Text(max_length=32),
+        max_length=MOST_CHOSEN,
+        allow_null=True,
+        required=False,
+        help_text="Ids of the documents that the answer may draw on; `[]`: none. Left out or null: all of the "
+        "workspace, where they matter to the question.",
+    )
     mode = Choice(
         MODES,
         default=Mode.CHAT.value,

@@ -20,6 +20,7 @@ from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import steps_of
 from chat.tools.shown_calls import calls_of
 from chat.turns.begin import Turn
+from chat.turns.sources import sources_of
 from chat.turns.stream import follow, follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.errors import NotFound
@@ -30,10 +31,11 @@ from workspaces.rest.views import ApiView
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
-    """These messages with what they recalled and had done, as far as this person may see it. Six queries at most."""
+    """These messages with what they recalled and had done, as far as this person may see it. Seven queries at most."""
     receipts = receipts_for([message.public_id for message in messages], user)
-    calls = calls_of([message.pk for message in messages], user)
-    context = {"receipts": receipts, "calls": calls, "steps": steps_of(messages, user)}
+    keys = [message.pk for message in messages]
+    context = {"receipts": receipts, "calls": calls_of(keys, user), "steps": steps_of(messages, user)}
+    context["sources"] = sources_of(keys)
     return list(MessageJson(messages, many=True, context=context).data)
 
 

@@ -227,7 +227,9 @@ class MessageList(ApiView):
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
-        said = {name: body[name] for name in ("content", "memory_enabled", "mode") if name in body}
+        said = {
+            name: body[name] for name in ("content", "memory_enabled", "mode", "documents") if name in body
+        }
         return turn_once(
             self,
             lambda: begin_turn(chat, **said, by=self.person, now=timezone.now()),

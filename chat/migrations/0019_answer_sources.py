@@ -15,11 +15,11 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveSmallIntegerField(help_text='By which the answer cites it, from 1.')),
-                ('passage', models.PositiveIntegerField(help_text='Its number in the document, from 0.')),
                 ('page', models.PositiveIntegerField(default=0, help_text='0 where the document has none.')),
                 ('heading', models.CharField(blank=True, default='', max_length=300)),
                 ('score', models.FloatField()),
                 ('document', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workspaces.document')),
+                ('passage', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='workspaces.documentpassage')),
                 ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sources', to='chat.message')),
             ],
             options={

@@ -151,6 +151,12 @@ class Message(models.Model):
         default=False, help_text="Whether automatic memory was on in this turn."
     )
     mode = models.CharField(max_length=20, choices=Mode.choices, default=Mode.CHAT, db_default=Mode.CHAT)
+    only_documents = ArrayField(
+        models.CharField(max_length=32),
+        null=True,
+        blank=True,
+        help_text="Of a question: the public ids of the documents that its answer may draw on. Null: all; none: none.",
+    )
     has_thoughts = models.BooleanField(
         default=False,
         db_default=False,

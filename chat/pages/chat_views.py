@@ -27,7 +27,7 @@ from memories.usage import count_live
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents.agents import agents_in_use, choose_agent
 from workspaces.connections.choice import choose_connection
-from workspaces.models import Role, Workspace
+from workspaces.models import Document, Role, Workspace
 from workspaces.pages.page_request import PageRequest
 
 
@@ -64,8 +64,13 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _said(request: PageRequest) -> dict[str, Any]:
-    """What the composer sends."""
-    return {"content": request.POST.get("content", ""), "mode": request.POST.get("mode", Mode.CHAT)}
+    """What the composer sends. ``documents``: ids, or “none”."""
+    chosen = [each for each in request.POST.getlist("documents") if each]
+    return {
+        "content": request.POST.get("content", ""),
+        "mode": request.POST.get("mode", Mode.CHAT),
+        "documents": [each for each in chosen if each != "none"] if chosen else None,
+    }
 
 
 def _load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
@@ -91,7 +96,10 @@ def home(request: PageRequest) -> HttpResponse:
 @require_GET
 def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
-    return render(request, "chat/page.html", _page_context(request, found))
+    asked = request.GET.get("document", "")  # to ask about
+    named = Document.objects.live().filter(workspace=found, public_id=asked) if asked else []
+    context = _page_context(request, found) | {"documents": named, "chosen": asked}
+    return render(request, "chat/page.html", context)
 
 
 @require_GET

@@ -14,6 +14,7 @@ from chat.answers.problems import CUT, advice_for
 from chat.models import AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
+from chat.rendering.citations import with_links
 from chat.rendering.rendered import Shown, show
 from chat.tools.shown_calls import ShownCall, calls_of
 from chat.turns.growing import html_so_far
@@ -68,6 +69,11 @@ class Entry:
     def shows_receipt(self) -> bool:
         """Something was recalled for it, used or not; or it is to be said that not all could be looked at."""
         return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
+
+    @property
+    def html(self) -> SafeString:
+        """The text of an answer that is written, in which what it cites can be opened. Empty: see ``shown``."""
+        return with_links(self.shown.html, self.sources) if self.shown else SafeString()
 
     @property
     def growing(self) -> SafeString:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from chat.modes.registry import require_mode
 from chat.prompting.text import title_from
 from chat.turns import runner, versions
 from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.sources import require_documents
 from memories.consent import memory_on
 from memories.recalling.recall import expect
 from memories.writing.drafts import UNSTORABLE
@@ -39,14 +41,17 @@ def begin_turn(
     memory_enabled: bool | None = None,
     in_place_of: Message | None = None,
     mode: str = Mode.CHAT,
+    documents: Sequence[str] | None = None,
 ) -> Turn:
     """Store the message and an empty answer, and set the model to work once that is committed.
 
     ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. ``in_place_of`` is a question that is
-    set aside with all that followed it. Raises Invalid for a blank or too long message or a mode that the model
-    cannot do, TooManyRequests, and Conflict while another answer is being written.
+    set aside with all that followed it. ``documents``: the ids of those that the answer may draw on; None: all of the
+    workspace. Raises Invalid for a blank or too long message, a mode that the model cannot do or a document that is
+    not here, TooManyRequests, and Conflict while another answer is being written.
     """
     content = _clean_message(content)
+    require_documents(documents, chat.workspace)
     require_mode(mode, lambda: chosen_for_chat(chat, by).model.capabilities)
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
@@ -57,7 +62,13 @@ def begin_turn(
     try:
         with transaction.atomic():
             message = Message.objects.create(
-                chat=chat, role=MessageRole.USER, author=by, content=content, created_at=now, finished_at=now
+                chat=chat,
+                role=MessageRole.USER,
+                author=by,
+                content=content,
+                only_documents=documents,
+                created_at=now,
+                finished_at=now,
             )
             if in_place_of is not None:
                 versions.take_the_place_of(in_place_of, message, by=by, now=now)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from django.db import transaction
 from django.db.models import Max
@@ -18,6 +20,7 @@ from chat.prompting.short_term import retell
 from chat.turns import runner, versions
 from chat.turns.begin import Turn, begin_turn
 from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.sources import still_there
 from memories.consent import memory_on
 from memoryhub.errors import Conflict
 from workspaces.models import User
@@ -32,9 +35,10 @@ def edit_message(
     now: datetime,
     memory_enabled: bool | None = None,
     mode: str = "",
+    documents: Sequence[str] | Literal["as before"] | None = "as before",
 ) -> Turn:
     """Ask something else in the place of an earlier question of one's own: a turn like any other, in the same mode
-    unless another is given.
+    and from the same documents unless others are given.
 
     The question as it was, and all that followed it, becomes an earlier version; memories that came of it stay.
     """
@@ -48,6 +52,7 @@ def edit_message(
         memory_enabled=memory_enabled,
         mode=mode or _mode_as_before(answered, by),
         in_place_of=message,
+        documents=still_there(message) if documents == "as before" else documents,
     )
 
 

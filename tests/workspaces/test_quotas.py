@@ -307,7 +307,7 @@ def test_staff_see_how_much_a_person_has(cast: Cast) -> None:
 def test_one_question_to_the_database_and_none_without_a_limit(
     cast: Cast, settings: Any, django_assert_num_queries: Any
 ) -> None:
-    for what, queries in (("workspaces", 1), ("chats", 1), ("memories", 1), ("bytes", 3)):
+    for what, queries in (("workspaces", 1), ("chats", 1), ("memories", 1), ("bytes", 4)):
         with django_assert_num_queries(queries):
             require_room(what, cast.editor)
     settings.QUOTAS = dict.fromkeys(settings.QUOTAS, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -18,7 +19,7 @@ from rest_framework.response import Response
 from memoryhub.errors import TooLarge
 from workspaces.access import get_workspace
 from workspaces.api.serializers import PersonJson
-from workspaces.documents import documents
+from workspaces.documents import documents, forgetting, versions
 from workspaces.documents.downloads import download
 from workspaces.models import Document, DocumentStatus, Role
 from workspaces.models.document import TITLE_LENGTH
@@ -31,6 +32,10 @@ from workspaces.rest.views import ApiView, StrictJsonParser
 
 documented = documented_under("documents")
 ENVELOPE = 64 * 1024  # bytes that a body may have beside the file
+NO_FILE: dict[str, Any] = {
+    "invalid": "Must be a file: a part with a file name.",
+    "empty": "Must not be empty.",
+}
 
 
 class DocumentJson(serializers.Serializer[Any]):
@@ -46,6 +51,7 @@ class DocumentJson(serializers.Serializer[Any]):
     media_type = serializers.CharField(help_text="From its first bytes and its name's ending.")
     size = serializers.IntegerField(min_value=0, help_text="Bytes.")
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
+    version = serializers.IntegerField(min_value=1, help_text="Counts up with every newer file.")
     status = serializers.ChoiceField(choices=DocumentStatus.values)
     error = serializers.CharField(help_text="Why it could not be read; empty otherwise.")
     pages = serializers.IntegerField(min_value=0, help_text="0 where it has none.")
@@ -68,10 +74,7 @@ class DocumentBody(Body):
     file = serializers.FileField(
         required=False,
         help_text="As `multipart/form-data`: a part with a file name.",
-        error_messages={
-            "invalid": "Must be a file: a part with a file name.",
-            "empty": "Must not be empty.",
-        },
+        error_messages=NO_FILE,
     )
     title = Text(max_length=TITLE_LENGTH, required=False, help_text="The file's name unless given.")
     text = Text(
@@ -86,6 +89,40 @@ class DocumentBody(Body):
         return attrs
 
 
+class VersionBody(Body):
+    example = {"text": "# Kitchen\nThe last one out turns the oven and the light off."}
+    file = serializers.FileField(
+        required=False, help_text="As `multipart/form-data`: a part with a file name.", error_messages=NO_FILE
+    )
+    text = Text(required=False, max_length=5_000_000, help_text="Instead of a file, as Markdown.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("file" in attrs) == ("text" in attrs):
+            raise serializers.ValidationError({"file": "Send a file, or a text."})
+        return attrs
+
+
+class VersionJson(serializers.Serializer[Any]):
+    example = {"version": 1, "media_type": "application/pdf", "sha256": "5f3a" * 16}
+    version = serializers.IntegerField(min_value=1)
+    media_type = serializers.CharField()
+    size = serializers.IntegerField(min_value=0, help_text="Bytes.")
+    sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
+    created_by = PersonJson(source="version_by", allow_null=True)
+    created_at = Moment(source="version_at")
+
+
+class RemovedJson(serializers.Serializer[Any]):
+    example = {"removed": {"documents": 1, "document_passages": 12}}
+    removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
+
+
+class VersionQuery(serializers.Serializer[Any]):
+    version = serializers.IntegerField(
+        required=False, min_value=1, max_value=10_000_000, help_text="An earlier one. Left out: the newest."
+    )
+
+
 class DocumentChanges(Body):
     example = {"title": "Lease of 2026"}
     title = Text(max_length=TITLE_LENGTH)
@@ -96,7 +133,7 @@ def _with(document: Document, *, duplicate: bool) -> Document:
     return document
 
 
-class DocumentList(ApiView):
+class _TakesFiles(ApiView):
     parser_classes = [StrictJsonParser, MultiPartParser]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -106,6 +143,22 @@ class DocumentList(ApiView):
             raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.DOCUMENT_MAX_BYTES:,}")
         super().initial(request, *args, **kwargs)
 
+    def brought_once(self, make: Callable[[], documents.Brought]) -> Response:
+        """201 with what was made, or 200 where the content was known; the same again for the same request."""
+
+        def keep(made: documents.Brought) -> Note:
+            return {"made": made.document.public_id, "known": made.is_known}
+
+        def again(note: Note) -> documents.Brought:
+            found = documents.get_document(self.person, str(note["made"]))
+            return documents.Brought(found, bool(note["known"]))
+
+        brought = self.once(make, keep=keep, again=again)
+        code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
+        return Response(BroughtJson(_with(brought.document, duplicate=brought.is_known)).data, status=code)
+
+
+class DocumentList(_TakesFiles):
     @documented("documents_list", page_of(DocumentJson))
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the documents of a workspace.
@@ -150,17 +203,7 @@ class DocumentList(ApiView):
                 now=now,
             )
 
-        def keep(made: documents.Brought) -> Note:
-            return {"made": made.document.public_id, "known": made.is_known}
-
-        def again(note: Note) -> documents.Brought:
-            return documents.Brought(
-                documents.get_document(self.person, str(note["made"])), bool(note["known"])
-            )
-
-        brought = self.once(make, keep=keep, again=again)
-        code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
-        return Response(BroughtJson(_with(brought.document, duplicate=brought.is_known)).data, status=code)
+        return self.brought_once(make)
 
 
 class _OfDocument(ApiView):
@@ -218,7 +261,69 @@ class DocumentContent(_OfDocument):
                 examples=[OpenApiExample("A file", value="(its bytes)")],
             )
         },
+        query=VersionQuery,
     )
     def get(self, request: Request, workspace_id: str, document_id: str) -> HttpResponseBase:
         """Download a document's file."""
-        return download(self.document(workspace_id, document_id))
+        document = self.document(workspace_id, document_id)
+        number = self.query(VersionQuery).get("version", document.version)
+        return download(document, versions.get_version(document, number))
+
+
+class DocumentVersions(_OfDocument, _TakesFiles):
+    @documented("documents_versions", page_of(VersionJson))
+    def get(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """List the earlier versions of a document.
+
+        Newest first, without the one in use. `content?version=` downloads one.
+        """
+        document = self.document(workspace_id, document_id)
+        return self.page(
+            document.versions.select_related("version_by"),
+            VersionJson,
+            keys=["version"],
+            list_name=f"versions of {document.public_id}",
+            descending=True,
+        )
+
+    @documented(
+        "documents_replace",
+        {201: BroughtJson, 200: BroughtJson},
+        body=VersionBody,
+        headers=ONCE,
+        errors=[409, 503],
+    )
+    def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """Bring a newer version of a document.
+
+        Editors and owners only. The version before is kept. Only passages that changed are embedded again. The same
+        content again changes nothing: 200, with `duplicate: true`. 409 if another document has this content.
+        """
+        document = self.document(workspace_id, document_id, Role.EDITOR)
+        body, now = self.body(VersionBody), timezone.now()
+
+        def make() -> documents.Brought:
+            if "text" in body:
+                return versions.rewrite(document, text=body["text"], by=self.person, now=now)
+            file = body["file"]
+            return versions.replace(
+                document, name=file.name or "", content=file.chunks(), by=self.person, now=now
+            )
+
+        return self.brought_once(make)
+
+
+class DocumentForget(_OfDocument):
+    @documented("documents_forget", RemovedJson, fresh=True)
+    def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
+        """Forget a document for good.
+
+        Who brought it or an owner of the workspace may do this, even once the document is deleted. Removes its files in
+        all versions, its passages with their vectors and words, and what answers cite of it. This cannot be undone.
+        """
+        document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
+        forgetting.require_right(document, self.person)
+        self.require_fresh_password()
+        removed = forgetting.forget_document(document, by=self.person)
+        shown = {name.replace(" ", "_"): number for name, number in removed.most_common()}
+        return Response({"removed": shown})

@@ -38,6 +38,16 @@ urlpatterns = [
         documents.DocumentRestore.as_view(),
         name="restore_document",
     ),
+    path(
+        "workspaces/<ws_id:workspace_id>/documents/<doc_id:document_id>/versions",
+        documents.DocumentVersions.as_view(),
+        name="document_versions",
+    ),
+    path(
+        "workspaces/<ws_id:workspace_id>/documents/<doc_id:document_id>/forget",
+        documents.DocumentForget.as_view(),
+        name="document_forget",
+    ),
     path("connections", connections.ConnectionList.as_view(), name="connections"),
     path("connections/<conn_id:connection_id>", connections.ConnectionDetail.as_view(), name="connection"),
     path(

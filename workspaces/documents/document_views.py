@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages as notices
 from django.core.paginator import Paginator
+from django.db.models import Case, When
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,15 +17,17 @@ from django.utils.translation import ngettext
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memoryhub.errors import DomainError, TooLarge
+from memoryhub.errors import DomainError, Invalid, TooLarge
 from workspaces.access import get_workspace
-from workspaces.documents import documents
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.documents import documents, forgetting, versions
 from workspaces.documents.downloads import download
 from workspaces.models import Document, DocumentStatus, Role
 from workspaces.pages.page_request import PageRequest
 
 PAGE_SIZE = 50
 PASSAGES_SHOWN = 100  # of one page of a document's text
+CHOICES = 100  # of documents to ask one of
 MOST_FILES = 20  # of one form
 ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
 UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
@@ -39,13 +42,17 @@ def _document(
 
 @csrf_exempt  # not before the length is looked at: checking the token reads the whole form
 def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    _require_fitting(request)
+    return _document_list(request, ws_id)
+
+
+def _require_fitting(request: PageRequest) -> None:
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdecimal() and int(length) > settings.DOCUMENT_MAX_BYTES + ENVELOPE:
         raise TooLarge(
             _("Files brought together may have at most %(most)s bytes.")
             % {"most": f"{settings.DOCUMENT_MAX_BYTES:,}"}
         )
-    return _document_list(request, ws_id)
 
 
 @csrf_protect
@@ -104,6 +111,15 @@ def _bring(request: PageRequest, workspace: Any) -> None:
 
 
 @require_GET
+def choices(request: PageRequest, ws_id: str) -> HttpResponse:
+    """The newest, as choices of the composer; ``?documents=`` is chosen."""
+    chosen = request.GET.get("documents", "")
+    found = Document.objects.live().filter(workspace=get_workspace(request.user, ws_id))
+    found = found.order_by(Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id")
+    return render(request, "documents/choices.html", {"documents": found[:CHOICES], "chosen": chosen})
+
+
+@require_GET
 def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Its text by passages; ``?passage=`` opens the one with this number, highlighted."""
     found = _document(request, ws_id, doc_id)
@@ -114,7 +130,9 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     context = {
         "workspace": get_workspace(request.user, ws_id),
         "document": found,
+        "versions": found.versions.select_related("version_by"),
         "can_write": Role(found.role).allows(Role.EDITOR),
+        "can_forget": forgetting.may_forget(found, request.user, found.role),
         "page": pages.get_page(at),
         "asked": number,
     }
@@ -123,7 +141,49 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 @require_GET
 def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpResponse:
-    return download(_document(request, ws_id, doc_id))
+    """``?version=`` is that of an earlier one."""
+    found = _document(request, ws_id, doc_id)
+    asked = request.GET.get("version", "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 8 else found.version
+    return download(found, versions.get_version(found, number))
+
+
+@csrf_exempt  # as for the list
+def replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    _require_fitting(request)
+    return _replace(request, ws_id, doc_id)
+
+
+@csrf_protect
+@require_POST
+def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """A newer file in its place; what was is kept as a version."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    file, now = request.FILES.get("file"), timezone.now()
+    try:
+        if file is None:
+            raise Invalid(_("Choose a file first."))
+        made = versions.replace(found, name=file.name or "", content=file.chunks(), by=request.user, now=now)
+    except DomainError as error:
+        notices.error(request, " ".join([error.message, *error.fields.values()]))
+    else:
+        said = _("It is the same file as before.") if made.is_known else _("The newer file is being read.")
+        notices.success(request, said)
+    return redirect("workspaces:document", ws_id, doc_id)
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """GET asks, POST does it. Of a deleted document, too."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
+    forgetting.require_right(found, request.user)
+    ask_for_password(request)
+    if request.method == "GET":
+        context = {"workspace": get_workspace(request.user, ws_id), "document": found}
+        return render(request, "documents/forget.html", context)
+    forgetting.forget_document(found, by=request.user)
+    notices.success(request, _("“%(name)s” is forgotten for good.") % {"name": found.title})
+    return redirect("workspaces:documents", ws_id)
 
 
 @require_POST

@@ -24,7 +24,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable
-from workspaces.models import Document
+from workspaces.models import Document, DocumentVersion
 
 logger = logging.getLogger(__name__)
 IN_MEMORY = 1_000_000  # bytes of an upload that need no file of their own on the way
@@ -61,11 +61,11 @@ def store(content: Iterable[bytes]) -> Stored:
     return Stored(name, size, digest.hexdigest(), head)
 
 
-def open_document(document: Document) -> IO[Any]:
+def open_document(document: Document | DocumentVersion) -> IO[Any]:
     try:
         return storages["documents"].open(_key(document.file_name))
     except FileNotFoundError:
-        logger.error("The file of %s is missing", document.public_id)
+        logger.error("The file %s is missing", document.file_name)
         raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
 
 
@@ -82,7 +82,7 @@ def remove(file_name: str) -> None:
     storages["documents"].delete(_key(file_name))
 
 
-def forget_file(sender: Any, instance: Document, **kwargs: Any) -> None:
+def forget_file(sender: Any, instance: Document | DocumentVersion, **kwargs: Any) -> None:
     """Django's ``post_delete``: whatever took the row along, its file goes once that is committed."""
     transaction.on_commit(partial(remove, instance.file_name))
 

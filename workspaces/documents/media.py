@@ -21,6 +21,22 @@ HTML, MARKDOWN, TEXT, CSV, JSON, MAIL = (
     "message/rfc822",
 )
 UNKNOWN = "application/octet-stream"
+NAMES = {  # for lists
+    PDF: "PDF",
+    WORD: "Word",
+    SLIDES: "PowerPoint",
+    SHEETS: "Excel",
+    ODT: "OpenDocument text",
+    EPUB: "EPUB",
+    HTML: "HTML",
+    MARKDOWN: "Markdown",
+    TEXT: "Text",
+    CSV: "CSV",
+    JSON: "JSON",
+    MAIL: "E-mail",
+    ZIP: "Archive",
+    UNKNOWN: "Unknown",
+}
 OF_ZIPS = {".docx": WORD, ".pptx": SLIDES, ".xlsx": SHEETS, ".odt": ODT, ".epub": EPUB}
 OF_TEXTS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
@@ -29,6 +45,7 @@ OF_TEXTS = {
     ".json": JSON,
     ".eml": MAIL,
 }
+ENDINGS = {kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, ".pdf": PDF}.items())}
 
 
 def media_type(name: str, head: bytes) -> str:

@@ -4,7 +4,13 @@ from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
 )
-from workspaces.models.document import Document, DocumentPassage, DocumentQuerySet, DocumentStatus
+from workspaces.models.document import (
+    Document,
+    DocumentPassage,
+    DocumentQuerySet,
+    DocumentStatus,
+    DocumentVersion,
+)
 from workspaces.models.embedding_model import EmbeddingModel, ModelState
 from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
 from workspaces.models.passage import PassageVector, PassageWord
@@ -38,6 +44,7 @@ __all__ = [
     "DocumentPassage",
     "DocumentQuerySet",
     "DocumentStatus",
+    "DocumentVersion",
     "DoneRequest",
     "EmbeddingModel",
     "KeyScope",

@@ -40,6 +40,16 @@ class Document(models.Model):
     media_type = models.CharField(max_length=100, help_text="From its first bytes and its name's ending.")
     size = models.BigIntegerField(help_text="Bytes.")
     sha256 = models.CharField(max_length=64, help_text="Of the content, hexadecimal.")
+    version = models.PositiveIntegerField(default=1, help_text="Counts up with every newer file.")
+    version_by = models.ForeignKey(
+        User,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who brought the newest file. Empty: who brought the document.",
+    )
+    version_at = models.DateTimeField(null=True, blank=True, help_text="And when.")
     status = models.CharField(max_length=10, choices=DocumentStatus.choices, default=DocumentStatus.WAITING)
     error = models.CharField(max_length=300, blank=True, default="", help_text="Why it could not be read.")
     pages = models.PositiveIntegerField(default=0, help_text="0 where it has none.")
@@ -73,7 +83,29 @@ class Document(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title
+        return self.public_id  # which says nothing of it where the admin writes it
+
+
+class DocumentVersion(models.Model):
+    """An earlier file of a document. Its text is in the file alone: what is found is of the newest."""
+
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="versions")
+    version = models.PositiveIntegerField()
+    file_name = models.CharField(max_length=40, unique=True, editable=False)
+    media_type = models.CharField(max_length=100)
+    size = models.BigIntegerField(help_text="Bytes.")
+    sha256 = models.CharField(max_length=64)
+    version_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, blank=True, related_name="document_versions"
+    )
+    version_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-version"]
+        constraints = [models.UniqueConstraint(fields=["document", "version"], name="one_version_a_number")]
+
+    def __str__(self) -> str:
+        return f"{self.document_id} version {self.version}"
 
 
 class DocumentPassage(models.Model):

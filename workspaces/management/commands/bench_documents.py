@@ -16,7 +16,7 @@ from memoryhub.management.database import running_database
 from memoryhub.management.progress import Progress
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
-from workspaces.documents import documents
+from workspaces.documents import documents, reading_jobs
 from workspaces.documents.finding import Arm, FoundPassage, find_passages
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
@@ -74,7 +74,7 @@ class Command(BaseCommand):
         document = documents.bring(
             workspace, name=f"{text['name']}.txt", content=[text["text"].encode()], by=user, now=now
         ).document
-        documents.read(document.pk, now=now)
+        reading_jobs.read(document.pk, now=now)
         read = time.perf_counter() - began
         embed_passages(DOCUMENTS, list(document.passages.values_list("pk", flat=True)))
         document.refresh_from_db()

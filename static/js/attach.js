@@ -1,0 +1,178 @@
+// Files that are brought beside a message: chosen, pasted or dropped. Each is kept among the workspace's documents and
+// the answer draws on these alone; what is sent waits until they are read.
+
+const POLL = 800; // milliseconds between two looks at a document that is being read
+const form = () => document.getElementById("composer");
+const list = () => form()?.querySelector("[data-attached]");
+const texts = document.getElementById("texts").dataset;
+const busy = new Set();
+let waiting = null; // a send that goes on when nothing is on its way any more
+
+function settle() {
+  const shown = list();
+  if (shown) shown.hidden = !shown.children.length;
+  if (busy.size || !waiting) return;
+  const send = waiting;
+  waiting = null;
+  if (send.form.isConnected) send.go();
+}
+
+function bring(files) {
+  for (const file of files) add(file);
+}
+
+function add(file) {
+  const shown = list();
+  if (!shown) return;
+  const item = form().querySelector("[data-attached-file]").content.firstElementChild.cloneNode(true);
+  item.querySelector("[data-name]").textContent = file.name;
+  shown.append(item);
+  item.querySelector("[data-again]").addEventListener("click", () => upload(item, file));
+  item.querySelector("[data-leave-out]").addEventListener("click", () => {
+    item.stop?.();
+    busy.delete(item);
+    item.remove();
+    settle();
+    form()?.querySelector("[data-composer]").focus();
+  });
+  upload(item, file);
+}
+
+function say(item, text, { progress = null, failed = false } = {}) {
+  item.querySelector("[data-state]").textContent = text;
+  item.classList.toggle("attached__file--failed", failed);
+  const bar = item.querySelector("[data-progress]");
+  bar.hidden = progress === null;
+  if (progress !== null) bar.value = progress;
+  item.querySelector("[data-again]").hidden = !failed || Boolean(item.querySelector("input"));
+}
+
+function fail(item, text) {
+  busy.delete(item);
+  say(item, text || texts.fileFailed, { failed: true });
+  settle();
+}
+
+function upload(item, file) {
+  const request = new XMLHttpRequest();
+  const body = new FormData();
+  body.append("file", file);
+  busy.add(item);
+  say(item, texts.fileSending, { progress: 0 });
+  settle();
+  request.upload.addEventListener("progress", (event) => {
+    if (event.lengthComputable) item.querySelector("[data-progress]").value = (100 * event.loaded) / event.total;
+  });
+  request.addEventListener("load", () => {
+    const answer = parsed(request.responseText);
+    if (request.status !== 200 && request.status !== 201) {
+      const error = answer?.error;
+      fail(item, [error?.message, ...Object.values(error?.fields ?? {})].filter(Boolean).join(" "));
+      return;
+    }
+    const chosen = document.createElement("input");
+    Object.assign(chosen, { type: "hidden", name: "documents", value: answer.id });
+    item.append(chosen);
+    follow(item, answer);
+  });
+  request.addEventListener("error", () => fail(item));
+  request.open("POST", form().dataset.documents);
+  request.setRequestHeader("X-CSRFToken", form().querySelector("[name=csrfmiddlewaretoken]").value);
+  request.setRequestHeader("Accept", "application/json");
+  request.send(body);
+  item.stop = () => request.abort();
+}
+
+// Until it is read. Where that fails its text is not used, and it says why.
+function follow(item, found) {
+  if (!item.isConnected) return;
+  if (found.status === "ready") {
+    busy.delete(item);
+    say(item, texts.fileReady);
+    settle();
+  } else if (found.status === "failed") {
+    item.querySelector("input").remove();
+    item.querySelector("[data-again]").remove();
+    busy.delete(item);
+    item.classList.add("attached__file--failed");
+    item.querySelector("[data-state]").textContent = found.error;
+    item.querySelector("[data-progress]").hidden = true;
+    settle();
+  } else {
+    say(item, texts.fileReading);
+    setTimeout(async () => {
+      try {
+        const answer = await fetch(`${form().dataset.documents}/${found.id}`, { headers: { Accept: "application/json" } });
+        if (!answer.ok) throw new Error(String(answer.status));
+        follow(item, await answer.json());
+      } catch {
+        item.querySelector("input")?.remove();
+        fail(item);
+      }
+    }, POLL);
+  }
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-attach]")) form().querySelector("[data-attach-files]").click();
+});
+
+document.addEventListener("change", (event) => {
+  if (!event.target.matches("[data-attach-files]")) return;
+  bring(event.target.files);
+  event.target.value = "";
+  event.target.closest("details").open = false;
+  form().querySelector("[data-composer]").focus();
+});
+
+document.addEventListener("paste", (event) => {
+  if (!event.target.closest?.("#composer") || !event.clipboardData?.files.length) return;
+  event.preventDefault();
+  bring(event.clipboardData.files);
+});
+
+const hasFiles = (event) => form() && event.dataTransfer?.types.includes("Files");
+
+document.addEventListener("dragover", (event) => {
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  form().classList.add("composer--drop");
+});
+
+document.addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) form()?.classList.remove("composer--drop");
+});
+
+document.addEventListener("drop", (event) => {
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  form().classList.remove("composer--drop");
+  bring(event.dataTransfer.files);
+});
+
+// What is sent while a file is on its way waits for it.
+document.addEventListener("htmx:confirm", (event) => {
+  if (event.detail.elt !== form() || !busy.size) return;
+  event.preventDefault();
+  waiting = { form: form(), go: () => event.detail.issueRequest(true) };
+});
+
+// What was chosen held for that message.
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.id !== "composer" || !event.detail.successful) return;
+  for (const item of [...(list()?.children ?? [])]) item.remove();
+  const choice = form()?.querySelector("select[name=documents]");
+  if (choice) {
+    choice.value = "";
+    choice.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+  settle();
+});

@@ -1,0 +1,80 @@
+"""Documents that go for good: their passages, vectors, words, files of every version, and what answers cite of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Forbidden, NotFound
+from workspaces.access import role_in
+from workspaces.actions.removal import Counts, counted, words_for
+from workspaces.audit import Verb, record
+from workspaces.models import Document, PassageVector, PassageWord, Role, User
+from workspaces.models.document import DOCUMENT
+
+
+def may_forget(document: Document, by: User, role: str | None) -> bool:
+    """What cannot be undone takes more than writing: who brought it, or an owner of the workspace."""
+    if role is None or not Role(role).allows(Role.EDITOR):
+        return False
+    return role == Role.OWNER or document.created_by_id == by.pk
+
+
+def require_right(document: Document, by: User) -> None:
+    if not may_forget(document, by, role_in(by, document.workspace)):
+        raise Forbidden(_("Only who brought it or an owner of the workspace can forget a document for good."))
+
+
+def forget_document(document: Document, *, by: User) -> Counts:
+    """Remove it for good, deleted or not; what went, by kind. Raises Forbidden, or NotFound if it is gone already."""
+    require_right(document, by)
+    with transaction.atomic():
+        removed = _remove(document)
+        if not removed:
+            raise NotFound(_("This document has since been forgotten."))
+        words = {name.replace(" ", "_"): number for name, number in removed.items()}
+        record(
+            Verb.DOCUMENT_FORGOTTEN,
+            by=by,
+            workspace=document.workspace,
+            target=document.public_id,
+            details=words,
+        )
+    return removed
+
+
+def purge(*, now: datetime, seconds: float) -> int:
+    """Remove what was deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about so many seconds; how many."""
+    if not settings.PURGE_AFTER_DAYS:
+        return 0
+    deadline, number = time.monotonic() + seconds, 0
+    due = Document.objects.filter(deleted_at__lt=now - timedelta(days=settings.PURGE_AFTER_DAYS))
+    while time.monotonic() < deadline:
+        with transaction.atomic():
+            document = due.order_by("deleted_at").select_for_update(skip_locked=True).first()
+            if document is None:
+                break
+            _remove(document)
+        number += 1
+    if number:
+        record(Verb.PURGED, by=None, details={"documents": number})
+    return number
+
+
+def _remove(document: Document) -> Counts:
+    """Nothing where it is gone already. Triggers take vectors and words along, and files go after the commit."""
+    locked = Document.objects.select_for_update(of=("self",)).filter(pk=document.pk).first()
+    if locked is None:
+        return Counter()
+    refs = locked.passages.values("pk")
+    beside: Counts = Counter()
+    for model in (PassageVector, PassageWord):
+        beside[words_for(model)] = model.objects.filter(
+            kind=DOCUMENT, place=locked.workspace_id, ref__in=refs
+        ).count()
+    return +(counted(locked.delete()[1]) + beside)

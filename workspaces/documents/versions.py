@@ -1,0 +1,84 @@
+"""A document's newer file in the place of the one before, which is kept as an earlier version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.audit import Verb, record
+from workspaces.documents import files
+from workspaces.documents.documents import Brought, get_document, lock_as_editor
+from workspaces.documents.media import media_type
+from workspaces.documents.reading_jobs import queue_reading
+from workspaces.models import Document, DocumentStatus, DocumentVersion, User
+from workspaces.quotas import require_room
+from workspaces.throttles import spend
+
+
+def replace(document: Document, *, name: str, content: Iterable[bytes], by: User, now: datetime) -> Brought:
+    """Keep a newer file of it, and have that read; until then the older text is found. Editors only.
+
+    The same content again changes nothing. Raises as ``documents.bring``, and Conflict where another document has it.
+    """
+    spend("uploads", by, now=now)
+    require_room("bytes", by)
+    stored = files.store(content)
+    try:
+        with transaction.atomic():
+            lock_as_editor(document.workspace, by)
+            require_room("bytes", by, stored.size)
+            locked = Document.objects.select_for_update().live().filter(pk=document.pk).first()
+            if locked is None:
+                raise NotFound(_("This document does not exist, or you do not have access to it."))
+            if is_new := locked.sha256 != stored.sha256:
+                _set_aside(locked)
+                locked.file_name, locked.media_type = stored.file_name, media_type(name, stored.head)
+                locked.size, locked.sha256, locked.version = stored.size, stored.sha256, locked.version + 1
+                locked.version_by, locked.version_at, locked.updated_at = by, now, now
+                locked.status, locked.error, locked.reading_since = DocumentStatus.WAITING, "", None
+                locked.save()
+                record(Verb.DOCUMENT_CHANGED, by=by, workspace=document.workspace, target=document.public_id)
+                queue_reading(locked)
+    except IntegrityError:
+        files.remove(stored.file_name)
+        raise Conflict(_("Another document of this workspace has the same content.")) from None
+    except BaseException:
+        files.remove(stored.file_name)
+        raise
+    if not is_new:
+        files.remove(stored.file_name)
+    return Brought(get_document(by, document.public_id), is_known=not is_new)
+
+
+def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brought:
+    """The same of a text that was typed or pasted: it is read as Markdown."""
+    if not text.strip():
+        raise Invalid(fields={"text": _("Must not be blank.")})
+    return replace(document, name="text.md", content=[text.encode()], by=by, now=now)
+
+
+def get_version(document: Document, number: int) -> Document | DocumentVersion:
+    """The document itself where that is its newest."""
+    if number == document.version:
+        return document
+    found = document.versions.filter(version=number).first()
+    if found is None:
+        raise NotFound(_("This document has no such version."))
+    return found
+
+
+def _set_aside(document: Document) -> None:
+    DocumentVersion.objects.create(
+        document=document,
+        version=document.version,
+        file_name=document.file_name,
+        media_type=document.media_type,
+        size=document.size,
+        sha256=document.sha256,
+        version_by_id=document.version_by_id or document.created_by_id,
+        version_at=document.version_at or document.created_at,
+    )
