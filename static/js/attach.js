@@ -78,7 +78,7 @@ function upload(item, file) {
   request.addEventListener("error", () => fail(item));
   request.open("POST", form().dataset.documents);
   request.setRequestHeader("X-CSRFToken", form().querySelector("[name=csrfmiddlewaretoken]").value);
-  request.setRequestHeader("Accept", "application/json");
+  request.setRequestHeader("accept", "application/json");
   request.send(body);
   item.stop = () => request.abort();
 }
@@ -102,7 +102,7 @@ function follow(item, found) {
     say(item, texts.fileReading);
     setTimeout(async () => {
       try {
-        const answer = await fetch(`${form().dataset.documents}/${found.id}`, { headers: { Accept: "application/json" } });
+        const answer = await fetch(`${form().dataset.documents}/${found.id}`, { headers: { accept: "application/json" } });
         if (!answer.ok) throw new Error(String(answer.status));
         follow(item, await answer.json());
       } catch {
@@ -139,7 +139,7 @@ document.addEventListener("paste", (event) => {
   bring(event.clipboardData.files);
 });
 
-const hasFiles = (event) => form() && event.dataTransfer?.types.includes("Files");
+const hasFiles = (event) => form() && [...(event.dataTransfer?.items ?? [])].some((item) => item.kind === "file");
 
 document.addEventListener("dragover", (event) => {
   if (!hasFiles(event)) return;
