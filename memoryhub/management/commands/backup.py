@@ -30,6 +30,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "file", type=Path, help="a file that is not there yet, or a folder to name one in"
         )
+        parser.add_argument(
+            "--keep", type=int, default=0, help="of a folder: remove all but the newest so many; 0 keeps all"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
