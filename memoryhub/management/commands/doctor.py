@@ -1,0 +1,81 @@
+"""`manage.py doctor`: what is wrong with this installation, and what to do about it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from memoryhub.health import look
+from memoryhub.management.database import psycopg_settings
+
+LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is built anew in less
+AT_HOME = {"127.0.0.1", "localhost", "::1"}
+FAILED = """
+SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() - interval '1 day'
+GROUP BY func ORDER BY count(*) DESC LIMIT 5
+"""
+WHAT_TO_DO = {
+    "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",
+    "migrations": "Run `manage.py migrate` with the newest version that was started here.",
+    "writes": "Make room on the database's disk, or name the primary in DATABASE_URL.",
+    "queue": "See the failed jobs in the admin, and whether workers are busy (MEMORYHUB_WORKERS).",
+    "worker": "Start MemoryHub, or `manage.py qcluster` where the parts run apart; its log is logs/worker.log.",
+    "model": "Try it on the page Connections; for the model of the settings see MEMORYHUB_LLM_BASE_URL.",
+    "embedder": "See MEMORYHUB_EMBEDDING_BASE_URL, or run `make install` for the bundled one. Recall goes by words.",
+}
+
+
+class Command(BaseCommand):
+    help = "Say in sentences what is wrong with this installation and what to do. Changes nothing; 1 if anything is."
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        troubles = 0
+        for name, part in look().parts.items():
+            if part.ok:
+                self.stdout.write(f"{name}: well")
+            else:
+                troubles += 1
+                self.stdout.write(f"{name}: {part.why}. {WHAT_TO_DO[name]}")
+        for trouble in [*_disk(), *_open_to_the_network(), *_failed_jobs()]:
+            troubles += 1
+            self.stdout.write(trouble)
+        if troubles:
+            raise CommandError(f"{troubles} {'thing needs' if troubles == 1 else 'things need'} attention.")
+        self.stdout.write("Nothing is wrong.")
+
+
+def _disk() -> list[str]:
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if free >= LEAST_ROOM:
+        return []
+    return [
+        f"disk: {free / 2**30:.1f} GB are free in {settings.DATA_DIR}. Make room: below 2 GB an upgrade may fail."
+    ]
+
+
+def _open_to_the_network() -> list[str]:
+    found = []
+    if settings.HOST not in AT_HOME and not settings.HTTPS:
+        found.append(
+            "https: pages and passwords cross the network readable. Put a TLS proxy in front, set MEMORYHUB_HTTPS."
+        )
+    if settings.HOST not in AT_HOME and settings.DEBUG:
+        found.append("debug: MEMORYHUB_DEBUG shows strangers the program's insides. Unset it.")
+    return found
+
+
+def _failed_jobs() -> list[str]:
+    try:
+        with psycopg.connect(**psycopg_settings()) as connection:
+            failed = connection.execute(FAILED).fetchall()
+    except psycopg.Error:
+        return []  # said above, as the database's or the migrations' trouble
+    return [
+        f"jobs: {number} of {func} failed in a day. Its reason is in the admin, under Failed tasks."
+        for func, number in failed
+    ]

@@ -1,0 +1,76 @@
+"""The doctor says what is wrong, what to do, and that all is well only when it is."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from io import StringIO
+from typing import Any, NamedTuple
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from django_q.models import Task
+
+from memoryhub import health
+from memoryhub.health import GOOD, Part, Readiness
+from memoryhub.management.commands import doctor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Disk(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
+    found = dict.fromkeys(doctor.WHAT_TO_DO, GOOD)
+    monkeypatch.setattr(doctor, "look", lambda: Readiness(found))
+    return found
+
+
+def visit() -> tuple[str, str]:
+    """What it says, and the verdict where something is wrong."""
+    out = StringIO()
+    try:
+        call_command("doctor", stdout=out)
+    except CommandError as error:
+        return out.getvalue(), str(error)
+    return out.getvalue(), ""
+
+
+def test_it_knows_what_to_do_about_every_part() -> None:
+    assert health.look().parts.keys() == doctor.WHAT_TO_DO.keys()
+
+
+def test_all_is_well(parts: dict[str, Part]) -> None:
+    said, verdict = visit()
+    assert (said.splitlines()[-1], verdict) == ("Nothing is wrong.", "")
+
+
+def test_each_trouble_is_said_with_what_to_do(
+    parts: dict[str, Part], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts["worker"] = Part(False, "none is running")
+    settings.HOST, settings.HTTPS, settings.DEBUG = "0.0.0.0", False, True
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Disk(10, 9, 1))
+    now = timezone.now()
+    for number, stopped in enumerate((now, now - timedelta(days=3))):
+        Task.objects.create(
+            id=f"{number}",
+            name=f"{number}",
+            func="memories.jobs.embed",
+            started=stopped,
+            stopped=stopped,
+            success=False,
+        )
+    said, verdict = visit()
+    assert "worker: none is running. Start MemoryHub" in said
+    assert "disk: 0.0 GB" in said
+    assert "https: " in said
+    assert "debug: " in said
+    assert "jobs: 1 of memories.jobs.embed failed in a day" in said
+    assert verdict == "5 things need attention."
