@@ -24,6 +24,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from tests.migrated import lend_to
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """Postgres starts here, when the first test asks for a database: a run of pure tests never waits for it."""
     global _server
     if django_settings.EMBEDDED_DATABASE:
+        lend_to(django_settings.DATA_DIR)
         _server = EmbeddedPostgres(django_settings.DATA_DIR, durable=False)
         _server.initialise()
         _server.start()
@@ -65,6 +67,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         django_settings.DATABASES["default"].update(
             NAME=place["dbname"], USER=place["user"], HOST=place["host"], PORT=place["port"]
         )
+        django_settings.DATABASES["default"].setdefault("TEST", {})["TEMPLATE"] = place["dbname"]
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ import httpx2 as http
 import psycopg
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from tests.migrated import environment, lend_to
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
@@ -117,13 +118,11 @@ def signed_up(web: Web, username: str) -> http.Client:
 def running_stack(folder: Path, *, durable: bool = False, **env: str) -> Iterator[Stack]:
     """The database, migrated, with nothing else running yet. ``env`` goes to every process."""
     folder.chmod(0o755)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
-    clean.pop("DATABASE_URL", None)
-    clean.pop("DJANGO_SETTINGS_MODULE", None)
+    lend_to(folder)
     database = EmbeddedPostgres(folder, durable=durable)
     database.initialise()
     database.start()
-    stack = Stack(folder, clean | {"MEMORYHUB_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1"} | env)
+    stack = Stack(folder, environment(folder, **env))
     try:
         stack.manage("migrate", "--verbosity", "0")
         stack.manage("collectstatic", "--noinput", "--verbosity", "0")

@@ -20,6 +20,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.fakes.openai_server import ScriptedOpenAI
+from tests.migrated import environment, lend_to
 from tests.stack import PASSWORD, ROOT, free_port, running_stack
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -57,12 +58,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def hub_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a hub with an empty data folder, for `manage.py up` and for commands beside it."""
+    """The environment of a hub with a data folder of its own, for `manage.py up` and for commands beside it."""
     folder: Path = tmp_path_factory.mktemp("hub")
     folder.chmod(0o755)
-    env = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
-    env.pop("DATABASE_URL", None)
-    return env | BEHIND_A_PROXY | {"MEMORYHUB_DATA_DIR": str(folder), "MEMORYHUB_PORT": str(free_port())}
+    lend_to(folder)
+    return environment(folder, **BEHIND_A_PROXY, MEMORYHUB_PORT=str(free_port()))
 
 
 @pytest.fixture(scope="package")
