@@ -17,7 +17,7 @@ from chat.chats import actions
 from chat.models import Chat, Message, MessageRole, MessageStatus, Run, RunStatus
 from memoryhub.database.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
-from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, rows_by_id
+from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, with_rest
 from workspaces.admin_kit.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
 from workspaces.audit import Verb, record
 from workspaces.models import User
@@ -34,10 +34,7 @@ class StateFilter(ChoiceFilter):
     parameter_name = "state"
     default = "live"
     offered = [("live", "In use"), ("deleted", "Deleted"), ("every", "Everything")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.chosen()
-        return queryset if chosen == "every" else queryset.filter(deleted_at__isnull=chosen == "live")
+    rules = {"live": Q(deleted_at=None), "deleted": Q(deleted_at__isnull=False), "every": Q()}
 
 
 class RoleFilter(ChoiceFilter):
@@ -73,9 +70,7 @@ class ChatAdmin(ReadOnlyAdmin):
     list_display = ("__str__", "workspace", "created_by", "kind", "memory_enabled", "active_at", "deleted_at")
     list_select_related = ("workspace", "created_by")
     list_filter = (WorkspaceFilter, StateFilter)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("title",)
+    ids = {"chat": "public_id", "ws": "workspace__public_id", "usr": "created_by__public_id"}
     search_help_text = "A part of the title, or the id (chat_, ws_, usr_)."
     actions = ("delete_softly", "restore")
     fields = (
@@ -97,13 +92,8 @@ class ChatAdmin(ReadOnlyAdmin):
         rows = super().get_queryset(request)
         return rows if may_read_private(request) else rows.filter(NOT_PRIVATE)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if PATTERN.fullmatch(search_term.strip()):
-            fields = {"chat": "public_id", "ws": "workspace__public_id", "usr": "created_by__public_id"}
-            return rows_by_id(queryset, search_term, fields), False
-        return queryset.filter(title__icontains=search_term.strip()), False
+    def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+        return super().found(rows, text) if PATTERN.fullmatch(text) else rows.filter(title__icontains=text)
 
     @admin.display(description="kind")
     def kind(self, chat: Chat) -> str:
@@ -129,8 +119,10 @@ class ChatAdmin(ReadOnlyAdmin):
         for chat in live:
             actions.delete_chat(chat, by=chat.created_by, now=timezone.now())
         offer_undo(self, request, "restore", [chat.pk for chat in live])
-        rest = f", {counted(already, 'was', 'were')} already" if already else ""
-        yield f"{counted(len(live), 'chat', 'chats')} deleted{rest}.", messages.SUCCESS
+        yield (
+            with_rest(f"{counted(len(live), 'chat', 'chats')} deleted", already, "already"),
+            messages.SUCCESS,
+        )
 
     @action("Restore", "change", asks="They are in their people's lists again.")
     def restore(self, request: HttpRequest, rows: QuerySet[Chat]) -> Iterator[tuple[str, int]]:
@@ -139,8 +131,8 @@ class ChatAdmin(ReadOnlyAdmin):
         for chat in gone:
             actions.restore_chat(chat, by=chat.created_by, now=timezone.now())
         offer_undo(self, request, "delete_softly", [chat.pk for chat in gone])
-        rest = f", {counted(in_use, 'was', 'were')} not deleted" if in_use else ""
-        yield f"{counted(len(gone), 'chat', 'chats')} restored{rest}.", messages.SUCCESS
+        sentence = f"{counted(len(gone), 'chat', 'chats')} restored"
+        yield with_rest(sentence, in_use, "not deleted"), messages.SUCCESS
 
 
 @admin.register(Message)
@@ -149,9 +141,7 @@ class MessageAdmin(ReadOnlyAdmin):
     list_display = ("opening", "chat", "role", "author", "status", "created_at")
     list_select_related = ("chat", "author")
     list_filter = (ChatFilter, RoleFilter, StatusFilter)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("public_id",)
+    ids = {"msg": "public_id", "chat": "chat__public_id", "usr": "author__public_id"}
     search_help_text = (
         f"The id of a message (msg_), chat (chat_) or person (usr_), or a part of the text "
         f"among the newest {WORDS_AMONG_NEWEST:,}."
@@ -188,19 +178,15 @@ class MessageAdmin(ReadOnlyAdmin):
         start = message.start or "(empty)"
         return f"{start[:EXCERPT].rstrip()}…" if len(start) > EXCERPT else start
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        text = search_term.strip()
+    def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         if not text or PATTERN.fullmatch(text):
-            fields = {"msg": "public_id", "chat": "chat__public_id", "usr": "author__public_id"}
-            return rows_by_id(queryset, text, fields), False
+            return super().found(rows, text)
         newest = Message.objects.aggregate(newest=Max("pk"))["newest"] or 0
         # Of these rows alone: hidden ones would take the place of others among the keys, and so show.
-        parts = queryset.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text)
+        parts = rows.filter(pk__gt=newest - WORDS_AMONG_NEWEST, content__icontains=text)
         # The text is read once for the keys, and not again for the count and for the list.
-        found = list(parts.order_by("-pk").values_list("pk", flat=True)[:EXACT_COUNT_UP_TO])
-        return queryset.filter(pk__in=found), False
+        keys = list(parts.order_by("-pk").values_list("pk", flat=True)[:EXACT_COUNT_UP_TO])
+        return rows.filter(pk__in=keys)
 
 
 class RunStatusFilter(ChoiceFilter):
@@ -212,10 +198,9 @@ class RunStatusFilter(ChoiceFilter):
     ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.chosen()
-        if chosen == "stuck":
+        if self.chosen() == "stuck":
             return queryset.filter(pk__in=Run.objects.stuck(timezone.now()))
-        return queryset.filter(status=chosen) if chosen else queryset
+        return super().queryset(request, queryset)
 
 
 @admin.register(Run)
@@ -226,9 +211,7 @@ class RunAdmin(ReadOnlyAdmin):
     list_display = ("public_id", "workspace", "user", "mode", "status", "rounds", "progressed_at", "error")
     list_select_related = ("workspace", "user")
     list_filter = (WorkspaceFilter, RunStatusFilter)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("public_id",)
+    ids = {"run": "public_id", "ws": "workspace__public_id", "usr": "user__public_id"}
     search_help_text = "The id of a run (run_), workspace (ws_) or person (usr_)."
     actions = None
     fields = (
@@ -245,9 +228,3 @@ class RunAdmin(ReadOnlyAdmin):
         "progressed_at",
         "finished_at",
     )
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        fields = {"run": "public_id", "ws": "workspace__public_id", "usr": "user__public_id"}
-        return rows_by_id(queryset, search_term, fields), False

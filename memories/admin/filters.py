@@ -53,13 +53,9 @@ class StateFilter(ChoiceFilter):
 
 class SourceFilter(ChoiceFilter):
     parameter_name = "source"
+    column = "source_type"
     offered = [("", "All"), *SourceType.choices, ("other", "A caller's own label")]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        chosen = self.chosen()
-        if chosen == "other":
-            return queryset.exclude(source_type__in=SourceType.values)
-        return queryset.filter(source_type=chosen) if chosen else queryset
+    rules = {"other": ~Q(source_type__in=SourceType.values)}
 
 
 class CategoryFilter(ChoiceFilter):
@@ -68,17 +64,10 @@ class CategoryFilter(ChoiceFilter):
     parameter_name = "category"
     _usual = [(category, category.capitalize()) for category in CATEGORIES]
     offered = [("", "All"), *_usual, ("other", "Another"), ("none", "None")]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        match self.chosen():
-            case "":
-                return queryset
-            case "other":
-                return queryset.filter(category__isnull=False).exclude(category__in=CATEGORIES)
-            case "none":
-                return queryset.filter(category=None)
-            case category:
-                return queryset.filter(category=category)
+    rules = {
+        "other": Q(category__isnull=False) & ~Q(category__in=CATEGORIES),
+        "none": Q(category=None),
+    }
 
 
 class VectorFilter(ChoiceFilter):
@@ -133,14 +122,9 @@ class ReviewFilter(ChoiceFilter):
         ("extraction-failed", "From a chat with a failed extraction"),
         ("pinned", "Pinned"),
     ]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        match self.chosen():
-            case "replaces":
-                return queryset.filter(may_replace__isnull=False)
-            case "extraction-failed":
-                failed = Extraction.objects.filter(status=ExtractionStatus.FAILED).values("chat_id")
-                return queryset.filter(source_chat_id__in=failed).exclude(source_chat_id="")
-            case "pinned":
-                return queryset.filter(pinned=True)
-        return queryset
+    _failed = Extraction.objects.filter(status=ExtractionStatus.FAILED).values("chat_id")
+    rules = {
+        "replaces": Q(may_replace__isnull=False),
+        "extraction-failed": Q(source_chat_id__in=_failed) & ~Q(source_chat_id=""),
+        "pinned": Q(pinned=True),
+    }

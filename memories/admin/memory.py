@@ -28,19 +28,20 @@ from memories.admin.forgetting import ForgetForGood
 from memories.admin.pairs import Pairs
 from memories.admin.private import readable
 from memories.admin.review import ReviewActions
-from memories.admin.search import HELP, search_memories
+from memories.admin.search import HELP, ID_FIELDS, search_memories
 from memories.models import Memory, Revision
 from memories.models.memory import MEMORY
 from memories.writing import extracting, gate
 from memories.writing.drafts import CLEANERS
 from memories.writing.late_vectors import reembed
-from memoryhub.errors import DomainError
 from workspaces.admin_kit.base import (
     EXCERPT,
     ReadOnlyInline,
     action,
     counted,
     offer_undo,
+    one_by_one,
+    with_rest,
 )
 from workspaces.admin_kit.filters import WorkspaceFilter
 from workspaces.index import embedding
@@ -78,7 +79,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     )
     ordering = ("-created_at", "-id")
     sortable_by = ("created_at",)
-    search_fields = ("public_id",)
+    ids = ID_FIELDS
     search_help_text = HELP
     actions = (
         "forget",
@@ -173,10 +174,8 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         url = reverse("admin:memories_memory_change", args=[memory.may_replace_id])
         return format_html('<a href="{}">{}</a>', url, memory.may_replace.content)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return search_memories(queryset, search_term), False
+    def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+        return search_memories(rows, text)
 
     # The form
 
@@ -266,7 +265,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
             gate.delete_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
         offer_undo(self, request, "restore", [memory.pk for memory in live])
         sentence = f"{counted(len(live), 'memory', 'memories')} forgotten"
-        yield _with_rest(sentence, already, "already"), messages.SUCCESS
+        yield with_rest(sentence, already, "already"), messages.SUCCESS
 
     @action("Restore", "change", asks="They are listed, counted and recalled again.")
     def restore(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
@@ -278,7 +277,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
             keyless += restored.key != memory.key
         offer_undo(self, request, "forget", [memory.pk for memory in gone])
         sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
-        yield _with_rest(sentence, in_use, "not forgotten"), messages.SUCCESS
+        yield with_rest(sentence, in_use, "not forgotten"), messages.SUCCESS
         if keyless:
             yield f"{keyless} came back without a key, since another memory has it by now.", messages.WARNING
 
@@ -293,7 +292,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
             return
         queued = reembed(rows, by=request.user)  # type: ignore[arg-type]
         sentence = f"{counted(queued, 'memory', 'memories')} queued to be embedded anew"
-        yield _with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
+        yield with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
 
     @action(
         "Rerun extraction",
@@ -329,22 +328,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         yield from self._each(request, linked, gate.keep_both, "kept beside the older one")
 
     def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:
-        """One domain call a row; a refused row stops none of the others and is named."""
-        succeeded, refused = 0, []
-        for memory in rows:
-            try:
-                function(memory, by=request.user, now=timezone.now())
-                succeeded += 1
-            except DomainError as error:
-                refused.append(f"{memory.public_id}: {error.message}")
-        level = messages.SUCCESS if succeeded else messages.INFO
-        yield f"{counted(succeeded, 'memory', 'memories')} {done}.", level
-        if refused:
-            more = f" And {len(refused) - 5} more." if len(refused) > 5 else ""
-            number = counted(len(refused), "was", "were")
-            yield f"{number} refused. {' '.join(refused[:5])}{more}", messages.WARNING
-
-
-def _with_rest(sentence: str, number: int, what: str) -> str:
-    """ "3 memories forgotten, 1 was already." """
-    return f"{sentence}, {counted(number, 'was', 'were')} {what}." if number else f"{sentence}."
+        keys, refused = one_by_one(rows, function, request)
+        level = messages.SUCCESS if keys else messages.INFO
+        yield f"{counted(len(keys), 'memory', 'memories')} {done}.", level
+        yield from refused

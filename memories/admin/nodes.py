@@ -12,7 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from memories.admin.private import may_read_personal
 from memories.models import Asset, MemoryNode, NodeRelation
 from memories.nodes.nodes import number_of
-from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline, rows_by_id
+from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline
 from workspaces.admin_kit.filters import WorkspaceFilter
 
 
@@ -33,9 +33,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
     list_display = ("name", "workspace", "kind", "relations", "created_by", "created_at")
     list_select_related = ("workspace", "created_by")
     list_filter = (WorkspaceFilter,)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("public_id",)
+    ids = {"node": "public_id"}
     search_help_text = "The id of a node (node_)."
     fields = (
         "public_id",
@@ -54,11 +52,6 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
         both = number_of(every, "source") + number_of(every, "target")
         return super().get_queryset(request).annotate(relation_count=both)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return rows_by_id(queryset, search_term, {"node": "public_id"}), False
-
     @admin.display(description="relations")
     def relations(self, node: MemoryNode) -> int:
         return node.relation_count  # type: ignore[attr-defined]  # annotated by get_queryset
@@ -71,9 +64,7 @@ class AssetAdmin(ReadOnlyAdmin):
     many = "files"
     list_display = ("name", "memory_id", "content_type", "bytes", "created_by", "created_at")
     list_select_related = ("created_by",)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("public_id", "memory__public_id")
+    ids = {"asset": "public_id", "mem": "memory__public_id"}
     search_help_text = "The id of a file (asset_) or of its memory (mem_)."
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
 
@@ -81,12 +72,6 @@ class AssetAdmin(ReadOnlyAdmin):
         """Without those of personal memories: name and memory are as private as the memory is."""
         rows = super().get_queryset(request)
         return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        ids = {"asset": "public_id", "mem": "memory__public_id"}
-        return rows_by_id(queryset, search_term, ids), False
 
     @admin.display(description="size")
     def bytes(self, asset: Asset) -> str:

@@ -19,7 +19,7 @@ from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted
 
 class JobAdmin(ReadOnlyAdmin):
     many = "jobs"
-    sortable_by = ()
+    ordering = ()  # the queue's own
     search_fields: ClassVar[tuple[str, ...]] = ("name", "func")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -14,13 +14,7 @@ from memories.admin.private import may_read_personal
 from memories.models import Extraction, Receipt, ReceiptItem
 from memories.models.extraction import ExtractionStatus
 from memories.writing import extracting
-from workspaces.admin_kit.base import (
-    ReadOnlyAdmin,
-    ReadOnlyInline,
-    action,
-    counted,
-    rows_by_id,
-)
+from workspaces.admin_kit.base import ReadOnlyAdmin, ReadOnlyInline, action, counted
 from workspaces.admin_kit.filters import ChoiceFilter, WorkspaceFilter
 
 
@@ -32,9 +26,7 @@ class StatusFilter(ChoiceFilter):
 class DegradedFilter(ChoiceFilter):
     parameter_name = "recall"
     offered = [("", "All"), ("degraded", "Fell back to words")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.exclude(degraded="") if self.chosen() else queryset
+    rules = {"degraded": ~Q(degraded="")}
 
 
 @admin.register(Extraction)
@@ -52,16 +44,9 @@ class ExtractionAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("workspace", "user")
     list_filter = (WorkspaceFilter, StatusFilter)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("message_id", "chat_id")
+    ids = {"msg": "message_id", "chat": "chat_id"}
     search_help_text = "The id of a message (msg_) or chat (chat_)."
     actions = ("retry",)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return rows_by_id(queryset, search_term, {"msg": "message_id", "chat": "chat_id"}), False
 
     @admin.display(description="outcome")
     def outcome(self, extraction: Extraction) -> str:
@@ -111,16 +96,9 @@ class ReceiptAdmin(ReadOnlyAdmin):
     list_display = ("message_id", "workspace", "user", "ranking", "fell_back", "created_at")
     list_select_related = ("workspace", "user")
     list_filter = (WorkspaceFilter, DegradedFilter)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("message_id",)
+    ids = {"msg": "message_id"}
     search_help_text = "The id of a message (msg_)."
     inlines = (ReceiptItemInline,)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return rows_by_id(queryset, search_term, {"msg": "message_id"}), False
 
     @admin.display(description="fell back to words", boolean=True)
     def fell_back(self, receipt: Receipt) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import Q
 
 from memories.admin.activity import kind_label
 from memories.models import Refusal
@@ -17,6 +14,7 @@ from workspaces.admin_kit.filters import ChoiceFilter, WorkspaceFilter
 
 class ReasonFilter(ChoiceFilter):
     parameter_name = "reason"
+    column = "kind"
     offered = [
         ("", "All"),
         ("secret", "Looked like a credential"),
@@ -25,14 +23,7 @@ class ReasonFilter(ChoiceFilter):
         ("invalid", "Broke a rule"),
     ]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.chosen():
-            case "":
-                return queryset
-            case "secret":
-                return queryset.exclude(kind__in=("sensitive", "forgotten", "invalid"))
-            case reason:
-                return queryset.filter(kind=reason)
+    rules = {"secret": ~Q(kind__in=("sensitive", "forgotten", "invalid"))}
 
 
 @admin.register(Refusal)
@@ -43,7 +34,6 @@ class RefusalAdmin(ReadOnlyAdmin):
     list_select_related = ("workspace",)
     list_filter = (WorkspaceFilter, ReasonFilter)
     ordering = ("-day", "-id")
-    sortable_by = ()
     fields = ("day", "what", "number", "source", "workspace")
     readonly_fields = fields
 

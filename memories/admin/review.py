@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from memories.models import Memory, Review
 from memories.writing import review
-from memoryhub.errors import DomainError
-from workspaces.admin_kit.base import (
-    LeanAdmin,
-    action,
-    counted,
-    offer_undo,
-)
-from workspaces.models import User
+from workspaces.admin_kit.base import LeanAdmin, action, counted, offer_undo, one_by_one, with_rest
 
 Sentences = Iterator[tuple[str, int]]
 
@@ -50,20 +42,13 @@ class ReviewActions(LeanAdmin):
         decide: Callable[..., Any],
         done: str,
     ) -> Sentences:
-        """One decision for each of the ``wanted`` rows; a refused row stops none of the others and is named."""
-        others, decided, refused = rows.count() - wanted.count(), [], []
-        for memory in wanted.select_related("workspace", "owner"):
-            try:
-                decide(memory, by=cast("User", request.user), now=timezone.now())
-                decided.append(memory.pk)
-            except DomainError as error:
-                refused.append(f"{memory.public_id}: {error.message}")
+        others = rows.count() - wanted.count()
+        decided, refused = one_by_one(wanted.select_related("workspace", "owner"), decide, request)
         if decide is not review.reconsider:
             offer_undo(self, request, "reconsider", decided)
-        rest = f", {counted(others, 'was', 'were')} no proposal" if others else ""
-        yield f"{counted(len(decided), 'proposal', 'proposals')} {done}{rest}.", messages.SUCCESS
-        if refused:
-            yield f"{counted(len(refused), 'was', 'were')} refused. {' '.join(refused[:5])}", messages.WARNING
+        sentence = f"{counted(len(decided), 'proposal', 'proposals')} {done}"
+        yield with_rest(sentence, others, "no proposal"), messages.SUCCESS
+        yield from refused
 
 
 def _open(rows: QuerySet[Memory]) -> QuerySet[Memory]:

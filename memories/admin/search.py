@@ -33,7 +33,6 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
 
     Only these rows are asked: whether others have a word would show in which way is taken.
     """
-    text = text.strip()
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)
     words = re.findall(r"\w+", text)[:12]

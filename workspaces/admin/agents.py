@@ -6,18 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from workspaces.admin.acting import acting_owner
-from workspaces.admin_kit.base import (
-    ReadOnlyAdmin,
-    action,
-    counted,
-    offer_undo,
-    rows_by_id,
-)
+from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted, offer_undo
 from workspaces.admin_kit.filters import ChoiceFilter
 from workspaces.agents import agents
 from workspaces.models import Agent
@@ -26,10 +20,7 @@ from workspaces.models import Agent
 class InUseFilter(ChoiceFilter):
     parameter_name = "state"
     offered = [("", "All"), ("in_use", "In use"), ("archived", "Archived")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.chosen()
-        return queryset.filter(archived_at__isnull=chosen == "in_use") if chosen else queryset
+    rules = {"in_use": Q(archived_at=None), "archived": Q(archived_at__isnull=False)}
 
 
 @admin.register(Agent)
@@ -40,9 +31,7 @@ class AgentAdmin(ReadOnlyAdmin):
     list_display = ("name", "workspace", "created_by", "created_at", "archived_at")
     list_select_related = ("workspace", "created_by")
     list_filter = (InUseFilter,)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("public_id",)
+    ids = {"agent": "public_id", "usr": "created_by__public_id", "ws": "workspace__public_id"}
     search_help_text = "The id of an assistant (agent_), of its maker (usr_) or of a workspace (ws_)."
     fields = (
         "name",
@@ -59,12 +48,6 @@ class AgentAdmin(ReadOnlyAdmin):
 
     def for_list(self, rows: QuerySet[Agent]) -> QuerySet[Any]:
         return rows.defer("instructions", "description")
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        places = {"agent": "public_id", "usr": "created_by__public_id", "ws": "workspace__public_id"}
-        return rows_by_id(queryset, search_term, places), False
 
     @action(
         "Archive (no new chats with it)",

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -89,10 +89,7 @@ DAYS = {"1": "Today", "7": "Seven days", "30": "Thirty days"}
 class KindOfEventFilter(ChoiceFilter):
     parameter_name = "about"
     offered = [("", "All"), *((name, title) for name, (title, _) in KINDS.items())]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.chosen()
-        return queryset.filter(verb__in=KINDS[chosen][1]) if chosen else queryset
+    rules = {name: Q(verb__in=verbs) for name, (_, verbs) in KINDS.items()}
 
 
 class SinceFilter(ChoiceFilter):
@@ -109,9 +106,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     many = "events"
     list_display = ("at", "who", "what", "target", "workspace_id", "said", "network")
     list_filter = (KindOfEventFilter, SinceFilter)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("target",)
+    ids = {"": "target"}  # of anything
     search_help_text = "The id of a person (usr_), a workspace (ws_), what it was done to, or of a request."
     fields = (
         "at",
@@ -125,19 +120,16 @@ class AuditEventAdmin(ReadOnlyAdmin):
         "request_id",
     )
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        text = search_term.strip()
+    def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         if not text:
-            return queryset, False
+            return rows
         if not PATTERN.fullmatch(text):
-            return queryset.filter(request_id=text[:64].replace("\x00", "")), False
+            return rows.filter(request_id=text[:64].replace("\x00", ""))
         if text.startswith("ws_"):
-            return queryset.filter(workspace_id=text), False
+            return rows.filter(workspace_id=text)
         if text.startswith("usr_"):
-            return queryset.filter(by_id=text) | queryset.filter(target=text), False
-        return queryset.filter(target=text), False
+            return rows.filter(by_id=text) | rows.filter(target=text)
+        return rows.filter(target=text)
 
     @admin.display(description="who")
     def who(self, event: AuditEvent) -> str:

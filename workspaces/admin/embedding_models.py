@@ -20,8 +20,8 @@ Sentences = Iterator[tuple[str, int]]
 @admin.register(EmbeddingModel)
 class EmbeddingModelAdmin(ReadOnlyAdmin):
     many = "embedding models"
+    ordering = ()
     list_display = ("label", "state", "dimension", "progress", "started_at", "activated_at", "retired_at")
-    sortable_by = ()
     actions = ("start", "stop")
     fields = (
         "label",

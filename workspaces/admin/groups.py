@@ -44,8 +44,6 @@ class AddressAdmin(ReadOnlyAdmin):
     list_display = ("email", "user", "verified", "primary")
     list_select_related = ("user",)
     list_filter = ("verified",)
-    ordering = ("-id",)
-    sortable_by = ()
     search_fields = ("email__icontains", "=user__public_id")
     search_help_text = "A part of the address, or the id of a person (usr_)."
     fields = ("user", "email", "verified", "primary")

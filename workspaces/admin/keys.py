@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -11,12 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from workspaces.accounts.keys import end_keys
-from workspaces.admin_kit.base import (
-    ReadOnlyAdmin,
-    action,
-    counted,
-    rows_by_id,
-)
+from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted
 from workspaces.models import ApiKey, User
 
 
@@ -38,9 +33,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("user", "workspace")
     list_filter = ("scope",)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("public_id",)
+    ids = {"key": "public_id", "usr": "user__public_id", "ws": "workspace__public_id"}
     search_help_text = "The id of a key (key_), of its maker (usr_) or of a workspace (ws_)."
     fields = (
         "name",
@@ -56,12 +49,6 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "revoked_at",
     )
     actions = ("revoke",)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        places = {"key": "public_id", "usr": "user__public_id", "ws": "workspace__public_id"}
-        return rows_by_id(queryset, search_term, places), False
 
     @action(
         "Revoke (for good)",

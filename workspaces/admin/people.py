@@ -21,12 +21,7 @@ from workspaces.accounts import powers
 from workspaces.accounts.powers import RIGHTS
 from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
 from workspaces.admin.superusers import NOT_TOLD, TOLD, is_superuser
-from workspaces.admin_kit.base import (
-    LeanAdmin,
-    action,
-    counted,
-    offer_undo,
-)
+from workspaces.admin_kit.base import LeanAdmin, action, counted, offer_undo
 from workspaces.models import User
 from workspaces.quotas import quota_of
 

@@ -19,12 +19,7 @@ from memoryhub import mail
 from workspaces.accounts import powers
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.admin.superusers import NOT_TOLD, TOLD, is_superuser
-from workspaces.admin_kit.base import (
-    ReadOnlyAdmin,
-    action,
-    counted,
-    rows_by_id,
-)
+from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted
 from workspaces.models import User
 
 admin.site.unregister(Authenticator)
@@ -35,20 +30,13 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     many = "authenticators"
     list_display = ("user", "kind", "created_at", "last_used_at")
     list_select_related = ("user",)
-    ordering = ("-id",)
-    sortable_by = ()
-    search_fields = ("user__public_id",)
+    ids = {"usr": "user__public_id"}
     search_help_text = "The id of a person (usr_)."
     fields = ("user", "kind", "created_at", "last_used_at")
     actions = ("turn_off",)
 
     def for_list(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.defer("data")
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return rows_by_id(queryset, search_term, {"usr": "user__public_id"}), False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Without its second step an account is as good as its password: superusers alone take it away."""

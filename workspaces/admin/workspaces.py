@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -29,10 +29,7 @@ TOLD_OWNERS = ("Its owners are told by mail, if they gave an address.", messages
 class KindFilter(ChoiceFilter):
     parameter_name = "kind"
     offered = [("", "All"), ("shared", "Made by somebody"), ("default", "Somebody's own")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.chosen()
-        return queryset.filter(default_of__isnull=chosen == "shared") if chosen else queryset
+    rules = {"shared": Q(default_of=None), "default": Q(default_of__isnull=False)}
 
 
 class MembershipForm(forms.ModelForm):
@@ -76,6 +73,7 @@ class WorkspaceAdmin(LeanAdmin):
     ordering = ("-id",)
     sortable_by = ()
     search_fields = ("name",)
+    ids = {"ws": "public_id", "usr": "memberships__user__public_id"}
     search_help_text = "A part of the name, or the id (ws_) of a workspace or (usr_) of one of its members."
     fields = ("name", "description", "public_id", "default_of", "created_at", "updated_at", "lists")
     readonly_fields = ("public_id", "default_of", "created_at", "updated_at", "lists")
@@ -106,15 +104,9 @@ class WorkspaceAdmin(LeanAdmin):
             shown = format_html('{}<a href="{}?workspace={}">{}</a>&emsp;', shown, url, workspace.pk, title)
         return shown
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        text = search_term.strip()
-        if text.startswith("ws_"):
-            return queryset.filter(public_id=text), False
-        if text.startswith("usr_"):
-            return queryset.filter(memberships__user__public_id=text), False
-        return (queryset.filter(name__icontains=text) if text else queryset), False
+    def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+        column = self.ids.get(text.partition("_")[0]) if "_" in text else None
+        return rows.filter(**{column: text}) if column else rows.filter(name__icontains=text)
 
     def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
         """Deleting a workspace takes everything in it away for good: that is for its owners."""

@@ -19,6 +19,7 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from memoryhub.errors import DomainError
@@ -78,6 +79,29 @@ def offer_undo(model_admin: LeanAdmin, request: HttpRequest, action: str, keys: 
         "key": keys[0],
     }
     request.undo_offered = True  # type: ignore[attr-defined]
+
+
+def one_by_one(
+    rows: Iterable[Any], act: Callable[..., Any], request: HttpRequest
+) -> tuple[list[Any], list[tuple[str, int]]]:
+    """One domain call a row: the keys of those done, and what is said of refused ones, which stop no others."""
+    done, refused = [], []
+    for row in rows:
+        try:
+            act(row, by=cast("User", request.user), now=timezone.now())
+            done.append(row.pk)
+        except DomainError as error:
+            refused.append(f"{row.public_id}: {error.message}")
+    if not refused:
+        return done, []
+    more = f" And {len(refused) - 5} more." if len(refused) > 5 else ""
+    said = f"{counted(len(refused), 'was', 'were')} refused. {' '.join(refused[:5])}{more}"
+    return done, [(said, messages.WARNING)]
+
+
+def with_rest(sentence: str, number: int, what: str) -> str:
+    """ "3 memories forgotten, 1 was already." """
+    return f"{sentence}, {counted(number, 'was', 'were')} {what}." if number else f"{sentence}."
 
 
 def counted(number: int, one: str, many: str) -> str:

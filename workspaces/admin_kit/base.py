@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from allauth.account.decorators import secure_admin_login
 from django import forms
@@ -27,12 +27,7 @@ from memoryhub.database.counting import count_or_estimate
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
 from workspaces import audit
-from workspaces.admin_kit.actions import (
-    AT_ONCE,
-    action,
-    counted,
-    offer_undo,
-)
+from workspaces.admin_kit.actions import AT_ONCE, action, counted, offer_undo, one_by_one, with_rest
 from workspaces.admin_kit.filters import AutocompleteFilter
 from workspaces.models import User, Workspace
 
@@ -46,8 +41,10 @@ __all__ = [
     "action",
     "counted",
     "offer_undo",
+    "one_by_one",
     "refused",
     "rows_by_id",
+    "with_rest",
 ]
 EXCERPT = 120
 
@@ -98,6 +95,7 @@ class LeanAdmin(admin.ModelAdmin):
     list_per_page = 50
     list_max_show_all = 200
     many = "rows"  # what the sentence after an action calls them
+    ids: ClassVar[dict[str, str]] = {}  # what the search box takes: by its prefix, the column of a public id
 
     def for_list(self, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Leave out the columns a list does not show."""
@@ -106,6 +104,20 @@ class LeanAdmin(admin.ModelAdmin):
     def named(self, row: Any) -> str:
         """How the page that asks before an action calls a row."""
         return str(row)
+
+    def get_search_fields(self, request: HttpRequest) -> Any:
+        return self.search_fields or list(self.ids.values())
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: models.QuerySet[Any], search_term: str
+    ) -> tuple[models.QuerySet[Any], bool]:
+        if not self.ids:
+            return super().get_search_results(request, queryset, search_term)
+        return self.found(queryset, search_term.strip()), False
+
+    def found(self, rows: models.QuerySet[Any], text: str) -> models.QuerySet[Any]:
+        """What a search of a list with ``ids`` finds."""
+        return rows_by_id(rows, text, self.ids)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
@@ -228,6 +240,9 @@ def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.Mod
 class ReadOnlyAdmin(LeanAdmin):
     """Records that the system keeps of itself: to look at, never to type into. Actions may need 'change'."""
 
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    sortable_by = ()
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -252,7 +267,6 @@ class ReadOnlyInline(admin.TabularInline):
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
     """The rows with this public id; ``fields`` says in which column a prefix lies. Else nothing."""
-    text = text.strip()
     if not text:
         return rows
     field = fields.get(text.split("_")[0]) if PATTERN.fullmatch(text) else None

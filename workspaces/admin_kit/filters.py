@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -17,12 +17,15 @@ from django.http import HttpRequest
 class ChoiceFilter(admin.SimpleListFilter):
     """Fixed choices (``offered``, with their titles), one of which holds when nothing is chosen. Costs no query.
 
-    Its title is its parameter's name, and so is the column that it compares, unless its ``queryset`` says otherwise.
+    Its title is its parameter's name, and so is the ``column`` that it compares. What asks for something else than
+    that the column has it stands in ``rules``.
     """
 
     parameter_name: str
+    column: str = ""
     default: str = ""
     offered: Sequence[tuple[str, str]]
+    rules: ClassVar[Mapping[str, models.Q]] = {}
 
     def __init_subclass__(cls) -> None:
         cls.title = cls.parameter_name
@@ -32,7 +35,9 @@ class ChoiceFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
         chosen = self.chosen()
-        return queryset.filter(**{self.parameter_name: chosen}) if chosen else queryset
+        if chosen in self.rules:
+            return queryset.filter(self.rules[chosen])
+        return queryset.filter(**{self.column or self.parameter_name: chosen}) if chosen else queryset
 
     def chosen(self) -> str:
         value = self.value()
