@@ -2,12 +2,8 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.pages import (
-    chat_forget_views as forget_views,
-)
-from chat.pages import (
-    chat_views as views,
-)
+from chat.pages import chat_forget_views as forget_views
+from chat.pages import chat_views as views
 from chat.pages import (
     message_views,
     model_views,

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_http_methods
 
 from chat.doors.programs import NO_KEY, models, tools
 from memories.consent import memory_on
-from memoryhub.errors import DomainError
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
 from workspaces.models import KeyScope
@@ -26,11 +25,8 @@ def connect(request: PageRequest) -> HttpResponse:
     default_workspace(request.user)  # the one a key is most often for
     sent = request.POST if request.method == "POST" else None
     form = KeyForm(sent, user=request.user, now=now, initial={"scope": KeyScope.WRITE})
-    if form.is_bound and form.is_valid():
-        try:
-            new_key = make_key(**form.cleaned_data, by=request.user, now=now)[1]
-        except DomainError as error:
-            form.add_domain_error(error)
+    made = form.done(lambda: make_key(**form.cleaned_data, by=request.user, now=now))
+    new_key = made[1] if made else ""
     base = request.build_absolute_uri("/").rstrip("/")
     context = {
         "form": form,

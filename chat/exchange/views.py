@@ -21,7 +21,6 @@ from chat.exchange.one_chat import chat_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportStatus, Outcome
-from memoryhub.errors import DomainError
 from workspaces.access import default_workspace, get_workspace
 from workspaces.models import Workspace
 from workspaces.pages.page_request import PageRequest
@@ -67,20 +66,14 @@ def imports(request: PageRequest) -> HttpResponse:
         return _imports(request, form)
     refuse_too_large(request.META.get("CONTENT_LENGTH"))
     form = UploadForm(request.POST, request.FILES, user=request.user)
-    if form.is_valid():
-        file, workspace = form.cleaned_data["file"], form.cleaned_data["workspace"]
-        try:
-            imported = run.begin(
-                request.user,
-                workspace=workspace,
-                filename=file.name,
-                pieces=file.chunks(),
-                now=timezone.now(),
-            )
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            return redirect("exchange:import", imported.public_id)
+
+    def begin() -> Import:
+        file, place = form.cleaned_data["file"], form.cleaned_data["workspace"]
+        given = {"filename": file.name, "pieces": file.chunks(), "now": timezone.now()}
+        return run.begin(request.user, workspace=place, **given)
+
+    if imported := form.done(begin):
+        return redirect("exchange:import", imported.public_id)
     return _imports(request, form)
 
 

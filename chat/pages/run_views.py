@@ -31,7 +31,7 @@ from chat.models.runs import Run, RunMode, RunStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from memories.models import Memory
-from memoryhub.errors import DomainError, NotFound
+from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
 from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, User, Workspace
@@ -72,7 +72,8 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
         return _runs(request, get_workspace(request.user, ws_id), RunForm())
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     form = RunForm(request.POST)
-    if form.is_valid():
+
+    def start() -> Run:
         said = form.cleaned_data
         wanted = Wanted(
             said["objective"],
@@ -81,11 +82,10 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
             budget={"tokens": said["tokens"]},
             reviews_plan=said["reviews_plan"],
         )
-        try:
-            run = start_run(workspace, wanted, by=request.user, now=timezone.now())
-            return redirect("chat:run", ws_id, run.public_id)
-        except DomainError as error:
-            form.add_domain_error(error)
+        return start_run(workspace, wanted, by=request.user, now=timezone.now())
+
+    if run := form.done(start):
+        return redirect("chat:run", ws_id, run.public_id)
     return _runs(request, workspace, form, status=422)
 
 

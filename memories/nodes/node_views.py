@@ -79,14 +79,10 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
     """The drawing of those with most relations, and all by name, in pages that ``?after=`` goes through."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     form = NodeForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
-        try:
-            made = nodes.create_node(workspace, **form.cleaned_data, by=request.user, now=timezone.now())
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            notices.success(request, _("“%(name)s” has been created.") % {"name": made.name})
-            return _to(made)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if made := form.done(lambda: nodes.create_node(workspace, **form.cleaned_data, **who)):
+        notices.success(request, _("“%(name)s” has been created.") % {"name": made.name})
+        return _to(made)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     listed = node_page.search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
     shown = list(listed)

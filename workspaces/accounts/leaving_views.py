@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from memoryhub.errors import DomainError
 from workspaces.accounts.leaving import delete_account, foresee_leaving
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions.removal import lines_of
@@ -23,16 +22,10 @@ def delete(request: PageRequest) -> HttpResponse:
     form = DeleteForm(
         request.POST if request.method == "POST" else None, name=user.get_username(), what="account"
     )
-    if form.is_bound and form.is_valid():
-        try:
-            removed = delete_account(user)
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            request.session.flush()
-            request.user = AnonymousUser()  # type: ignore[assignment]  # there is nobody any more
-            return render(
-                request, "workspaces/account_deleted.html", {"report": {"lines": lines_of(removed)}}
-            )
+    removed = form.done(lambda: delete_account(user))
+    if removed is not None:
+        request.session.flush()
+        request.user = AnonymousUser()  # type: ignore[assignment]  # there is nobody any more
+        return render(request, "workspaces/account_deleted.html", {"report": {"lines": lines_of(removed)}})
     context = {"form": form, "plan": foresee_leaving(user)}
     return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)

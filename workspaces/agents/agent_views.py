@@ -13,7 +13,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memoryhub.errors import DomainError
 from workspaces.access import get_workspace
 from workspaces.agents import agents
 from workspaces.models import Agent, Role, Workspace
@@ -39,14 +38,10 @@ def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace = get_workspace(request.user, ws_id, need=need)
     form = AgentForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
-        try:
-            made = agents.create_agent(workspace, **form.cleaned_data, by=request.user, now=timezone.now())
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            notices.success(request, _("“%(name)s” is ready to chat.") % {"name": made.name})
-            return redirect("workspaces:agents", ws_id)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if made := form.done(lambda: agents.create_agent(workspace, **form.cleaned_data, **who)):
+        notices.success(request, _("“%(name)s” is ready to chat.") % {"name": made.name})
+        return redirect("workspaces:agents", ws_id)
     by_name = workspace.agents.order_by(Lower("name"), "pk").defer("instructions")
     context: dict[str, Any] = {
         "workspace": workspace,
@@ -64,15 +59,12 @@ def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace, found = _agent(request, ws_id, agent_id, need)
     form = AgentForm(request.POST) if request.method == "POST" else AgentForm.of(found)
-    if form.is_bound and form.is_valid():
-        try:
-            agents.update_agent(found, **form.cleaned_data, by=request.user, now=timezone.now())
-        except DomainError as error:
-            form.add_domain_error(error)
-            found.refresh_from_db()
-        else:
-            notices.success(request, _("Saved. Chats with it follow this from their next answer on."))
-            return redirect("workspaces:agents", ws_id)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if form.done(lambda: agents.update_agent(found, **form.cleaned_data, **who)):
+        notices.success(request, _("Saved. Chats with it follow this from their next answer on."))
+        return redirect("workspaces:agents", ws_id)
+    if form.errors:
+        found.refresh_from_db()
     context = {
         "workspace": workspace,
         "can_write": _can_write(found.role),

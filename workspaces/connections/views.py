@@ -12,13 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memoryhub.errors import DomainError, NotFound
-from workspaces.access import get_workspace
-from workspaces.actions import workspaces
+from memoryhub.errors import NotFound
 from workspaces.connections import actions
 from workspaces.connections.forms import ConnectionForm
 from workspaces.connections.trial import try_connection
-from workspaces.models import Role
 from workspaces.models.connection import Connection
 from workspaces.pages.page_request import PageRequest
 
@@ -26,17 +23,11 @@ from workspaces.pages.page_request import PageRequest
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
     form = ConnectionForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
-        try:
-            made = actions.create_connection(by=request.user, now=timezone.now(), **form.values())
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            notices.success(
-                request,
-                _("“%(name)s” has been saved. Test it, then choose it in a chat.") % {"name": made.name},
-            )
-            return redirect("workspaces:connections")
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if made := form.done(lambda: actions.create_connection(**who, **form.values())):
+        text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
+        notices.success(request, text % {"name": made.name})
+        return redirect("workspaces:connections")
     context = {
         "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
         "shared": Connection.objects.live().shared().order_by("name", "pk"),
@@ -59,14 +50,10 @@ def _own(request: PageRequest, connection_id: str, *, to: str) -> Connection:
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     found = _own(request, connection_id, to="change")
     form = ConnectionForm(request.POST if request.method == "POST" else None, kept=found)
-    if form.is_bound and form.is_valid():
-        try:
-            actions.update_connection(found, by=request.user, now=timezone.now(), **form.values())
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            notices.success(request, _("Saved. The next answers use it."))
-            return redirect("workspaces:connections")
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if form.done(lambda: actions.update_connection(found, **who, **form.values())):
+        notices.success(request, _("Saved. The next answers use it."))
+        return redirect("workspaces:connections")
     context = {"connection": found, "form": form}
     return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
 
@@ -89,22 +76,3 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
     if request.htmx:
         return render(request, "workspaces/connection_report.html", context)
     return render(request, "workspaces/connection_tested.html", context)
-
-
-@require_POST
-def of_workspace(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Which model answers in a workspace; owners say. Nothing changes where nothing was chosen."""
-    return _changed(request, ws_id, connection_id=request.POST.get("connection"))
-
-
-@require_POST
-def local_only(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Whether a workspace's memories never leave this machine; owners say."""
-    return _changed(request, ws_id, local_only=request.POST.get("local_only") == "on")
-
-
-def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
-    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
-    workspaces.update_workspace(workspace, by=request.user, **changes)
-    notices.success(request, _("Saved."))
-    return redirect("workspaces:settings", ws_id)

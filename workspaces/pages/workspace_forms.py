@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from allauth.account.forms import ChangePasswordForm
 from django import forms
@@ -15,12 +17,23 @@ from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.agents import agents
 from workspaces.models import Agent, KeyScope, Role, User, Workspace
 
+T = TypeVar("T")
+
 
 def _plain_field() -> forms.TextInput:
     return forms.TextInput(attrs={"autocomplete": "off"})
 
 
 class DomainForm(forms.Form):
+    def done(self, act: Callable[[], T]) -> T | None:
+        """What ``act`` gives, of a form that was sent and is filled in rightly; None where the domain refuses, too."""
+        if self.is_bound and self.is_valid():
+            try:
+                return act()
+            except DomainError as error:
+                self.add_domain_error(error)
+        return None
+
     def add_domain_error(self, error: DomainError) -> None:
         """What the domain refused, at the field it names, else above the form."""
         named = {name: text for name, text in error.fields.items() if name in self.fields}

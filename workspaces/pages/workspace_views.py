@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub import events as bus
-from memoryhub.errors import DomainError, NotFound
+from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import keys as api_keys
@@ -30,12 +30,7 @@ from workspaces.connections.choice import chosen_for, options_for
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import ApiKey, Membership, Role, User, Workspace
 from workspaces.pages.page_request import PageRequest
-from workspaces.pages.workspace_forms import (
-    DeleteForm,
-    KeyForm,
-    MemberForm,
-    WorkspaceForm,
-)
+from workspaces.pages.workspace_forms import DeleteForm, KeyForm, MemberForm, WorkspaceForm
 
 HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and finds readers who may read no more
 
@@ -43,13 +38,8 @@ HEARTBEAT = 15.0  # seconds: keeps proxies from closing a quiet stream, and find
 @require_http_methods(["GET", "POST"])
 def workspace_list(request: PageRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
-        try:
-            made = workspaces.create_workspace(**form.cleaned_data, by=request.user)
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            return redirect("chat:workspace", made.public_id)
+    if made := form.done(lambda: workspaces.create_workspace(**form.cleaned_data, by=request.user)):
+        return redirect("chat:workspace", made.public_id)
     context = {"workspaces": Workspace.objects.visible_to(request.user), "form": form}
     return render(request, "workspaces/list.html", context, status=422 if form.errors else 200)
 
@@ -94,14 +84,9 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
         return _settings_page(request, get_workspace(request.user, ws_id))
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     form = WorkspaceForm(request.POST)
-    if form.is_valid():
-        try:
-            workspaces.update_workspace(workspace, by=request.user, **form.cleaned_data)
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            notices.success(request, _("Saved."))
-            return redirect("workspaces:settings", ws_id)
+    if form.done(lambda: workspaces.update_workspace(workspace, by=request.user, **form.cleaned_data)):
+        notices.success(request, _("Saved."))
+        return redirect("workspaces:settings", ws_id)
     return _settings_page(request, get_workspace(request.user, ws_id), form=form)
 
 
@@ -114,11 +99,8 @@ def delete(request: PageRequest, ws_id: str) -> HttpResponse:
     form = DeleteForm(request.POST, name=workspace.name)
     if form.is_valid():
         ask_for_password(request)
-        try:
-            removed = workspaces.delete_workspace(workspace, by=request.user)
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
+        removed = form.done(lambda: workspaces.delete_workspace(workspace, by=request.user))
+        if removed is not None:
             context = {"name": workspace.name, "report": {"lines": lines_of(removed)}}
             return render(request, "workspaces/removed.html", context)
     return _settings_page(request, workspace, delete_form=form)
@@ -128,15 +110,14 @@ def delete(request: PageRequest, ws_id: str) -> HttpResponse:
 def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     form = MemberForm(request.POST)
-    if form.is_valid():
-        user = form.cleaned_data["username"]
-        try:
-            workspaces.add_member(workspace, user=user, role=form.cleaned_data["role"], by=request.user)
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            notices.success(request, _("%(name)s is now a member.") % {"name": user.get_username()})
-            return redirect("workspaces:settings", ws_id)
+
+    def add() -> Membership:
+        user, role = form.cleaned_data["username"], form.cleaned_data["role"]
+        return workspaces.add_member(workspace, user=user, role=role, by=request.user)
+
+    if made := form.done(add):
+        notices.success(request, _("%(name)s is now a member.") % {"name": made.user.get_username()})
+        return redirect("workspaces:settings", ws_id)
     return _settings_page(request, workspace, member_form=form)
 
 
@@ -214,13 +195,8 @@ def keys(request: PageRequest) -> HttpResponse:
         return redirect(reverse("workspaces:profile") + "#api-keys")
     now = timezone.now()
     form = KeyForm(request.POST, user=request.user, now=now)
-    if form.is_valid():
-        try:
-            made, text = api_keys.make_key(**form.cleaned_data, by=request.user, now=now)
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            return _profile_page(request, made=made, new_key=text)
+    if made := form.done(lambda: api_keys.make_key(**form.cleaned_data, by=request.user, now=now)):
+        return _profile_page(request, made=made[0], new_key=made[1])
     return _profile_page(request, form)
 
 

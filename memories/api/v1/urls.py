@@ -9,30 +9,25 @@ from memories.api.v1 import agents, assets, nodes, views
 from workspaces.rest.keys import KeyedView
 from workspaces.rest.views import NoSuchRoute
 
+MEMORY = "memories/<mem_id:memory_id>"
+NODE = "memory-nodes/<node_id:node_id>"
+
 app_name = "v1"
 urlpatterns = [
     path("memories", views.MemoryList.as_view(), name="memories"),
     path("memories/recall", views.Recall.as_view(), name="recall"),
-    path("memories/<mem_id:memory_id>", views.MemoryDetail.as_view(), name="memory"),
+    path(MEMORY, views.MemoryDetail.as_view(), name="memory"),
     path("agents", agents.AgentList.as_view(), name="agents"),
     path("agents/<agent_id:agent_id>", agents.AgentDetail.as_view(), name="agent"),
-    path("memories/<mem_id:memory_id>/assets", assets.AssetList.as_view(), name="assets"),
+    path(f"{MEMORY}/assets", assets.AssetList.as_view(), name="assets"),
     path("assets/<asset_id:asset_id>", assets.AssetDetail.as_view(), name="asset"),
     path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),
-    path("memory-nodes/<node_id:node_id>", nodes.NodeDetail.as_view(), name="node"),
-    path("memory-nodes/<node_id:node_id>/memories", nodes.NodeMemories.as_view(), name="node_memories"),
-    path(
-        "memory-nodes/<node_id:node_id>/memories/unlink",
-        nodes.NodeMemoryUnlink.as_view(),
-        name="node_memory_unlink",
-    ),
-    path("memory-nodes/<node_id:node_id>/relations", nodes.NodeRelations.as_view(), name="node_relations"),
-    path(
-        "memory-nodes/<node_id:node_id>/relations/unlink",
-        nodes.NodeRelationUnlink.as_view(),
-        name="node_relation_unlink",
-    ),
-    path("memory-nodes/<node_id:node_id>/neighbours", nodes.NodeNeighbours.as_view(), name="node_neighbours"),
+    path(NODE, nodes.NodeDetail.as_view(), name="node"),
+    path(f"{NODE}/memories", nodes.NodeMemories.as_view(), name="node_memories"),
+    path(f"{NODE}/memories/unlink", nodes.NodeMemoryUnlink.as_view(), name="node_memory_unlink"),
+    path(f"{NODE}/relations", nodes.NodeRelations.as_view(), name="node_relations"),
+    path(f"{NODE}/relations/unlink", nodes.NodeRelationUnlink.as_view(), name="node_relation_unlink"),
+    path(f"{NODE}/neighbours", nodes.NodeNeighbours.as_view(), name="node_neighbours"),
     # Whatever none of the routes above took.
     re_path(
         r"",
