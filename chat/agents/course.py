@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from chat.agents.board import TaskBoard
+from chat.agents.board import BoardTask, TaskBoard
 from chat.agents.memory import AgentMemory, MemoryKind
 from chat.agents.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
@@ -176,36 +175,21 @@ def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:
     """The rows that people see, after the plan or the board."""
+    shown: list[tuple[BoardTask | PlannedTask, dict[str, str]]]
     if run.board is not None:
         board = TaskBoard.from_json(run.board).tasks.values()
-        shown: list[dict[str, Any]] = [
-            {
-                "ref": t.id,
-                "title": t.title,
-                "depends_on": [*t.depends_on],
-                "status": t.state,
-                "member": t.member,
-            }
-            for t in board
-        ]
+        shown = [(task, {"status": task.state, "member": task.member}) for task in board]
     else:
         states = run.states.get("tasks", {})
-        shown = [
-            {
-                "ref": t.id,
-                "title": t.title,
-                "depends_on": [*t.depends_on],
-                "status": states.get(t.id, "waiting"),
-            }
-            for t in plan.tasks
-        ]
+        shown = [(task, {"status": states.get(task.id, "waiting")}) for task in plan.tasks]
     known = {task.ref: task for task in run.tasks.all()}
-    for position, values in enumerate(shown):
-        task = known.get(values["ref"])
-        if task is None:
-            RunTask.objects.create(run=run, position=position, **values)
-        elif any(getattr(task, name) != value for name, value in values.items()):
-            run.tasks.filter(pk=task.pk).update(**values)
+    for position, (task, standing) in enumerate(shown):
+        values = {"title": task.title, "depends_on": [*task.depends_on], **standing}
+        row = known.get(task.id)
+        if row is None:
+            RunTask.objects.create(run=run, ref=task.id, position=position, **values)
+        elif any(getattr(row, name) != value for name, value in values.items()):
+            run.tasks.filter(pk=row.pk).update(**values)
 
 
 def hurry() -> None:

@@ -21,13 +21,12 @@ from django.utils import timezone
 from chat.agents.course import hurry
 from chat.agents.doing import do
 from chat.models.runs import Run, RunStatus, RunStep, RunStepStatus
+from memoryhub.database.locks import alone
 
 logger = logging.getLogger(__name__)
 STALE = timedelta(seconds=30)  # after which whoever did a step is taken for dead
 AT_ONCE = 4  # steps of one lane: they wait for the model most of the time
 PAUSE = 0.1  # seconds until a lane looks again whether a step of its own has led to another
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('chat.agents'), %s)"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtext('chat.agents'), %s)"
 
 
 def takeable(now: datetime) -> QuerySet[RunStep]:
@@ -141,17 +140,9 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
 @contextmanager
 def _lane() -> Iterator[bool]:
     """One of the lanes, until the block ends; a killed worker gives it back by itself."""
-    lanes = max(1, settings.WORKERS - 1)
-    with connection.cursor() as cursor:
-        for lane in range(lanes):
-            cursor.execute(_LOCK, [lane])
-            if cursor.fetchone()[0]:
-                break
-        else:
-            yield False
-            return
-    try:
-        yield True
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(_UNLOCK, [lane])
+    for lane in range(max(1, settings.WORKERS - 1)):
+        with alone("chat.agents", lane) as is_free:
+            if is_free:
+                yield True
+                return
+    yield False

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from chat.agents.memory import as_json_text
 from chat.agents.schemas import why_bad_schema
 
 MOST_TASKS, MOST_STEPS, MOST_MEMBERS = 50, 200, 10
@@ -64,29 +66,8 @@ class TaskPlan:
 
     def as_json(self) -> dict[str, Any]:
         """What ``read_plan`` reads."""
-        return {
-            "tasks": [
-                {
-                    "id": task.id,
-                    "title": task.title,
-                    "description": task.description,
-                    "depends_on": list(task.depends_on),
-                    "member": task.member,
-                    "steps": [
-                        {
-                            "id": step.id,
-                            "instructions": step.instructions,
-                            "depends_on": list(step.depends_on),
-                            "schema": step.schema,
-                            "over": step.over,
-                        }
-                        for step in task.steps
-                    ],
-                }
-                for task in self.tasks
-            ],
-            "members": [{"name": member.name, "role": member.role} for member in self.members],
-        }
+        plain: dict[str, Any] = json.loads(as_json_text(asdict(self)))
+        return plain
 
 
 class _Part(BaseModel):

@@ -8,7 +8,6 @@ from contextlib import aclosing
 from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
-from django.db import connection
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 from rest_framework import status
@@ -23,6 +22,7 @@ from chat.turns.begin import Turn
 from chat.turns.sources import sources_of
 from chat.turns.stream import follow, follow_for
 from memories.recalling.receipts import receipts_for
+from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
@@ -75,7 +75,7 @@ def turn_response(
     """
     if place is not None:
         return EventStream(_events(message, answer, user), place=place)
-    _release_connection()
+    release_connection()
     async_to_sync(_wait)(answer.public_id)
     return Response(turn_json(message, load(answer), user), status=status.HTTP_201_CREATED)
 
@@ -120,14 +120,9 @@ def _reading(function: Any) -> Any:
         try:
             return function(*args)
         finally:
-            _release_connection()
+            release_connection()
 
     return sync_to_async(read)
-
-
-def _release_connection() -> None:
-    if not connection.in_atomic_block:
-        connection.close()
 
 
 def _sse(event: str, data: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.chats.actions import announce
-from chat.exchange.ids import Id, resolve
+from chat.exchange.ids import Id, resolve, taken_by_none
 from chat.exchange.lines import Record
 from chat.exchange.places import Places, text_of
 from chat.exchange.versions import link_versions
@@ -105,18 +105,14 @@ def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Wo
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """Taken by a chat that the importer sees, in its workspace; or by one they do not see, nowhere."""
-    taken = dict.fromkeys(
-        Chat.objects.filter(public_id__in=public_ids).values_list("public_id", flat=True), ""
-    )
+    taken = taken_by_none(Chat, public_ids)
     seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
     return taken | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """The same of messages: in which chat each lies."""
-    taken = dict.fromkeys(
-        Message.objects.filter(public_id__in=public_ids).values_list("public_id", flat=True), ""
-    )
+    taken = taken_by_none(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
     return taken | dict(seen.values_list("public_id", "chat__public_id"))
 
@@ -280,9 +276,7 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
 
 def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """Taken by a memory that the importer sees, in its workspace or (a personal one) with its owner."""
-    taken = dict.fromkeys(
-        Memory.objects.filter(public_id__in=public_ids).values_list("public_id", flat=True), ""
-    )
+    taken = taken_by_none(Memory, public_ids)
     seen = Memory.objects.visible_to(places.user).filter(public_id__in=taken)
     for public_id, workspace, owner in seen.values_list(
         "public_id", "workspace__public_id", "owner__public_id"

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connection
 from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
@@ -20,6 +19,7 @@ from chat.exchange.versions import version_fields, with_versions
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.writing.portable import memory_line
+from memoryhub.database.locks import release_connection
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
 from workspaces.models import Agent, Role, User, Workspace
@@ -59,8 +59,7 @@ def _next(made: Iterator[bytes]) -> bytes:
     try:
         return next(made, b"")
     finally:
-        if not connection.in_atomic_block:  # a slow reader must not hold a connection of the pool
-            connection.close()
+        release_connection()  # a reader may be slow
 
 
 def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> Iterator[bytes]:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from django.db.models import Model
+
 from memoryhub.ids import ALPHABET, LENGTH
 
 
@@ -32,6 +34,12 @@ def derived_id(prefix: str, *of: str) -> str:
         number, at = divmod(number, len(ALPHABET))
         letters.append(ALPHABET[at])
     return f"{prefix}_{''.join(letters)}"
+
+
+def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
+    """Those of these ids that are taken, before it is known by what that the importer sees."""
+    rows = model._default_manager.filter(public_id__in=public_ids)
+    return dict.fromkeys(rows.values_list("public_id", flat=True), "")
 
 
 def resolve(prefix: str, wanted: Iterable[tuple[str, str]], look: Look) -> dict[tuple[str, str], Id]:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from chat.exchange.export import SETTINGS
-from chat.exchange.ids import resolve
+from chat.exchange.ids import resolve, taken_by_none
 from chat.exchange.lines import Record
 from chat.models.imports import Import
 from memories.writing.drafts import UNSTORABLE
@@ -166,9 +166,7 @@ class Places:
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
         """Taken by a workspace in which the importer may write, or by another."""
-        taken = dict.fromkeys(
-            Workspace.objects.filter(public_id__in=ids).values_list("public_id", flat=True), ""
-        )
+        taken = taken_by_none(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
         writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)
         return taken | dict.fromkeys(writable, self.user.public_id)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -30,6 +29,7 @@ from chat.models.imports import (
     ImportStatus,
 )
 from memories.models import Memory
+from memoryhub.database.locks import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
 from workspaces.access import get_workspace
@@ -39,8 +39,7 @@ from workspaces.quotas import QuotaReached, require_room
 from workspaces.throttles import spend
 
 logger = logging.getLogger(__name__)
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('chat.exchange'), %s)"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtext('chat.exchange'), %s)"
+LOCK = "chat.exchange"
 ORPHANED = timedelta(hours=1)
 MOST_OPEN = 20  # of one person, so that a disk cannot be filled file by file
 
@@ -153,8 +152,8 @@ def delete(imported: Import) -> None:
 
 def advance(import_id: int, *, seconds: float) -> Outcome:
     """Look or store for about so many seconds. One process at a time; every chunk is kept, whenever this ends."""
-    with _alone(import_id) as alone:
-        if not alone:
+    with alone(LOCK, import_id) as is_alone:
+        if not is_alone:
             return Outcome.ELSEWHERE
         imported = Import.objects.at_work().filter(pk=import_id).first()
         if imported is None:
@@ -176,8 +175,8 @@ def sweep(*, now: datetime) -> int:
     """Queue what no job is doing, clear away what nobody finished; how many are at work."""
     waiting = list(Import.objects.at_work())
     for imported in waiting:
-        with _alone(imported.pk) as alone:
-            if alone:
+        with alone(LOCK, imported.pk) as is_alone:
+            if is_alone:
                 _queue(imported)
     for imported in Import.objects.expired(now):
         if imported.status in (ImportStatus.DONE, ImportStatus.FAILED):
@@ -317,17 +316,3 @@ def _clear_orphans(now: datetime) -> None:
 def _clean_name(filename: str) -> str:
     name = filename.replace("\\", "/").rpartition("/")[2]
     return "".join(letter for letter in name if letter.isprintable())[-150:]
-
-
-@contextmanager
-def _alone(import_id: int) -> Iterator[bool]:
-    """Whether this process is the only one at it, held until the block ends; a killed one frees it by itself."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [import_id % 2**31])
-        alone = bool(cursor.fetchone()[0])
-    try:
-        yield alone
-    finally:
-        if alone:
-            with connection.cursor() as cursor:
-                cursor.execute(_UNLOCK, [import_id % 2**31])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Message
-from chat.models.steps import (
-    Step,
-    StepKind,
-    StepOutcome,
-)
+from chat.models.steps import Step, StepKind, StepOutcome
+from chat.tools.shown_calls import with_memories
 from memories.models import Memory
 from memories.recalling.receipts import for_everyone
 from workspaces.models import User
@@ -176,16 +172,4 @@ def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[St
     thought = [message.pk for message in messages if message.has_steps]
     if not thought:
         return {}
-    found = list(Step.objects.filter(message_id__in=thought))
-    wanted = {memory_id for step in found for memory_id in step.memory_ids}
-    memories: dict[str, Memory] = {}
-    if wanted:
-        rows = Memory.objects.visible_to(user).filter(public_id__in=wanted)
-        memories = {memory.public_id: memory for memory in rows}
-    steps: dict[int, list[tuple[Step, tuple[Memory, ...]]]] = defaultdict(list)
-    for step in found:
-        step.known = {memory_id for memory_id in step.memory_ids if memory_id in memories}
-        seen = tuple(memories[memory_id] for memory_id in step.memory_ids if memory_id in step.known)
-        seen = tuple(memory for memory in seen if memory.is_live)
-        steps[step.message_id].append((step, seen))
-    return steps
+    return with_memories(Step.objects.filter(message_id__in=thought), user)

@@ -7,7 +7,6 @@ from contextlib import aclosing
 from typing import cast
 
 from asgiref.sync import sync_to_async
-from django.db import connection
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
@@ -24,6 +23,7 @@ from chat.turns.growing import with_html
 from chat.turns.retry import continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow_for, to_sse
 from memories.usage import count_live
+from memoryhub.database.locks import release_connection
 from memoryhub.errors import Sensitive
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
@@ -105,7 +105,7 @@ async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
-    await sync_to_async(_close_connection)()
+    await sync_to_async(release_connection)()  # with it the session was read
     if request.GET.get("as") == "html":
         found = with_html(follow_for(user, chat_id, message_id))
     else:
@@ -121,9 +121,3 @@ async def _events(found: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[st
 
 def _offset(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
-def _close_connection() -> None:
-    """The session was read on this request's thread; a stream that waits must not hold a connection of the pool."""
-    if not connection.in_atomic_block:
-        connection.close()

@@ -8,7 +8,7 @@ from pydantic import AllowInfNan, Field
 
 from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, within
 from chat.tools.memory import RECALLED, Category, Limit, Query, Statement, recalled, store
-from memories.recalling.recall import recall
+from memories.recalling.recall import recall_for
 
 
 class OwnRecall(Arguments):
@@ -25,17 +25,7 @@ class OwnSave(Arguments):
 
 
 def ltm_recall(caller: ToolCaller, asked: OwnRecall) -> Result:
-    found = recall(
-        asked.query,
-        caller.workspace,
-        caller.person,
-        limit=asked.k,
-        ranking="longterm",
-        now=caller.now,
-        agent=caller.agent,
-        reach=caller.reach,
-    )
-    return recalled(found)
+    return recalled(recall_for(caller, asked.query, limit=asked.k, ranking="longterm"))
 
 
 def ltm_remember(caller: ToolCaller, asked: OwnSave) -> Result:

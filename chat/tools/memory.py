@@ -24,7 +24,7 @@ from chat.tools.base import (
 from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memories.recalling.recall import QUERY_LENGTH, Recall, recall
+from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
 from memories.recalling.search import SEARCHED, Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.gate import Draft, save_memory
@@ -123,17 +123,7 @@ def _origin(turn: InChat, content: str, *, by: User) -> dict[str, Any]:
 
 
 def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
-    found = recall(
-        asked.query,
-        caller.workspace,
-        caller.person,
-        limit=asked.limit,
-        offset=asked.offset,
-        now=caller.now,
-        agent=caller.agent,
-        reach=caller.reach,
-        floor=True,
-    )
+    found = recall_for(caller, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
     return recalled(found, first=asked.offset + 1)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import ToolCall, ToolOutcome, ToolStatus
+from chat.models.steps import Step
 from chat.prompting.text import one_line
 from memories.models import Memory
 from memories.recalling.receipts import for_everyone
@@ -18,6 +19,7 @@ from workspaces.models import User
 
 SAVES = ("x_save_memory", "ltm_remember")
 RECALLS = ("x_recall_memory", "ltm_recall")
+N = TypeVar("N", ToolCall, Step)
 QUERY_SHOWN = 120  # characters
 
 
@@ -116,15 +118,18 @@ def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[Too
     Costs two queries.
     """
     found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
-    wanted = {memory_id for call in found for memory_id in call.memory_ids}
-    memories: dict[str, Memory] = {}
-    if wanted:
-        rows = Memory.objects.visible_to(user).select_related("workspace")
-        memories = {memory.public_id: memory for memory in rows.filter(public_id__in=wanted)}
-    calls: dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]] = defaultdict(list)
-    for call in found:
-        call.known = {memory_id for memory_id in call.memory_ids if memory_id in memories}
-        seen = tuple(memories[memory_id] for memory_id in call.memory_ids if memory_id in call.known)
-        seen = tuple(memory for memory in seen if memory.is_live)
-        calls[call.message_id].append((call, seen))
-    return calls
+    return with_memories(found, user)
+
+
+def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
+    """These by their message, each with those of its memories that this person may see and that are not forgotten."""
+    found = list(found)
+    wanted = {memory_id for each in found for memory_id in each.memory_ids}
+    rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)
+    memories = {memory.public_id: memory for memory in rows} if wanted else {}
+    by_message: dict[int, list[tuple[N, tuple[Memory, ...]]]] = defaultdict(list)
+    for each in found:
+        each.known = {memory_id for memory_id in each.memory_ids if memory_id in memories}
+        seen = (memories[memory_id] for memory_id in each.memory_ids if memory_id in each.known)
+        by_message[each.message_id].append((each, tuple(memory for memory in seen if memory.is_live)))
+    return by_message

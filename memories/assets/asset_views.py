@@ -13,7 +13,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memories.access import get_memory
 from memories.assets import assets
-from memories.assets.downloads import download
 from memories.models import Asset, Memory
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from workspaces.access import get_workspace
@@ -71,7 +70,7 @@ def _attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_GET
 def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> StreamingHttpResponse:
-    return download(_asset(_memory(request, ws_id, mem_id, Role.VIEWER), asset_id))
+    return assets.download(_asset(_memory(request, ws_id, mem_id, Role.VIEWER), asset_id))
 
 
 @require_http_methods(["GET", "POST"])

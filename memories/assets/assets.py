@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db import transaction
+from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
 from memories.access import get_memory
@@ -31,6 +32,7 @@ from memories.models import Asset, Memory
 from memories.models.asset import ASSET_NAME_LENGTH
 from memories.writing.announcing import announce
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, TooLarge, Unavailable
+from memoryhub.http.downloads import file_response
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User
 from workspaces.quotas import require_room
@@ -148,6 +150,12 @@ def open_file(asset: Asset) -> BinaryIO:
     except FileNotFoundError:
         logger.error("The file of %s is missing in the data folder", asset.public_id)
         raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
+
+
+def download(asset: Asset) -> StreamingHttpResponse:
+    charset = "; charset=utf-8" if asset.content_type == TEXT else ""
+    kind = f"{asset.content_type}{charset}"
+    return file_response(open_file(asset), name=asset.name, size=asset.size, content_type=kind)
 
 
 def path_of(file_name: str) -> Path:

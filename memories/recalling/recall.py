@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -17,6 +18,7 @@ from memories.recalling.signals import read_question
 from memoryhub import metrics
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.errors import ModelNotLocal
+from workspaces.caller import Caller
 from workspaces.index import embedding
 from workspaces.index.candidates import look
 from workspaces.leaving_machine import Reach
@@ -97,6 +99,12 @@ def recall(
     own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded, own)
+
+
+def recall_for(caller: Caller, query: str, **how: Any) -> Recall:
+    """``recall`` for whom a tool acts, where and as far as they may."""
+    who: dict[str, Any] = {"agent": caller.agent, "reach": caller.reach, "now": caller.now}
+    return recall(query, caller.workspace, caller.person, **who, **how)
 
 
 def expect(query: str, *, now: datetime) -> None:

@@ -20,7 +20,7 @@ from memoryhub.errors import TooLarge
 from workspaces.access import get_workspace
 from workspaces.api.serializers import PersonJson
 from workspaces.documents import documents, forgetting, versions
-from workspaces.documents.downloads import download
+from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role
 from workspaces.models.document import TITLE_LENGTH
 from workspaces.rest.docs import documented_under, page_of

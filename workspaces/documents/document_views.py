@@ -21,7 +21,7 @@ from memoryhub.errors import DomainError, Invalid, TooLarge
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.documents import documents, forgetting, versions
-from workspaces.documents.downloads import download
+from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role
 from workspaces.pages.page_request import PageRequest
 

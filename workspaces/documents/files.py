@@ -21,9 +21,11 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import storages
 from django.db import transaction
+from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable
+from memoryhub.http.downloads import file_response
 from workspaces.models import Document, DocumentVersion
 
 logger = logging.getLogger(__name__)
@@ -67,6 +69,13 @@ def open_document(document: Document | DocumentVersion) -> IO[Any]:
     except FileNotFoundError:
         logger.error("The file %s is missing", document.file_name)
         raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
+
+
+def download(document: Document, of: Document | DocumentVersion | None = None) -> StreamingHttpResponse:
+    """``of``: an earlier version of it."""
+    file = of or document
+    about = {"name": document.title, "content_type": file.media_type}
+    return file_response(open_document(file), size=file.size, **about)
 
 
 @contextmanager

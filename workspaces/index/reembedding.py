@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -20,6 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
+from memoryhub.database.locks import alone
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderError
@@ -32,8 +32,7 @@ logger = logging.getLogger(__name__)
 BATCH = embedding.BATCH
 CLEAN_BATCH = 1000
 GRACE = timedelta(minutes=1)  # a recall that began before the switch still compares the old vectors
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('workspaces.index.reembedding'), 0)"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtext('workspaces.index.reembedding'), 0)"
+LOCK = "workspaces.index.reembedding"
 # The building goes on only while this row says so; the share lock makes a stop or a switch wait for the batch.
 _GOES_ON = """
 SELECT 1 FROM workspaces_embeddingmodel WHERE id = %s AND state = 'building' AND stopped_at IS NULL FOR SHARE
@@ -125,14 +124,14 @@ def has_work() -> bool:
     wanted = model is not None and model.stopped_at is None
     if not wanted and not EmbeddingModel.objects.to_clean(timezone.now() - GRACE).exists():
         return False
-    with _alone() as alone:
-        return alone
+    with alone(LOCK) as is_alone:
+        return is_alone
 
 
 def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = lambda model: None) -> Outcome:
     """Build for about so many seconds. One process at a time; every batch is kept, whenever this ends."""
-    with _alone() as alone:
-        if not alone:
+    with alone(LOCK) as is_alone:
+        if not is_alone:
             return Outcome.ELSEWHERE
         deadline, counted = time.monotonic() + seconds, False
         while True:
@@ -305,17 +304,3 @@ def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embed
     locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))
     fresh = [(row, of[row.pk][1]) for row in locked if kind.text_of(row) == of[row.pk][0]]
     return len(fresh) if fresh and embedding.put_vectors(label, fresh) else 0
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    """Whether this process is the only one at it, held until the block ends; a killed one frees it by itself."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK)
-        alone = bool(cursor.fetchone()[0])
-    try:
-        yield alone
-    finally:
-        if alone:
-            with connection.cursor() as cursor:
-                cursor.execute(_UNLOCK)

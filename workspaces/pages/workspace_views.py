@@ -9,7 +9,6 @@ from typing import Any, cast
 from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
 from django.contrib import messages as notices
-from django.db import connection
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub import events as bus
+from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import default_workspace, get_workspace
@@ -224,7 +224,7 @@ async def events(request: PageRequest, ws_id: str) -> EventStream:
     """What happens in a workspace, as server-sent events, for as long as the person may see it."""
     user = cast(User, await request.auser())
     workspace = await sync_to_async(get_workspace)(user, ws_id)
-    await sync_to_async(_close_connection)()
+    await sync_to_async(release_connection)()
     session_key = request.session.session_key or ""
     return EventStream(_feed(workspace, user, session_key), place=Place(user))
 
@@ -251,10 +251,4 @@ def _may_still_see(workspace_pk: int, user_pk: int, session_key: str) -> bool:
         member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
         return member.exists() and Session.objects.filter(session_key=session_key).exists()
     finally:
-        _close_connection()
-
-
-def _close_connection() -> None:
-    """A stream that waits must not hold a connection of the pool. Inside a test's transaction it stays."""
-    if not connection.in_atomic_block:
-        connection.close()
+        release_connection()

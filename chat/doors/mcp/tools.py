@@ -29,7 +29,7 @@ from chat.tools.base import Arguments, schema_of
 from chat.tools.memory import recalled, searched, store
 from memories.access import get_memory
 from memories.models import Memory
-from memories.recalling.recall import recall
+from memories.recalling.recall import recall_for
 from memories.recalling.search import search_workspace
 from memories.writing.gate import delete_memory
 from memoryhub.errors import NotFound
@@ -80,16 +80,7 @@ def save_memory(asked: Save) -> Said:
 
 def recall_memory(asked: RecallAsked) -> Said:
     who = caller()
-    found = recall(
-        asked.query,
-        who.workspace,
-        who.person,
-        limit=asked.limit,
-        offset=asked.offset,
-        now=who.now,
-        reach=who.reach,
-        floor=True,
-    )
+    found = recall_for(who, asked.query, limit=asked.limit, offset=asked.offset, floor=True)
     shapes = [shape_of(item.memory, item.score) for item in found.items]
     return recalled(found, first=asked.offset + 1).text, Memories(memories=shapes, next_cursor=None)
 

@@ -17,7 +17,6 @@ from rest_framework.response import Response
 
 from memories.api.v1.views import OrganisationView
 from memories.assets import assets
-from memories.assets.downloads import download
 from memories.models import Asset
 from memoryhub.errors import NotFound, TooLarge
 from workspaces.models import Role
@@ -124,7 +123,7 @@ class AssetDetail(OrganisationView):
     )
     def get(self, request: Request, asset_id: str) -> HttpResponseBase:
         """Download a file."""
-        return download(self.asset(asset_id))
+        return assets.download(self.asset(asset_id))
 
     @documented("v1_assets_delete", fresh=True)
     def delete(self, request: Request, asset_id: str) -> Response:

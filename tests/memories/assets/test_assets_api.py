@@ -22,7 +22,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from memories import tasks
 from memories.assets import assets
-from memories.assets.downloads import download
+from memories.assets.assets import download
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory, Scope
 from memories.writing.gate import delete_memory, restore_memory
