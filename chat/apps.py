@@ -7,8 +7,8 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat.chats.forgetting import leave_chats
-        from chat.exchange.forgetting import forget_in_imports
+        from chat.chats.forget_chat import leave_chats
+        from chat.exchange.forget_in_files import forget_in_imports
         from chat.models import Chat, Import
         from chat.turns.mining import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.agents import lanes
 from chat.answers.state import close_abandoned
-from chat.chats import forgetting
+from chat.chats import forget_chat
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact
@@ -64,5 +64,5 @@ def sweep() -> str:
     imports = run.sweep(now=now)
     lanes.sweep(now=now)
     passing.sweep(now=now)
-    purged = forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    purged = forget_chat.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

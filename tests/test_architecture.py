@@ -20,7 +20,7 @@ from django.utils.module_loading import import_string
 from chat.modes.check import memories_beside
 from chat.prompting.short_term import recent, short_term_for
 from memories.recalling.recall import recall
-from memories.recalling.search import search_workspace
+from memories.recalling.workspace_search import search_workspace
 from tests.attacks import KINDS
 from workspaces.index.embedding import embed_one, embed_texts
 from workspaces.leaving_machine import Reach

@@ -4,7 +4,7 @@ from django.urls import path
 
 from workspaces.accounts import leaving_views, security_views
 from workspaces.agents import agent_views
-from workspaces.connections import views as connections
+from workspaces.connections import connection_views as connections
 from workspaces.documents import document_views
 from workspaces.pages import setting_views, workspace_views
 

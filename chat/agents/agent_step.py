@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chat.agents.memory import AgentMemory, memory_keys
 from chat.agents.plan import PlannedStep
+from chat.agents.run_memory import AgentMemory, memory_keys
 from chat.agents.step import Outcome, StepContext, StepExecutor
 from chat.agents.task import seed_inputs
 

@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.agents.board import BoardTask, TaskBoard
-from chat.agents.memory import AgentMemory, MemoryKind
 from chat.agents.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
+from chat.agents.run_memory import AgentMemory, MemoryKind
 from chat.agents.step import Outcome
-from chat.agents.stored import Lost, StoredMemory, note
+from chat.agents.stored_run import Lost, StoredMemory, note
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask

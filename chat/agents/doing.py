@@ -17,7 +17,7 @@ from chat.agents.course import PLANNING, settle, unit_of
 from chat.agents.plan import PlanTrouble, read_plan
 from chat.agents.run_tools import board_of, caller_of, tools_of_run
 from chat.agents.step import Ask, Outcome, Reply, StepContext, StepExecutor, Transcript
-from chat.agents.stored import Lost, Stopped, StoredBudget, StoredMemory, note
+from chat.agents.stored_run import Lost, Stopped, StoredBudget, StoredMemory, note
 from chat.agents.team import MEMBERS, context_of_member
 from chat.agents.units import Unit
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus

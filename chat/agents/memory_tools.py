@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from chat.agents.memory import AgentMemory, MemoryEntry, MemoryKind, as_json_text, memory_keys
-from chat.agents.tools import LONGEST_RESULT, StepTool, step_tool
+from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind, as_json_text, memory_keys
+from chat.agents.step_tools import LONGEST_RESULT, StepTool, step_tool
 from chat.tools.base import Arguments, ToolTrouble, at_most
 
 MOST_LISTED = 200

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from chat.agents.memory import as_json_text
+from chat.agents.run_memory import as_json_text
 from chat.agents.schemas import why_bad_schema
 
 MOST_TASKS, MOST_STEPS, MOST_MEMBERS = 50, 200, 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chat.agents.memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.agents.plan import PlannedTask, TaskPlan
+from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.agents.step import Outcome, StepContext
 from chat.agents.task import TaskExecutor, seed_inputs, skip_what_waits
 from chat.agents.units import State, States, Unit, drive

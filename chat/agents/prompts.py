@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from chat.agents.memory import AgentMemory
 from chat.agents.plan import PlannedStep
+from chat.agents.run_memory import AgentMemory
 from chat.prompting.text import one_line, prompt_text
 from memoryhub.llm.base import Tool
 

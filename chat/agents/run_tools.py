@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from chat.agents.board import TaskBoard
 from chat.agents.course import alone
-from chat.agents.tools import StepTool
+from chat.agents.step_tools import StepTool
 from chat.models import ToolOutcome
 from chat.models.runs import Run
 from chat.tools.base import ChatTool, ToolCaller, read_arguments

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 
 from chat.agents.budget import Limits
 from chat.agents.course import PLANNING, alone, begin, go_on, hurry, plan_of, take_plan
-from chat.agents.memory import MemoryEntry, as_json_text
 from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
+from chat.agents.run_memory import MemoryEntry, as_json_text
 from chat.agents.run_tools import OFFERED, USUAL
-from chat.agents.stored import Lost, StoredMemory, entry_of, limits_of, note
+from chat.agents.stored_run import Lost, StoredMemory, entry_of, limits_of, note
 from chat.agents.task import seed_inputs
 from chat.models import Message
 from chat.models.runs import Run, RunMode, RunStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from chat.agents.memory import as_json_text
+from chat.agents.run_memory import as_json_text
 
 LONGEST_SCHEMA = 8_000  # characters
 MOST_TROUBLES = 5

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from chat.agents.course import PLANNING
-from chat.agents.memory import memory_keys
-from chat.agents.stored import run_channel
+from chat.agents.run_memory import memory_keys
+from chat.agents.stored_run import run_channel
 from chat.answers.threads import in_thread
 from chat.models.runs import Run, RunEvent, RunStep
 from memoryhub import events

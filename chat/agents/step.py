@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from chat.agents.budget import CONCLUDE_AT, Budget
-from chat.agents.memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.memory_tools import memory_tools
 from chat.agents.plan import PlannedStep
 from chat.agents.prompts import FINISH, finish_tool, result_in, system_prompt, user_message
+from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.schemas import troubles_with
-from chat.agents.tools import LONGEST_RESULT, StepTool
+from chat.agents.step_tools import LONGEST_RESULT, StepTool
 from chat.prompting.context import tokens_of_tools
 from chat.prompting.text import cut_to, prompt_text, tokens
 from chat.tools.base import ToolTrouble

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from chat.agents.memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.plan import PlannedStep, PlannedTask
+from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.step import Outcome, StepContext
 from chat.agents.units import State, States, Unit, drive
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from chat.agents.board import BoardEvent, TaskBoard, TaskState
-from chat.agents.memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.plan import PlannedStep, PlanTrouble, TaskPlan, Teammate
+from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.step import Outcome, Released, StepContext
+from chat.agents.step_tools import StepTool, step_tool
 from chat.agents.task import seed_inputs
-from chat.agents.tools import StepTool, step_tool
 from chat.agents.units import Unit, drive
 from chat.tools.base import Arguments, ToolTrouble, at_most
 

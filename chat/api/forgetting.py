@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from chat.access import get_chat
 from chat.chats.actions import require_own
-from chat.chats.forgetting import forget_chat
+from chat.chats.forget_chat import forget_chat
 from memories.api.forgetting import ReportJson, report_json
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under

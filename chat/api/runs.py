@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from chat.agents.runs import Wanted, get_run, resume_run, run_again, start_run, stop_run
 from chat.agents.shown import follow_run, result_of, tasks_of
-from chat.agents.stored import limits_of
+from chat.agents.stored_run import limits_of
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus
 from workspaces.access import get_workspace
 from workspaces.event_streams import EventStream, Place

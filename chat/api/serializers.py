@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chat.chats.personal import personal_in
+from chat.chats.personal_memories import personal_in
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line

@@ -31,8 +31,8 @@ from chat.api.serializers import (
 )
 from chat.api.turns import load, messages_json, turn_once, turn_response
 from chat.chats import actions
-from chat.chats.personal import use_personal
-from chat.chats.search import LONGEST, matches_in, matching
+from chat.chats.chat_search import LONGEST, matches_in, matching
+from chat.chats.personal_memories import use_personal
 from chat.models import Chat, ChatQuerySet, Message
 from chat.turns.begin import begin_turn
 from chat.turns.retry import continue_answer, retry_answer

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.chats.personal import use_personal
+from chat.chats.personal_memories import use_personal
 from chat.models import TITLE_LENGTH, Chat
 from memories.writing.drafts import UNSTORABLE
 from memoryhub import events

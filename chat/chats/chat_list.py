@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from chat.chats.search import Match, matches_in, matching
+from chat.chats.chat_search import Match, matches_in, matching
 from chat.models import Chat, ChatQuerySet
 from workspaces.models import User, Workspace
 

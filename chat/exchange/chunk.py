@@ -6,9 +6,9 @@ from collections import defaultdict
 from datetime import datetime
 
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
+from chat.exchange.import_places import Places
 from chat.exchange.lines import Record
-from chat.exchange.places import Places
-from chat.exchange.remembering import Read, read_memories, take_memories
+from chat.exchange.memory_lines import Read, read_memories, take_memories
 from chat.models.imports import (
     Import,
     ImportKind,

@@ -9,10 +9,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.chats.actions import announce
-from chat.exchange.ids import Id, resolve, taken_by_none
+from chat.exchange.import_places import Places, text_of
 from chat.exchange.lines import Record
-from chat.exchange.places import Places, text_of
-from chat.exchange.versions import link_versions
+from chat.exchange.local_ids import Id, resolve, taken_by_none
+from chat.exchange.message_versions import link_versions
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength

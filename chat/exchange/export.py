@@ -15,7 +15,7 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
-from chat.exchange.versions import version_fields, with_versions
+from chat.exchange.message_versions import version_fields, with_versions
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.writing.portable import memory_line

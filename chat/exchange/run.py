@@ -21,7 +21,7 @@ from django_q.tasks import async_task
 
 from chat.exchange import chunk, files, sources
 from chat.exchange.lines import Chunk, forget_lines, read_chunk
-from chat.exchange.remembering import NoVectors
+from chat.exchange.memory_lines import NoVectors
 from chat.models.imports import (
     MAX_ATTEMPTS,
     Import,

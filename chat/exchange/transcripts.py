@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from chat.exchange.ids import derived_id
+from chat.exchange.local_ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.rules import extract_with_rules
 from memories.writing.drafts import UNSTORABLE, cut_at_word

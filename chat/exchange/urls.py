@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.exchange import views
+from chat.exchange import exchange_views as views
 
 app_name = "exchange"
 urlpatterns = [

@@ -73,7 +73,7 @@ class Chat(models.Model):
         User,
         related_name="+",
         blank=True,
-        help_text="Who lets their personal memories be used here though others read it (chat.chats.personal).",
+        help_text="Who lets their personal memories be used here though others read it (chat.chats.personal_memories).",
     )
     created_at = models.DateTimeField(default=timezone.now)
     active_at = models.DateTimeField(default=timezone.now)
@@ -226,7 +226,7 @@ class Message(models.Model):
 
 
 class MessageWords(models.Model):
-    """The words of a message as they are written, with its workspace as one of them, for ``chat.chats.search``.
+    """The words of a message as they are written, with its workspace as one of them, for ``chat.chats.chat_search``.
 
     Kept by triggers: made anew when a message is stored or finished, not while an answer grows, and gone with it.
     """

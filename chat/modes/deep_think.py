@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
-from chat.chats.personal import personal_allowed
+from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, MessageStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.check import build_check, memories_beside, read_verdict

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.agents.runs import Wanted, start_run, stop_run
 from chat.agents.shown import result_text, tasks_of
-from chat.agents.stored import run_channel
+from chat.agents.stored_run import run_channel
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
 from chat.models import Chat, Message

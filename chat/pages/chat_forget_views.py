@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from chat.access import get_chat
 from chat.chats.actions import require_own
-from chat.chats.forgetting import forget_chat, memories_of
+from chat.chats.forget_chat import forget_chat, memories_of
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_chat, get_message
 from chat.chats import actions
 from chat.chats.chat_list import chat_list_page
-from chat.chats.personal import personal_in
+from chat.chats.personal_memories import personal_in
 from chat.models import Chat, Message
 from chat.models.steps import Mode
 from chat.pages.transcript import entries_for, load_transcript

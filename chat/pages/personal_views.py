@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from chat.access import get_chat
-from chat.chats.personal import personal_in, use_personal
+from chat.chats.personal_memories import personal_in, use_personal
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 

@@ -26,7 +26,7 @@ from chat.agents.runs import (
     why_not,
 )
 from chat.agents.shown import planning_of, result_text, tasks_of
-from chat.agents.stored import limits_of
+from chat.agents.stored_run import limits_of
 from chat.models.runs import Run, RunMode, RunStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.chats.chat_list import chat_list_page
-from chat.chats.personal import with_personal_of
+from chat.chats.personal_memories import with_personal_of
 from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory

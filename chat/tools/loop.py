@@ -17,7 +17,7 @@ from chat.modes.thinking import Thinking
 from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of_tools
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
-from chat.tools.run import run_calls
+from chat.tools.running import run_calls
 from memories.writing.drafts import UNSTORABLE
 from memoryhub import metrics
 from memoryhub.llm.base import ChatModel, Delta, Message, Tool, ToolCall

@@ -25,7 +25,7 @@ from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
-from memories.recalling.search import SEARCHED, Found, search_workspace
+from memories.recalling.workspace_search import SEARCHED, Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from chat.chats.personal import personal_allowed
+from chat.chats.personal_memories import personal_allowed
 from chat.models import Chat, Message, MessageRole, ToolCall, ToolOutcome
 from chat.models.steps import Step
 from chat.prompting.short_term import recent

@@ -8,7 +8,7 @@ from contextlib import suppress
 from django.db import DatabaseError
 from django.utils import timezone
 
-from chat.chats.personal import personal_allowed
+from chat.chats.personal_memories import personal_allowed
 from chat.models import Message
 from chat.models.steps import Mode
 from chat.modes.registry import get_mode

@@ -25,10 +25,10 @@ from memories.admin.filters import (
     VectorFilter,
 )
 from memories.admin.forgetting import ForgetForGood
-from memories.admin.pairs import Pairs
 from memories.admin.private import readable
 from memories.admin.review import ReviewActions
 from memories.admin.search import HELP, ID_FIELDS, search_memories
+from memories.admin.side_by_side import Pairs
 from memories.models import Memory, Revision
 from memories.models.memory import MEMORY
 from memories.writing import extracting, gate

@@ -17,8 +17,8 @@ from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
 
 from memories.admin.filters import unrecalled
-from memories.admin.pairs import EQUAL, equal_texts, possible_updates
 from memories.admin.private import readable
+from memories.admin.side_by_side import EQUAL, equal_texts, possible_updates
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY

@@ -10,8 +10,8 @@ from memories.models import Memory, Receipt, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction
 from memories.models.receipt import Strength
 from memories.recalling.ranking import RANKINGS
-from memories.recalling.search import LIMIT as SEARCH_LIMIT
-from memories.recalling.search import TYPES
+from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
+from memories.recalling.workspace_search import TYPES
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.examples import ID

@@ -24,7 +24,7 @@ from memories.api.serializers import (
 )
 from memories.models import Memory
 from memories.recalling.recall import recall
-from memories.recalling.search import search_workspace
+from memories.recalling.workspace_search import search_workspace
 from memories.writing import gate
 from workspaces.access import get_workspace
 from workspaces.agents.agents import choose_agent

@@ -1,6 +1,6 @@
 """Forgetting for good: rows, vectors, words, history and every copy of a text go; a keyed hash of it stays.
 
-What is said in chats is the chats' own: ``chat.chats.forgetting`` removes it, and calls ``forget_source``
+What is said in chats is the chats' own: ``chat.chats.forget_chat`` removes it, and calls ``forget_source``
 here. Whatever a background job still has in its hands finds its row gone, or is stopped at the gate by the tombstone.
 """
 
@@ -41,7 +41,7 @@ from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.words import unindex_words
 from memories.writing import tombstones
 from memories.writing.announcing import announce
-from memories.writing.places import one_writer_at_a_time
+from memories.writing.doubles import one_writer_at_a_time
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of

@@ -23,7 +23,7 @@ from memories.writing import (
     tombstones,
 )
 from memories.writing.announcing import announce
-from memories.writing.copying import (
+from memories.writing.copy_rows import (
     insert_rows,
     number_rows,
 )
@@ -35,9 +35,9 @@ from memories.writing.decide import (
     Update,
     decide,
 )
+from memories.writing.doubles import holders_beside, rows_beside
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
-from memories.writing.places import holders_beside, rows_beside
 from memories.writing.portable import Past
 from memories.writing.similar import (
     LEAST,

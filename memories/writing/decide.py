@@ -15,8 +15,8 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory
+from memories.writing.doubles import find_equal, find_holder
 from memories.writing.drafts import Draft, refuse_secrets
-from memories.writing.places import find_equal, find_holder
 from memories.writing.similar import MOST_KEYS, Similar, find_similar
 from memories.writing.together import TEXTS
 from memoryhub.errors import Conflict, DomainError, SecretRefused

@@ -39,6 +39,7 @@ from memories.writing.decide import (
     Update,
     decide,
 )
+from memories.writing.doubles import find_holder, one_writer_at_a_time
 from memories.writing.drafts import (
     CLEANERS,
     Draft,
@@ -48,7 +49,6 @@ from memories.writing.drafts import (
     refuse_personal,
     refuse_secrets,
 )
-from memories.writing.places import find_holder, one_writer_at_a_time
 from memories.writing.similar import MOST_KEYS
 from memories.writing.sources import add_sources, set_sources
 from memories.writing.together import TEXTS

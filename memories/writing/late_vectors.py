@@ -18,8 +18,8 @@ from memories.writing.decide import (
     Stored,
     decide,
 )
+from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import delete_memory
-from memories.writing.places import one_writer_at_a_time
 from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
 

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from memories.writing import changing, gate
 from memories.writing.batch import Batch
+from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
-from memories.writing.places import one_writer_at_a_time
 from memories.writing.portable import Past
 from memories.writing.similar import MOST_KEYS
 from workspaces.access import default_workspace

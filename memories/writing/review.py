@@ -32,8 +32,8 @@ from memories.writing.decide import (
     Update,
     decide,
 )
+from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import Draft, Saved
-from memories.writing.places import one_writer_at_a_time
 from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require

@@ -13,8 +13,8 @@ import numpy as np
 
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
+from memoryhub.llm.onnx_sessions import open_session
 from memoryhub.llm.recent import RecentTexts
-from memoryhub.llm.sessions import open_session
 from memoryhub.llm.vectors import normalised
 from memoryhub.model_files import EMBEDDER, TOKENIZER, ModelFileAltered, ModelFileMissing
 

@@ -16,12 +16,12 @@ import openai.resources.embeddings
 
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
-from memoryhub.llm.connections import Clients, Endpoint, EndpointSource, timeout_of
+from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelCut, ModelError, ModelUnavailable
-from memoryhub.llm.folding import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
 from memoryhub.llm.openai_replies import EMPTY, StreamedAnswer, vectors_in_order, whole_text
 from memoryhub.llm.raw import RawChat
+from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.vectors import normalised
 
@@ -54,7 +54,9 @@ class OpenAIChatModel:
         self._not_ready = not_ready
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
-        self._is_strict = self._takes_no_system = False  # its chat template; see memoryhub.llm.folding
+        self._is_strict = self._takes_no_system = (
+            False  # its chat template; see memoryhub.llm.strict_templates
+        )
         self.raw = RawChat(self._ready_endpoint, self._clients, timeout)
 
     @property

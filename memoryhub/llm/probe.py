@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 from django.conf import settings
 
-from memoryhub.llm.connections import Endpoint, blocking_client, timeout_of
+from memoryhub.llm.clients import Endpoint, blocking_client, timeout_of
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import embedded_endpoint, get_embedder
 

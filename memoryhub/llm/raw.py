@@ -13,10 +13,10 @@ from typing import Any
 import openai
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.connections import Clients, Endpoint, timeout_of
+from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
-from memoryhub.llm.folding import NO_SYSTEM, STRICT
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
+from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT
 
 PATH = "/chat/completions"
 Reply = dict[str, Any]

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from memoryhub.llm.base import Capabilities, ChatModel, Embedder
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 
 # By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
 EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from chat.exchange import chunk, files, run
-from chat.exchange.forgetting import forget_in_imports
+from chat.exchange.forget_in_files import forget_in_imports
 from chat.exchange.preview import with_texts
 from chat.models.imports import Import, ImportStatus
 from memories.forgetting.copies import Wanted

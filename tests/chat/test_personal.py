@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from chat.access import get_chat
 from chat.chats.actions import set_private
-from chat.chats.personal import (
+from chat.chats.personal_memories import (
     personal_allowed,
     personal_in,
     use_personal,

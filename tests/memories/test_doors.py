@@ -47,7 +47,7 @@ WRITES = {
     ("memories/writing/gate.py", "restore_memory"): {"save"},
     ("memories/writing/gate.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
-    ("memories/writing/copying.py", "-"): {"INSERT INTO"},
+    ("memories/writing/copy_rows.py", "-"): {"INSERT INTO"},
     # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
     ("memories/writing/late_vectors.py", "reembed"): {"update"},
     ("memories/writing/late_vectors.py", "store_late_vector"): {"update"},

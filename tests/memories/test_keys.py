@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Scope
-from memories.writing import places
+from memories.writing import doubles
 from memories.writing.drafts import Draft
 from memories.writing.gate import (
     delete_memory,
@@ -290,7 +290,7 @@ def test_two_equal_keys_at_one_instant_make_one_row(cast: Cast) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_what_is_known_goes_while_it_is_to_get_a_key(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     first, pause = save(cast, SAID).memory, Pause()
-    monkeypatch.setattr("memories.writing.decide.find_equal", pause.after(places.find_equal))
+    monkeypatch.setattr("memories.writing.decide.find_equal", pause.after(doubles.find_equal))
     saved = meanwhile(
         pause,
         lambda: save(cast, SAID, key="style"),
@@ -309,7 +309,7 @@ def test_a_key_taken_past_the_queue_is_a_conflict(
     delete_memory(gone, by=cast.editor, now=timezone.now())
     other = save(cast, "Water").memory
     pause, module = Pause(), "memories.writing.gate" if door == "edit" else "memories.writing.decide"
-    monkeypatch.setattr(f"{module}.find_holder", pause.after(places.find_holder))
+    monkeypatch.setattr(f"{module}.find_holder", pause.after(doubles.find_holder))
     acts: dict[str, Callable[[], Any]] = {
         "save": lambda: save(cast, "Coffee", key="drink"),
         "edit": lambda: edit_memory(mine, by=cast.editor, now=timezone.now(), key="drink"),

@@ -91,7 +91,7 @@ def test_run_again_after_a_build_that_failed(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=False)
 def test_who_has_a_key_is_read_off_the_index(cast: Cast) -> None:
-    from memories.writing.places import _HOLDER
+    from memories.writing.doubles import _HOLDER
 
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

@@ -27,8 +27,8 @@ from memoryhub.database.counting import count_or_estimate
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
 from workspaces import audit
-from workspaces.admin_kit.actions import AT_ONCE, action, counted, offer_undo, one_by_one, with_rest
 from workspaces.admin_kit.filters import AutocompleteFilter
+from workspaces.admin_kit.list_actions import AT_ONCE, action, counted, offer_undo, one_by_one, with_rest
 from workspaces.models import User, Workspace
 
 __all__ = [

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from memoryhub.errors import Invalid
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
 from memoryhub.llm.registry import chat_model_at, get_chat_model
 from memoryhub.sealing import Unsealable

@@ -30,7 +30,7 @@ from chat.tools.memory import recalled, searched, store
 from memories.access import get_memory
 from memories.models import Memory
 from memories.recalling.recall import recall_for
-from memories.recalling.search import search_workspace
+from memories.recalling.workspace_search import search_workspace
 from memories.writing.gate import delete_memory
 from memoryhub.errors import NotFound
 from workspaces.audit import note_bulk_read

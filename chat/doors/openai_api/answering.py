@@ -17,7 +17,7 @@ from chat.answers.threads import in_thread
 from chat.doors.openai_api.errors import error_of
 from chat.doors.openai_api.pump import Chunk, Heard, Pump
 from chat.doors.openai_api.reading import Asked, Body
-from chat.doors.openai_api.remembering import Remembered, remember
+from chat.doors.openai_api.recalled_for_program import Remembered, remember
 from chat.doors.openai_api.served import find_model
 from chat.turns import passing
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound

@@ -15,7 +15,7 @@ from memoryhub.llm.e5.graph import model_of
 from memoryhub.llm.e5.pieces import BEGIN, END, Pieces
 from memoryhub.llm.e5.weights import EPSILON, WIDTH, WORDS, plain, read_weights
 from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
-from memoryhub.llm.sessions import open_session
+from memoryhub.llm.onnx_sessions import open_session
 from memoryhub.llm.vectors import normalised
 from memoryhub.model_files import ModelFileAltered, ModelFileMissing
 

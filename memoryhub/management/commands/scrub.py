@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.local.scrub import ScrubError, scrub
+from memoryhub.local.scrubbing import ScrubError, scrub
 from memoryhub.management.database import psycopg_settings, running_database
 
 ELSEWHERE = """DATABASE_URL names a server of your own, and only who runs it can reach its files. There: VACUUM

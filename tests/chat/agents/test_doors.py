@@ -12,10 +12,10 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.agents.lanes import work
-from chat.agents.memory import MemoryKind
+from chat.agents.run_memory import MemoryKind
 from chat.agents.runs import Wanted, start_run
 from chat.agents.shown import follow_run
-from chat.agents.stored import StoredMemory
+from chat.agents.stored_run import StoredMemory
 from chat.models import Run
 from chat.tasks import work_on_runs
 from tests.admin_pages import staff

@@ -14,13 +14,13 @@ from chat.agents.agent_step import agent_step
 from chat.agents.asking import asking
 from chat.agents.board import TaskBoard, TaskState
 from chat.agents.budget import Budget, Limits, Used
-from chat.agents.memory import AgentMemory, MemoryKind
 from chat.agents.plan import PlannedStep, TaskPlan, Teammate, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
+from chat.agents.run_memory import AgentMemory, MemoryKind
 from chat.agents.step import INTERRUPTED, ONLY_FINISH, Reply, StepContext, StepExecutor, Transcript
+from chat.agents.step_tools import step_tool
 from chat.agents.task import TaskExecutor
 from chat.agents.team import TeamExecutor
-from chat.agents.tools import step_tool
 from chat.agents.units import State
 from chat.prompting.context import tokens_of_tools
 from chat.prompting.text import tokens

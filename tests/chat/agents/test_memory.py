@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from chat.agents.agent_step import isolated
-from chat.agents.memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.agents.memory_tools import memory_tools
+from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.agents.step import Reply, StepContext
 from chat.tools.base import ToolTrouble
 
@@ -132,7 +132,7 @@ def test_subscribe_until_unsubscribed_though_another_listener_fails(
 
     memory.subscribe(failing)
     stop = memory.subscribe(lambda entry: heard.append(entry.key))
-    with caplog.at_level(logging.CRITICAL, "chat.agents.memory"):
+    with caplog.at_level(logging.CRITICAL, "chat.agents.run_memory"):
         memory.set("shared:a", MemoryKind.SHARED, 1)
         stop()
         stop()

@@ -12,13 +12,13 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents import doing, lanes, stored
+from chat.agents import doing, lanes, stored_run
 from chat.agents.doing import Held
 from chat.agents.lanes import take_next, work
-from chat.agents.memory import MemoryKind
+from chat.agents.run_memory import MemoryKind
 from chat.agents.runs import Wanted, resume_run, run_again, start_run, stop_run
 from chat.agents.step import Outcome
-from chat.agents.stored import Lost, StoredMemory
+from chat.agents.stored_run import Lost, StoredMemory
 from chat.models import Run, RunMode, RunStatus, RunStep
 from memories.models import Memory
 from memoryhub.errors import Conflict, Forbidden, Invalid
@@ -112,7 +112,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return counted
 
     monkeypatch.setattr(Held, "beat", count(Held.beat))
-    monkeypatch.setattr(stored, "_keep", count(stored._keep))
+    monkeypatch.setattr(stored_run, "_keep", count(stored_run._keep))
     monkeypatch.setattr(doing, "settle", count(doing.settle))
     yield left
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat import tasks
 from chat.chats.actions import delete_chat, restore_chat
-from chat.chats.forgetting import forget_chat
+from chat.chats.forget_chat import forget_chat
 from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, ToolCall
 from chat.turns import runner
 from chat.turns.begin import begin_turn

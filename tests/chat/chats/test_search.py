@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.chats.search import (
+from chat.chats.chat_search import (
     NEWEST,
     WORDS,
     matches_in,

@@ -196,7 +196,7 @@ def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: 
     imported = uploaded(cast.editor, statements(), cast.workspace)
     run.start(imported, now=NOW())
     with monkeypatch.context() as patched:
-        patched.setattr("chat.exchange.remembering.embed_texts", lambda texts, reaches: None)
+        patched.setattr("chat.exchange.memory_lines.embed_texts", lambda texts, reaches: None)
         for _ in range(MAX_ATTEMPTS):
             assert run.advance(imported.pk, seconds=60) == run.Outcome.WAITING
     imported.refresh_from_db()

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from chat.answers.state import close_abandoned, stop_answer
-from chat.chats.personal import use_personal
+from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think
 from chat.modes.deep_think import PLAN_TOKENS, DeepThink

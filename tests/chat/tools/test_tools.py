@@ -15,7 +15,7 @@ from chat.answers.state import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.prompting.short_term import live_memory
 from chat.tools import memory as memory_tools
-from chat.tools import run as tool_run
+from chat.tools import running as tool_run
 from chat.tools.loop import NO_MORE, ROUNDS
 from chat.turns import runner
 from chat.turns.begin import begin_turn

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import Failure, OrmQ
 
-from memories.admin.pairs import PER_PAGE, pair
+from memories.admin.side_by_side import PER_PAGE, pair
 from memories.models import Extraction, Memory
 from tests.admin_pages import run_action, said, staff
 from tests.conftest import Cast

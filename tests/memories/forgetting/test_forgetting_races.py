@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from chat.chats.forgetting import forget_chat
+from chat.chats.forget_chat import forget_chat
 from chat.models import Chat
 from memories import tasks
 from memories.forgetting.forget import forget_memories
@@ -19,9 +19,9 @@ from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall, store_receipt
 from memories.writing import extracting as run
 from memories.writing import gate
+from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import Draft
 from memories.writing.many import save_memories
-from memories.writing.places import one_writer_at_a_time
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Embedder

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memories.recalling.search import search_workspace
+from memories.recalling.workspace_search import search_workspace
 from memories.writing.gate import delete_memory
 from memoryhub.errors import NotFound
 from tests.api import Api, error_of

@@ -247,7 +247,7 @@ def test_switched_on_in_the_middle_of_a_turn_its_tools_say_no(
 
     chat = make_chat(cast.owner, cast.workspace)
     embedder.respond = switch_and_ask
-    from chat.tools import run as tools_run
+    from chat.tools import running as tools_run
 
     real = tools_run.get_chat
 

@@ -13,7 +13,7 @@ from memories.recalling import using
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall
-from memories.recalling.search import search_workspace
+from memories.recalling.workspace_search import search_workspace
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory

@@ -4,7 +4,7 @@ import pytest
 
 from memoryhub.llm import openai_errors
 from memoryhub.llm.base import Capabilities
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import ScriptedOpenAI
 

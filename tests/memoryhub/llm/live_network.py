@@ -24,7 +24,7 @@ import httpx2
 
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.connections import Endpoint, blocking_client
+from memoryhub.llm.clients import Endpoint, blocking_client
 from memoryhub.llm.errors import ModelAddressRefused, ModelError, ModelMoved
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 

@@ -13,7 +13,7 @@ import pytest
 from memoryhub.llm import bounds, errors, openai_replies
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import Answer, Failure, Raw, ScriptedOpenAI
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memoryhub.llm import errors
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIEmbedder
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Raw, Reply, ScriptedOpenAI

@@ -8,7 +8,7 @@ import pytest
 
 from memoryhub.llm import errors
 from memoryhub.llm.base import Capabilities, Delta, Message, ToolCall
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_failures import NOT_RETRIED, RETRIED
 from tests.fakes.openai_server import HOLD, Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI

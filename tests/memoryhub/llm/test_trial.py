@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memoryhub.llm import trial
+from memoryhub.llm import model_trial
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.model_trial import Trial, try_model
 from memoryhub.llm.registry import EMBEDDED_CAPABILITIES, embedded_endpoint
-from memoryhub.llm.trial import Trial, try_model
 from tests.fakes.openai_server import Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
 CAPABILITIES = Capabilities(has_tools=True, can_extract=True, context_tokens=4096, local=False)
@@ -27,7 +27,7 @@ def tried(
 
 
 def outcomes(found: Trial) -> str:
-    return " ".join(f"{step}:{found.outcomes[step]}" for step in trial.STEPS)
+    return " ".join(f"{step}:{found.outcomes[step]}" for step in model_trial.STEPS)
 
 
 ALL = "reachable:works key:works model:works streams:works"
@@ -75,17 +75,19 @@ def test_chatting_works_and_some_of_the_rest(
 )
 def test_how_far_it_came(scripted_openai: ScriptedOpenAI, reply: Reply, step: str, code: str) -> None:
     found = tried(scripted_openai, reply, reply, reply)
-    at = trial.STEPS.index(step)
-    assert [found.outcomes[each] for each in trial.STEPS[:at]] == ["works"] * at
+    at = model_trial.STEPS.index(step)
+    assert [found.outcomes[each] for each in model_trial.STEPS[:at]] == ["works"] * at
     assert found.outcomes[step] == "fails" and found.errors[step].code == code
-    assert {found.outcomes[each] for each in trial.STEPS[at + 1 :]} == {"untried"}
+    assert {found.outcomes[each] for each in model_trial.STEPS[at + 1 :]} == {"untried"}
     assert not found.answers
 
 
 @pytest.mark.parametrize("reply", [Drop(), Failure(503, "starting")])
 def test_nobody_there(scripted_openai: ScriptedOpenAI, reply: Reply) -> None:
     found = tried(scripted_openai, reply, reply, reply)
-    assert outcomes(found) == "reachable:fails " + " ".join(f"{step}:untried" for step in trial.STEPS[1:])
+    assert outcomes(found) == "reachable:fails " + " ".join(
+        f"{step}:untried" for step in model_trial.STEPS[1:]
+    )
 
 
 def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:
@@ -101,7 +103,7 @@ def test_an_address_that_may_not_be_reached(scripted_openai: ScriptedOpenAI) -> 
 def test_it_waits_so_long_and_no_longer(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "SECONDS", 0.3)
+    monkeypatch.setattr(model_trial, "SECONDS", 0.3)
     found = tried(scripted_openai, Answer("ready"), Hang())
     assert found.outcomes["tools"] == "fails" and found.errors["tools"].code == "model_timeout"
     assert found.outcomes["json"] == "untried" and found.answers

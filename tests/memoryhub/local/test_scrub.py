@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
-from memoryhub.local.scrub import scrub
+from memoryhub.local.scrubbing import scrub
 from tests.verification.test_scrub import files_with
 
 

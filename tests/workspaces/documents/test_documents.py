@@ -20,7 +20,7 @@ from chat.tools.base import ToolCaller, ToolTrouble
 from chat.tools.documents import READ_AT_ONCE, ToRead
 from chat.tools.documents import read as read_tool
 from chat.turns.sources import sources_of
-from memories.recalling.search import search_workspace
+from memories.recalling.workspace_search import search_workspace
 from memoryhub.errors import Forbidden, NotFound
 from tests.api import API, Api
 from tests.conftest import Cast

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memoryhub.errors import NotFound
 from workspaces.connections import actions
-from workspaces.connections.forms import ConnectionForm
+from workspaces.connections.connection_form import ConnectionForm
 from workspaces.connections.trial import try_connection
 from workspaces.models.connection import Connection
 from workspaces.pages.page_request import PageRequest

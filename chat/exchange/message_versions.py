@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db.models import Prefetch
 
-from chat.exchange.ids import Look, resolve
 from chat.exchange.lines import Record
+from chat.exchange.local_ids import Look, resolve
 from chat.models import Message, MessageQuerySet
 
 

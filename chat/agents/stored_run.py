@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from chat.agents.budget import Budget, Limits, Used
-from chat.agents.memory import AgentMemory, MemoryEntry, MemoryKind
+from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind
 from chat.models.runs import Run, RunEntry, RunEvent
 from memoryhub import events
 

@@ -16,10 +16,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_chat
 from chat.exchange import run
 from chat.exchange.export import export_response
-from chat.exchange.forms import UploadForm
 from chat.exchange.one_chat import chat_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
+from chat.exchange.upload_form import UploadForm
 from chat.models.imports import Import, ImportStatus, Outcome
 from workspaces.access import default_workspace, get_workspace
 from workspaces.models import Workspace

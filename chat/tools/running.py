@@ -13,7 +13,7 @@ from chat.access import get_chat
 from chat.answers.live import LiveAnswer
 from chat.answers.state import message_channel
 from chat.answers.threads import in_tool_thread
-from chat.chats.personal import personal_allowed
+from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of

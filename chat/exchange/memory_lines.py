@@ -10,16 +10,16 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from chat.exchange.conversations import chats_at, memories_at, messages_at
-from chat.exchange.ids import resolve
+from chat.exchange.import_places import NO_PLACE, Places
 from chat.exchange.lines import FORGOTTEN, Record
-from chat.exchange.places import NO_PLACE, Places
+from chat.exchange.local_ids import resolve
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones
+from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.drafts import Draft, content_hash
 from memories.writing.gate import Saved
 from memories.writing.many import foresee, save_cleaned
-from memories.writing.places import one_writer_at_a_time
 from memories.writing.portable import (
     Past,
     PastRevision,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from memoryhub.llm.base import Capabilities, Message, Tool
-from memoryhub.llm.connections import Endpoint
+from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import (
     ModelAddressRefused,
     ModelBadReply,
