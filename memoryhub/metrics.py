@@ -124,10 +124,10 @@ class DatabaseState(Collector):
     def collect(self) -> Iterator[Metric]:
         with self._lock:
             if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
-                self._kept = (time.monotonic(), list(self._look()))
+                self._kept = (time.monotonic(), list(self._read_all()))
             yield from self._kept[1]
 
-    def _look(self) -> Iterator[Metric]:
+    def _read_all(self) -> Iterator[Metric]:
         from django_q.models import Failure, OrmQ
 
         with connection.cursor() as cursor:

@@ -52,7 +52,7 @@ def turn_once(
     turn = view.once(
         begin,
         keep=lambda begun: {"answer": begun.answer.public_id},
-        again=lambda note: _turn_of(view.person, chat, note["answer"], wait=not stream),
+        reload=lambda note: _turn_of(view.person, chat, note["answer"], wait=not stream),
     )
     return turn_response(turn.message, turn.answer, view.person, place=place)
 

@@ -34,7 +34,7 @@ def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
             "duplicate": saved.duplicate,
             "pending": saved.pending,
         },
-        again=lambda note: Saved(
+        reload=lambda note: Saved(
             _as_it_is(view.person, note["memory"]),
             created=note["created"],
             duplicate=note["duplicate"],

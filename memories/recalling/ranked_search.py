@@ -26,7 +26,7 @@ from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
-from workspaces.index.candidates import Candidate, Where, find_candidates
+from workspaces.index.candidates import Candidate, SearchArea, find_candidates
 from workspaces.index.words import bm25
 from workspaces.models import Agent, User, Workspace
 
@@ -106,7 +106,7 @@ class RankedSearch:
     workspace: Workspace
     user: User
     agent: Agent | None
-    where: Where
+    where: SearchArea
     now: datetime
     wanted: int
     weights: Weights

@@ -20,7 +20,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.caller import Caller
 from workspaces.index import embedding
-from workspaces.index.candidates import look
+from workspaces.index.candidates import search_area
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
@@ -68,7 +68,7 @@ def recall(
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
-    where = look(workspace.pk, user.pk, agent.pk if agent else None)
+    where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     if reach.leaves:

@@ -149,11 +149,11 @@ class _TakesFiles(ApiView):
         def keep(made: documents.Brought) -> Note:
             return {"made": made.document.public_id, "known": made.is_known}
 
-        def again(note: Note) -> documents.Brought:
+        def reload(note: Note) -> documents.Brought:
             found = documents.get_document(self.person, str(note["made"]))
             return documents.Brought(found, bool(note["known"]))
 
-        brought = self.once(make, keep=keep, again=again)
+        brought = self.once(make, keep=keep, reload=again)
         code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
         return Response(BroughtJson(_with(brought.document, duplicate=brought.is_known)).data, status=code)
 

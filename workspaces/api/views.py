@@ -153,7 +153,7 @@ class MemberList(ApiView):
         member = self.once(
             lambda: actions.add_member(workspace, user=body["username"], role=body["role"], by=self.person),
             keep=lambda made: {"member": made.user.public_id},
-            again=lambda note: _membership(workspace, note["member"]),
+            reload=lambda note: _membership(workspace, note["member"]),
         )
         return Response(MemberJson(member).data, status=status.HTTP_201_CREATED)
 

@@ -19,7 +19,7 @@ from memoryhub.llm.errors import EmbedderError, ModelNotLocal
 from memoryhub.llm.two_encoders import TwoEncoders
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index import embedding
-from workspaces.index.candidates import Where, find_candidates, look
+from workspaces.index.candidates import SearchArea, find_candidates, search_area
 from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach
 from workspaces.models import Document, DocumentPassage, PassageVector, User, Workspace
@@ -101,8 +101,8 @@ def find_in(
     return found + [FoundPassage(passage, 0.0) for passage in first[: limit - len(found)]]
 
 
-def _where(workspace: Workspace, user: User, reach: Reach) -> Where:
-    where = look(workspace.pk, user.pk)
+def _where(workspace: Workspace, user: User, reach: Reach) -> SearchArea:
+    where = search_area(workspace.pk, user.pk)
     if where is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     if reach.leaves and where.local_only:
@@ -121,7 +121,7 @@ def _best(rows: QuerySet[DocumentPassage], scores: dict[int, float], limit: int)
     return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit]]
 
 
-def _embedded(query: str, where: Where) -> tuple[str, Vectors] | None:
+def _embedded(query: str, where: SearchArea) -> tuple[str, Vectors] | None:
     """None where nothing is embedded, or the embedder fails: words answer then."""
     try:
         embedded = embedding.embed_query([query], where.active, local_only=where.local_only)
@@ -131,7 +131,7 @@ def _embedded(query: str, where: Where) -> tuple[str, Vectors] | None:
     return (embedded[0], embedded[1][0]) if embedded else None
 
 
-def _found(query: str, where: Where, arm: Arm) -> list[tuple[int, float, float | None]]:
+def _found(query: str, where: SearchArea, arm: Arm) -> list[tuple[int, float, float | None]]:
     """Passages, their scores and their cosines, in no order."""
     embedded = None if arm == "words" else _embedded(query, where)
     if embedded is None:

@@ -20,7 +20,7 @@ EF_SEARCH = 400
 BITS_OVERSAMPLED = 4  # times as many by the bits alone, ordered by the exact distance afterwards
 MOST_DIMENSIONS_OF_HALFVEC_INDEX = 4000  # pgvector's limit; above, an index holds one bit a dimension
 
-_LOOK = """
+_AREA = """
 SELECT a.label, a.name, a.base_url, a.dimension,
        (SELECT json_agg(json_build_array(place, kind, model, dimension)) FROM workspaces_vectorindex
         WHERE place = ANY(%(places)s::bigint[])),
@@ -84,7 +84,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Where:
+class SearchArea:
     """Where a person's recall looks: the workspace, their own place and in a chat with an assistant that one's, and
     which of them have vector indexes.
 
@@ -110,7 +110,7 @@ class Where:
         own = [] if self.agent is None else [AGENT_PLACES + self.agent]
         return [self.workspace, *([-self.user] if self.personal else []), *own]
 
-    def without_what_stays(self) -> Where:
+    def without_what_stays(self) -> SearchArea:
         """Where to look for what leaves this machine, in a workspace that allows it."""
         return replace(self, personal=self.personal and not self.personal_stays)
 
@@ -124,14 +124,14 @@ class Where:
         }
 
 
-def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where | None:
+def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
     """The widest that this person may look; None for somebody who is no member. One query."""
-    found = prepared.rows(_LOOK, Where(workspace_id, user_id, agent=agent_id).params)
+    found = prepared.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id).params)
     if not found:
         return None
     label, name, base_url, dimension, indexed, counted, local_only, personal_stays = found[0]
     active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
-    return Where(
+    return SearchArea(
         workspace_id,
         user_id,
         frozenset(map(tuple, indexed or [])),
@@ -146,7 +146,7 @@ def look(workspace_id: int, user_id: int, agent_id: int | None = None) -> Where 
 def find_candidates(
     query: str,
     embedded: tuple[str, Vectors],
-    where: Where,
+    where: SearchArea,
     limit: int,
     *,
     kinds: tuple[int, ...],
@@ -165,7 +165,7 @@ def find_candidates(
 
 
 def _of_kind(
-    of: Kind, query: str, embedded: tuple[str, Vectors], where: Where, limit: int, *, exact: bool
+    of: Kind, query: str, embedded: tuple[str, Vectors], where: SearchArea, limit: int, *, exact: bool
 ) -> list[Candidate]:
     model, vector = embedded
     with_index = [

@@ -75,10 +75,10 @@ class _Examples:
             properties = {each: part for each, part in schema["properties"].items() if each in wanted}
             schema = {**schema, "properties": properties}
         value = self.of({key: part for key, part in schema.items() if key != "anyOf"}, field)
-        return _told(value, known) if known else value
+        return _with_known(value, known) if known else value
 
 
-def _told(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def _with_known(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     """The fields of ``value``, as far as ``known`` says otherwise by that."""
     return {name: _either(made, known.get(name, made)) for name, made in value.items()}
 

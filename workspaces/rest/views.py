@@ -93,10 +93,10 @@ class ApiView(APIView):
         order: dict[str, Any] = {"keys": keys, "descending": descending}
         return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape or one_by_one))
 
-    def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], again: Callable[[Note], T]) -> T:
-        """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``again`` loads instead.
+    def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], reload: Callable[[Note], T]) -> T:
+        """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``reload`` loads instead.
 
-        ``keep`` says in ids and flags what was done, and ``again`` finds it, as far as the person may still see it.
+        ``keep`` says in ids and flags what was done, and ``reload`` finds it, as far as the person may still see it.
         """
         asked = asked_under_key(self.request, self.person)
         if asked is None:
@@ -105,16 +105,16 @@ class ApiView(APIView):
         if done.result is not None:
             return done.result
         self.headers["Idempotent-Replayed"] = "true"
-        return again(done.note)
+        return reload(done.note)
 
     def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
         """``once`` for what has a ``public_id``, by which ``get`` finds it again."""
 
-        def again(note: Note) -> T:
+        def reload(note: Note) -> T:
             [public_id] = note.values()
             return get(self.person, public_id)
 
-        return self.once(make, keep=lambda made: {"made": cast(Any, made).public_id}, again=again)
+        return self.once(make, keep=lambda made: {"made": cast(Any, made).public_id}, reload=reload)
 
     def require_fresh_password(self) -> None:
         """Forbidden with the code ``reauthenticate``, unless they typed it in this session a moment ago."""

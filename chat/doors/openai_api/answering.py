@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from chat.answers.threads import in_thread
 from chat.doors.openai_api.errors import error_of
-from chat.doors.openai_api.pump import Chunk, Heard, Pump
+from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
 from chat.doors.openai_api.reading import Asked, Body
 from chat.doors.openai_api.recalled_for_program import Remembered, remember
 from chat.doors.openai_api.served import find_model
@@ -49,10 +49,10 @@ class Answering:
     def headers(self) -> dict[str, str]:
         return {"X-MemoryHub-Used": ", ".join(self.remembered.used)}
 
-    def keep(self, heard: Heard) -> None:
+    def keep(self, read: ReadSoFar) -> None:
         """What was said is mined later, if it may be."""
         if self.remembered.turn is not None:
-            passing.end(self.remembered.turn.pk, heard.said, is_over=heard.is_over, now=timezone.now())
+            passing.end(self.remembered.turn.pk, read.said, is_over=read.is_over, now=timezone.now())
 
 
 def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
@@ -85,9 +85,9 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
 def whole(answering: Answering) -> Body:
     """The model's answer, with what was used and saved beside it. Blocks."""
     reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
-    heard = Heard()
-    heard.read(reply["choices"], part="message")
-    answering.keep(heard)
+    read = ReadSoFar()
+    read.read(reply["choices"], part="message")
+    answering.keep(read)
     return {**reply, "memoryhub": answering.remembered.note}
 
 

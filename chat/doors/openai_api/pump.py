@@ -20,7 +20,7 @@ Chunk = dict[str, Any]
 
 
 @dataclass
-class Heard:
+class ReadSoFar:
     """What the model said so far. ``is_over``: it is done, and asked for no tool of the program's."""
 
     finish_reason: str = ""
@@ -48,11 +48,11 @@ class Heard:
 
 
 class Pump:
-    """``done`` is told what was heard, in a thread, however it ended; ``failed`` holds the error, if one ended it."""
+    """``done`` is told what was read, in a thread, however it ended; ``failed`` holds the error, if one ended it."""
 
-    def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[Heard], None]) -> None:
+    def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:
         self.failed: Exception | None = None
-        self._heard, self._done = Heard(), done
+        self._read, self._done = ReadSoFar(), done
         self._waiting: list[Chunk] = []
         self._is_over = False
         self._changed = threading.Condition()
@@ -63,14 +63,14 @@ class Pump:
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
-                    self._heard.read(chunk["choices"], part="delta")
+                    self._read.read(chunk["choices"], part="delta")
                     self._put(chunk)
         except Exception as error:
             self.failed = error
         finally:
             try:
-                if self._heard.pieces or self.failed is None:
-                    await in_thread(self._done, self._heard)
+                if self._read.pieces or self.failed is None:
+                    await in_thread(self._done, self._read)
             finally:
                 self._put(None)
 

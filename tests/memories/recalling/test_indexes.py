@@ -63,7 +63,7 @@ def present() -> list[str]:
 
 
 def find(workspace: Workspace, user: User, vector: Vectors, *, exact: bool = False) -> set[tuple[int, float]]:
-    where = candidates.look(workspace.pk, user.pk)
+    where = candidates.search_area(workspace.pk, user.pk)
     assert where is not None
 
     with transaction.atomic():
@@ -188,7 +188,7 @@ def test_only_one_run_at_a_time(place: tuple[Workspace, User]) -> None:
 def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -> None:
     workspace, user = place
     fill(workspace, 220)
-    params = candidates.Where(workspace.pk, user.pk).params
+    params = candidates.SearchArea(workspace.pk, user.pk).params
     before = bm25(MEMORIES, "note 17 about thing7", params, 50)
     keep_up(now=NOW)
     assert PlaceStatistics.objects.get().passage_count == 220

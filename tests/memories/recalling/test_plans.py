@@ -110,7 +110,7 @@ def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmb
             f"WHERE place = {place} AND kind = 1 AND model = '{model.label}' "
             f"AND dimension = {fake_embedder.dim} AND live"
         )
-    where = candidates.Where(
+    where = candidates.SearchArea(
         place, grown.stranger.pk, frozenset({(place, 1, model.label, fake_embedder.dim)})
     )
     vector = fake_embedder.embed(["thing4"])[0]

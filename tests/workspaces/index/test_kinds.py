@@ -21,7 +21,7 @@ from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
 from workspaces.index import filling, indexes, kinds, reembedding
-from workspaces.index.candidates import Candidate, find_candidates, look
+from workspaces.index.candidates import Candidate, find_candidates, search_area
 from workspaces.index.embedding import embed_query, queue_embedding
 from workspaces.index.kinds import Kind
 from workspaces.index.words import bm25, index_words, unindex_words
@@ -104,7 +104,7 @@ def write(
 
 
 def find(query: str, cast: Cast, among: tuple[int, ...]) -> list[Candidate]:
-    where = look(cast.workspace.pk, cast.editor.pk)
+    where = search_area(cast.workspace.pk, cast.editor.pk)
     assert where is not None
     embedded = embed_query([query], where.active, local_only=False)
     assert embedded is not None
@@ -144,7 +144,7 @@ def test_nobody_finds_notes_of_a_workspace_that_is_not_theirs(
 ) -> None:
     write("The lease ends in October", workspace=Workspace.objects.create(name="Elsewhere"))
     assert find("lease", cast, (99, MEMORY)) == []
-    assert look(cast.workspace.pk, cast.stranger.pk) is None
+    assert search_area(cast.workspace.pk, cast.stranger.pk) is None
 
 
 def test_the_same_key_in_two_kinds_is_two_passages(cast: Cast, notes: Kind) -> None:
