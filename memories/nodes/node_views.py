@@ -20,7 +20,6 @@ from memories.models import Memory, MemoryNode, NodeRelation
 from memories.nodes import node_page, nodes
 from memories.nodes.node_forms import NodeForm, RelationForm
 from memories.pages.panel_page import PanelFilters, filtered
-from memoryhub.errors import DomainError
 from workspaces.access import get_workspace
 from workspaces.models import Role, Workspace
 from workspaces.pages.page_request import PageRequest
@@ -140,15 +139,10 @@ def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     if request.method == "GET":
         return _page(request, found, context)
     form = NodeForm(request.POST)
-    if form.is_valid():
-        try:
-            nodes.update_node(found, **form.cleaned_data, now=timezone.now())
-        except DomainError as error:
-            form.add_domain_error(error)
-            found, context = _node(request, ws_id, node_id)
-        else:
-            notices.success(request, _("Saved."))
-            return _to(found)
+    if form.done(lambda: nodes.update_node(found, **form.cleaned_data, now=timezone.now())):
+        notices.success(request, _("Saved."))
+        return _to(found)
+    found, context = _node(request, ws_id, node_id)  # as it is, not as it was asked to be
     return _page(request, found, context, form=form)
 
 
@@ -185,14 +179,13 @@ def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """To a node of the workspace, by its name."""
     found, context = _node(request, ws_id, node_id, Role.EDITOR)
     form = RelationForm(request.POST)
-    if form.is_valid():
-        try:
-            other = nodes.named(found.workspace, form.cleaned_data["other"])
-            nodes.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
-        except DomainError as error:
-            form.add_domain_error(error)
-        else:
-            return _to(found, "#relations")
+
+    def add() -> tuple[NodeRelation, bool]:
+        other = nodes.named(found.workspace, form.cleaned_data["other"])
+        return nodes.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
+
+    if form.done(add):
+        return _to(found, "#relations")
     return _page(request, found, context, relation_form=form)
 
 

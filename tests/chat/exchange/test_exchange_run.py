@@ -25,6 +25,7 @@ from chat.models.imports import (
     ImportStatus,
 )
 from memories.models import Memory
+from memoryhub.database import locks
 from memoryhub.errors import Conflict, TooLarge, TooManyRequests
 from tests.chat.exchange.test_exchange import exported, uploaded
 from tests.chat.exchange.test_exchange_foreign import as_json, gpt_conversation
@@ -166,9 +167,9 @@ def test_one_process_at_a_time(cast: Cast) -> None:
     for name in ("cursor_factory", "context", "prepare_threshold", "client_encoding"):
         parameters.pop(name, None)
     with psycopg.connect(**parameters) as other:
-        assert other.execute(run._LOCK, [imported.pk]).fetchone() == (True,)
+        assert other.execute(locks._LOCK, [run.LOCK, imported.pk]).fetchone() == (True,)
         assert run.advance(imported.pk, seconds=60) == run.Outcome.ELSEWHERE
-        other.execute(run._UNLOCK, [imported.pk])
+        other.execute(locks._UNLOCK, [run.LOCK, imported.pk])
     assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
 
 

@@ -316,7 +316,7 @@ def test_a_slow_tool_is_given_up_and_the_answer_comes(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool_run, "CALL_SECONDS", 0.2)
-    monkeypatch.setattr(memory_tools, "recall", lambda *args, **kwargs: time.sleep(1.5))
+    monkeypatch.setattr(memory_tools, "recall_for", lambda *args, **kwargs: time.sleep(1.5))
     scripted_model.script(Answer(calls=[Call("x_recall_memory", {"query": "tea"})]), Answer("Without it."))
     assert ask(chat).content == "Without it."
     assert told(scripted_model)[0].startswith("Error: x_recall_memory took longer than")
@@ -429,7 +429,7 @@ def test_stop_in_the_middle_of_a_tool_keeps_text_and_says_what_happened(
     monkeypatch: pytest.MonkeyPatch,
     eventually: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(memory_tools, "recall", lambda *args, **kwargs: time.sleep(2))
+    monkeypatch.setattr(memory_tools, "recall_for", lambda *args, **kwargs: time.sleep(2))
     scripted_model.script(Answer("One moment.", calls=[Call("x_recall_memory", {"query": "tea"})]))
     turn = begin_turn(chat, content="Tea?", by=chat.created_by, now=timezone.now(), memory_enabled=True)
     eventually(lambda: ToolCall.objects.exists())
