@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             name="personal_of",
             field=models.ManyToManyField(
                 blank=True,
-                help_text="Who lets their personal memories be used here though others read it (chat.chats.personal).",
+                help_text="Who lets their personal memories be used here though others read it (chat.chats.personal_memories).",
                 related_name="+",
                 to=settings.AUTH_USER_MODEL,
             ),
