@@ -153,7 +153,7 @@ class _TakesFiles(ApiView):
             found = documents.get_document(self.person, str(note["made"]))
             return documents.Brought(found, bool(note["known"]))
 
-        brought = self.once(make, keep=keep, reload=again)
+        brought = self.once(make, keep=keep, reload=reload)
         code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
         return Response(BroughtJson(_with(brought.document, duplicate=brought.is_known)).data, status=code)
 
