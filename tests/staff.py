@@ -36,6 +36,7 @@ from tests.factories import (
     make_agent,
     make_chat,
     make_connection,
+    make_document,
     make_key_text,
     make_memory,
     make_message,
@@ -43,7 +44,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.models import Agent, ApiKey, AuditEvent, EmbeddingModel, Membership, User, Workspace
+from workspaces.models import Agent, ApiKey, AuditEvent, Document, EmbeddingModel, Membership, User, Workspace
 from workspaces.models.connection import Connection
 
 FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say
@@ -107,6 +108,11 @@ def make_world() -> World:
         Workspace: [workspace],
         Agent: [make_agent(victim, workspace)],
         AuditEvent: list(AuditEvent.objects.all()[:1]),
+        Document: [
+            make_document(
+                victim, workspace, f"My {FINDABLE} is {SECRET}", title=f"{FINDABLE} {SECRET}", embedded=False
+            )
+        ],
         EmbeddingModel: list(EmbeddingModel.objects.all()),
         Memory: [older, newer, shared],
         MemoryNode: [make_node(victim, workspace)],

@@ -6,6 +6,7 @@ from collections import defaultdict
 from datetime import datetime
 
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
+from chat.exchange.document_lines import take_documents
 from chat.exchange.import_places import Places
 from chat.exchange.lines import Record
 from chat.exchange.memory_lines import Read, read_memories, take_memories
@@ -19,8 +20,14 @@ from memories.models import SourceType
 from memories.writing import refusals
 from workspaces.access import default_workspace
 
-COUNTED = ("workspace", "agent", "chat", "message", "memory", "receipt")
-ROW_FOR_EACH = {"workspace", "agent", "chat", "memory"}  # of the others only those that are refused
+COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "receipt")
+ROW_FOR_EACH = {
+    "workspace",
+    "agent",
+    "chat",
+    "memory",
+    "document",
+}  # of the others only those that are refused
 
 Counts = dict[str, dict[str, int]]
 
@@ -38,6 +45,7 @@ def take(imported: Import, records: list[Record], read: list[Read], *, now: date
     places = Places(imported, now=now, stores=stores)
     places.add_workspaces(_of(records, "workspace"))
     places.add_agents(_of(records, "agent"))
+    take_documents(_of(records, "document"), places)
     if imported.takes_chats:
         take_chats(_of(records, "chat"), places)
         take_messages(_of(records, "message"), places)

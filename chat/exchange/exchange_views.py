@@ -34,6 +34,7 @@ KINDS = {
     "message": later("Messages"),
     "agent": later("Assistants"),
     "workspace": later("Workspaces"),
+    "document": later("Documents"),
     "receipt": later("Receipts"),
     "other": later("Unreadable lines"),
 }

@@ -15,6 +15,8 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
+from chat.exchange.document_lines import document_line
+from chat.exchange.lines import SETTINGS
 from chat.exchange.message_versions import version_fields, with_versions
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
@@ -22,11 +24,10 @@ from memories.writing.portable import memory_line
 from memoryhub.database.locks import release_connection
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
-from workspaces.models import Agent, Role, User, Workspace
+from workspaces.models import Agent, Document, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
 ROWS = 500  # of one query and one piece of the answer
-SETTINGS = ("private_short_term", "reviews_proposals")  # of a workspace, on or off
 MEDIA_TYPE = "application/x-ndjson"
 
 Line = dict[str, Any]
@@ -102,6 +103,8 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     items = ReceiptItem.objects.filter(memory__in=_visible(user, role)).select_related("memory")
     receipts = receipts.select_related("user", "workspace").prefetch_related(Prefetch("items", items))
     yield from _in_pieces(receipts, _receipt_line)
+    held = Document.objects.visible_to(user).live().filter(workspace=workspace)
+    yield from _in_pieces(held.select_related("workspace", "created_by"), document_line, rows_at_once=1)
 
 
 def _visible(user: User, role: Role) -> QuerySet[Memory]:
@@ -109,10 +112,10 @@ def _visible(user: User, role: Role) -> QuerySet[Memory]:
     return memories if role.allows(Role.EDITOR) else memories.filter(deleted_at=None)
 
 
-def _in_pieces(rows: QuerySet[Row], line: Any) -> Iterator[list[Line]]:
+def _in_pieces(rows: QuerySet[Row], line: Any, *, rows_at_once: int = ROWS) -> Iterator[list[Line]]:
     """By key, oldest first: each query begins behind the last row, however many there are."""
     last = 0
-    while found := list(rows.filter(pk__gt=last).order_by("pk")[:ROWS]):
+    while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
         yield [line(row) for row in found]
         last = found[-1].pk
 

@@ -10,8 +10,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from chat.exchange.export import SETTINGS
-from chat.exchange.lines import Record
+from chat.exchange.lines import SETTINGS, Record
 from chat.exchange.local_ids import resolve, taken_by_none
 from chat.models.imports import Import
 from memories.writing.drafts import UNSTORABLE

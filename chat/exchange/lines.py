@@ -15,12 +15,13 @@ from chat.models.imports import Outcome
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import DomainError, Invalid, SecretRefused
 
+SETTINGS = ("private_short_term", "reviews_proposals")  # of a workspace, on or off
 MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history
 ROWS = 500
 ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
 FORGOTTEN = "it was forgotten for good here"
 GONE = b'{"type":"forgotten"}'  # in the place of a memory's line; shorter than any
-KINDS = {"workspace", "agent", "chat", "message", "memory", "receipt"}
+KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "receipt"}
 
 
 @dataclass(eq=False)

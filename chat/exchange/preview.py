@@ -13,7 +13,14 @@ from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
 from memoryhub.errors import Invalid
 
 SHOWN = 300  # characters of a line's text
-TEXT_IN = {"memory": "content", "message": "content", "chat": "title", "workspace": "name", "agent": "name"}
+TEXT_IN = {
+    "memory": "content",
+    "message": "content",
+    "chat": "title",
+    "workspace": "name",
+    "agent": "name",
+    "document": "title",
+}
 
 
 @dataclass(frozen=True)

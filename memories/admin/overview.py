@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Min, QuerySet
+from django.db.models import Min, QuerySet, Sum
+from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.timesince import timesince
 from django_q.models import Failure, OrmQ
@@ -24,7 +25,7 @@ from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MEMORY
 from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from workspaces.index.embedding import active_model
-from workspaces.models import EmbeddingModel, User, Workspace
+from workspaces.models import Document, DocumentStatus, EmbeddingModel, User, Workspace
 from workspaces.models.passage import has_vector
 
 GROWTH = timedelta(days=7)
@@ -95,6 +96,10 @@ def _waiting(within: Within) -> Iterator[Figure]:
         failed = within.of(Extraction.objects.filter(status=ExtractionStatus.FAILED))
         url = within.link("memories_extraction", "status=failed")
         yield _figure("failed extractions", failed, url, "Given up after all attempts. Can be retried.")
+    if within.may_view("workspaces.document"):
+        unread = within.of(Document.objects.live().filter(status=DocumentStatus.FAILED))
+        url = within.link("workspaces_document", "status=failed&state=live")
+        yield _figure("documents that could not be read", unread, url, "Each says why. Can be read again.")
     if within.workspace_id is None and within.may_view("django_q.failure"):
         url = within.link("django_q_failure")
         yield _figure("failed jobs", Failure.objects.all(), url, "Background work that raised an error.")
@@ -127,6 +132,11 @@ def _background(within: Within) -> Iterator[Figure]:
         if failed.exists():
             url = within.link("memories_memory", "vector=failed")
             yield _figure("could not be embedded", failed, url, "The embedder failed on these. Tried again.")
+    if within.may_view("workspaces.document"):
+        waiting = [DocumentStatus.WAITING, DocumentStatus.READING]
+        unread = within.of(Document.objects.live().filter(status__in=waiting))
+        url = within.link("workspaces_document", "state=live&status=waiting")
+        yield _figure("documents to be read", unread, url, attention=False)
     if within.workspace_id is not None:
         return
     if within.may_view("workspaces.embeddingmodel") and (next_model := EmbeddingModel.objects.building()):
@@ -154,6 +164,11 @@ def _growing(within: Within) -> Iterator[Figure]:
         number, estimate = count_or_estimate(live.filter(created_at__gt=within.now - GROWTH))
         note = f"{_worded(number, estimate)} saved in the last {GROWTH.days} days."
         yield _figure("memories in use", live, within.link("memories_memory"), note, attention=False)
+    if within.may_view("workspaces.document"):
+        live = within.of(Document.objects.live())
+        url = within.link("workspaces_document", "state=live")
+        note = filesizeformat(live.aggregate(size=Sum("size"))["size"] or 0)
+        yield _figure("documents", live, url, note, attention=False)
     if within.workspace_id is not None:
         return
     if within.may_view("workspaces.workspace"):

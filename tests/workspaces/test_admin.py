@@ -11,12 +11,14 @@ from django.core import mail
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from tests.admin_pages import run_action, said
+from tests.admin_pages import run_action, said, staff
 from tests.api import type_password_again
 from tests.conftest import Cast
-from tests.factories import make_user, make_workspace
+from tests.factories import make_document, make_user, make_workspace
 from workspaces.access import default_workspace, role_in
+from workspaces.documents import documents, reading_jobs
 from workspaces.models import AuditEvent, Membership, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -275,3 +277,28 @@ def test_a_person_is_made_with_a_password(admin_client: Client) -> None:
     }
     assert admin_client.post(f"{PEOPLE}add/", values).status_code == 302
     assert User.objects.get(username="nina").check_password("a quiet evening")
+
+
+def test_staff_read_a_failed_document_again_and_see_neither_its_title_nor_its_text(cast: Cast) -> None:
+    made = documents.bring(
+        cast.workspace, name="secret.pdf", content=[b"%PDF-1.4 no"], by=cast.editor, now=timezone.now()
+    ).document
+    fine = make_document(cast.owner, cast.workspace, "A quiet text", title="Quiet", embedded=False)
+    reading_jobs.read(made.pk, now=timezone.now())
+    page, looking = "/admin/workspaces/document/", staff("view_document")
+    listed = looking.get(f"{page}?status=failed").content.decode()
+    assert made.public_id in listed and fine.public_id not in listed and "damaged" in listed
+    assert fine.public_id in looking.get(f"{page}?media_type=text/markdown&o=4").content.decode()
+    for shown in (
+        listed,
+        *(looking.get(f"{page}{each.pk}/change/").content.decode() for each in (made, fine)),
+    ):
+        assert not any(word in shown for word in ("secret.pdf", "Quiet", "quiet"))
+    run_action(looking, page, "read_again", made)
+    made.refresh_from_db()
+    assert made.status == "failed"
+    done = run_action(staff("view_document", "change_document"), page, "read_again", made, fine)
+    made.refresh_from_db()
+    assert made.status == "waiting" and said(done) == ["1 document queued to be read again."]
+    front = looking.get("/admin/").content.decode()
+    assert "documents to be read" in front and "documents that could not be read" in front

@@ -14,7 +14,8 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 
 from chat.exchange import run
-from chat.exchange.export import SETTINGS, export
+from chat.exchange.export import export
+from chat.exchange.lines import SETTINGS
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.models.imports import Import, ImportStatus
 from memories.models import Memory, MemorySource, Receipt, ReceiptItem, Revision, Scope
@@ -33,10 +34,19 @@ from memories.writing.portable import (
     SOURCE,
 )
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_memory, make_message, make_user
+from tests.factories import (
+    HERE,
+    make_chat,
+    make_document,
+    make_memory,
+    make_message,
+    make_user,
+    make_workspace,
+)
 from workspaces.access import default_workspace
 from workspaces.agents.agents import archive_agent, create_agent
-from workspaces.models import Agent, PassageWord, User, Workspace
+from workspaces.documents import documents, reading_jobs
+from workspaces.models import Agent, Document, PassageWord, User, Workspace
 
 pytestmark = pytest.mark.django_db
 THEN = datetime(2025, 3, 1, 9, 30, 15, 123456, tzinfo=UTC)
@@ -285,3 +295,36 @@ def test_twice_the_same_file_stores_once(cast: Cast) -> None:
     again = imported_whole(olive, data)
     assert everything() == first
     assert {name for of in again.outcomes.values() for name, number in of.items() if number} == {"duplicate"}
+
+
+def test_documents_go_along_with_their_files_and_are_read_again(cast: Cast) -> None:
+    keys = make_document(
+        cast.owner, cast.workspace, "The spare key lies under the blue pot.", title="Keys", embedded=False
+    )
+    make_document(cast.owner, cast.workspace, "Forgotten by now.", embedded=False)
+    gone = Document.objects.exclude(pk=keys.pk).get()
+    documents.delete(gone, by=cast.owner, now=timezone.now())
+    data = exported(cast.viewer, cast.workspace)
+    [line] = lines_of(data, "document")
+    assert (line["id"], line["title"], line["media_type"]) == (keys.public_id, "Keys", "text/markdown")
+    broken = {**line, "sha256": "0" * 64}
+    empty, strange = {**line, "content": None}, {**line, "title": "x" * 300}
+    more = b"".join(json.dumps(each).encode() + b"\n" for each in (line, broken, empty, strange))
+    place = make_workspace(owner=cast.stranger)
+    done = imported_whole(cast.stranger, data + more, workspace=place)
+    [here] = Document.objects.filter(workspace=place)
+    assert (here.title, here.media_type, here.sha256, here.status) == (
+        "Keys",
+        keys.media_type,
+        keys.sha256,
+        "waiting",
+    )
+    assert here.created_by == cast.stranger and here.file_name != keys.file_name
+    outcomes = done.outcomes["document"]
+    assert (outcomes["new"], outcomes["duplicate"], outcomes["refused"]) == (1, 1, 3)
+    again = imported_whole(cast.stranger, data, workspace=place)
+    assert (
+        again.outcomes["document"]["duplicate"] == 1 and Document.objects.filter(workspace=place).count() == 1
+    )
+    reading_jobs.read(here.pk, now=timezone.now())
+    assert "blue pot" in here.passages.get().text

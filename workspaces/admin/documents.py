@@ -1,0 +1,110 @@
+"""Documents: what is being read, what could not be, what takes room. Neither their titles nor their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
+
+from workspaces.admin_kit.base import ReadOnlyAdmin, action, counted, rows_by_id
+from workspaces.admin_kit.filters import ChoiceFilter
+from workspaces.documents import documents, media
+from workspaces.models import Document, DocumentStatus
+
+
+class StatusFilter(ChoiceFilter):
+    parameter_name = "status"
+    offered = [("", "All"), *DocumentStatus.choices]
+
+
+class KindFilter(ChoiceFilter):
+    parameter_name = "media_type"
+    offered = [("", "All"), *media.NAMES.items()]
+
+
+class DeletedFilter(ChoiceFilter):
+    parameter_name = "state"
+    offered = [("", "All"), ("live", "In use"), ("deleted", "Deleted")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen()
+        return queryset.filter(deleted_at__isnull=chosen == "live") if chosen else queryset
+
+
+@admin.register(Document)
+class DocumentAdmin(ReadOnlyAdmin):
+    """The largest lead where the column says so. What a document is called and says is its workspace's alone."""
+
+    many = "documents"
+    list_display = (
+        "public_id",
+        "workspace",
+        "kind",
+        "room",
+        "status",
+        "error",
+        "pages",
+        "passage_count",
+        "seconds",
+        "created_at",
+    )
+    list_select_related = ("workspace",)
+    list_filter = (StatusFilter, KindFilter, DeletedFilter)
+    ordering = ("-id",)
+    sortable_by = ("room", "passage_count", "seconds")
+    search_fields = ("public_id",)
+    search_help_text = "The id of a document (doc_), of its bringer (usr_) or of a workspace (ws_)."
+    fields = (
+        "public_id",
+        "workspace",
+        "kind",
+        "room",
+        "sha256",
+        "version",
+        "status",
+        "error",
+        "pages",
+        "characters",
+        "passage_count",
+        "seconds",
+        "created_by",
+        "created_at",
+        "updated_at",
+        "reading_since",
+        "deleted_at",
+    )
+    actions = ("read_again",)
+
+    def for_list(self, rows: QuerySet[Document]) -> QuerySet[Any]:
+        return rows.defer("title", "file_name")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        places = {"doc": "public_id", "usr": "created_by__public_id", "ws": "workspace__public_id"}
+        return rows_by_id(queryset, search_term, places), False
+
+    @admin.display(description="kind", ordering="media_type")
+    def kind(self, document: Document) -> str:
+        return media.NAMES.get(document.media_type, document.media_type)
+
+    @admin.display(description="size", ordering="size")
+    def room(self, document: Document) -> str:
+        return filesizeformat(document.size)
+
+    @action(
+        "Read again",
+        "change",
+        asks="Those that could not be read are queued once more. The others stay as they are.",
+    )
+    def read_again(self, request: HttpRequest, rows: QuerySet[Document]) -> Iterator[tuple[str, int]]:
+        failed = list(rows.filter(status=DocumentStatus.FAILED, deleted_at=None))
+        for document in failed:
+            documents.read_again(document, by=None, now=timezone.now())
+        level = messages.SUCCESS if failed else messages.WARNING
+        yield f"{counted(len(failed), 'document', 'documents')} queued to be read again.", level
