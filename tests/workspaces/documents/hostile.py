@@ -1,0 +1,238 @@
+"""Files made to harm, some dozens of them, each made here: bombs, cycles, lies, locked, broken and empty ones.
+
+Of each: its bytes, what it is taken for, and the code of the sentence in which it ends; None where text may be read of
+it as well as any sentence said.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+import zlib
+
+from tests.workspaces.documents.samples import SAMPLES, archive, docx, odt, pdf
+from workspaces.documents import media
+
+Hostile = tuple[bytes, str, str | None]
+
+LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha">' + "".join(
+    f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(10)
+)
+BOMB = f"{LAUGHS}]><d>&k;</d>"
+OUTSIDE = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><h>&x;</h></d>'
+CONTAINER = '<c><rootfiles><rootfile full-path="{}"/></rootfiles></c>'
+WORD_NS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def lying_zip() -> bytes:
+    """Says that it unpacks to a gigabyte; of zeros, it would."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made, made.open("content.xml", "w") as file:
+        for _ in range(400):
+            file.write(bytes(1_000_000))
+    return out.getvalue()
+
+
+def understated_zip() -> bytes:
+    """Says that it unpacks to ten bytes, where fifty million come out."""
+    whole = bytearray(archive(**{"content.xml": "<d>" + " " * 50_000_000 + "</d>"}))
+    for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = whole.index(mark) + place
+        whole[at : at + 4] = (10).to_bytes(4, "little")
+    return bytes(whole)
+
+
+def locked_zip() -> bytes:
+    whole = bytearray(odt())
+    for mark in (b"PK\x03\x04", b"PK\x01\x02"):
+        place = whole.index(mark) + (6 if mark == b"PK\x03\x04" else 8)
+        whole[place] |= 1
+    return bytes(whole)
+
+
+def with_part(made: bytes, name: str, content: str) -> bytes:
+    """An office file in which one part says something else."""
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(made)) as before,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as after,
+    ):
+        for each in before.namelist():
+            after.writestr(each, content if each == name else before.read(each))
+    return out.getvalue()
+
+
+def one_page(stream: bytes, *, more: bytes = b"", fields: bytes = b"", trailer: bytes = b"") -> bytes:
+    """A PDF of one page with this stream as its content; readers mend that it has no table of places."""
+    return (
+        b"%%PDF-1.5\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n"
+        b"2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj\n"
+        b"3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources 5 0 R >> endobj\n"
+        b"4 0 obj << /Length %d %s >>\nstream\n%s\nendstream endobj\n%s\ntrailer << /Root 1 0 R %s >>\n%%%%EOF"
+    ) % (len(stream), fields, stream, more, trailer)
+
+
+PDFS: dict[str, Hostile] = {
+    "ends early": (pdf("One")[:120], media.PDF, "broken"),
+    "no text": (pdf(""), media.PDF, "empty"),
+    "a first line alone": (b"%PDF-1.7\n", media.PDF, "broken"),
+    "pages that are their own parents": (
+        b"%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n"
+        b"2 0 obj << /Type /Pages /Kids [2 0 R] /Count 9 >> endobj\ntrailer << /Root 1 0 R >>\n%%EOF",
+        media.PDF,
+        None,
+    ),
+    "a table of places that leads to itself": (
+        pdf("One").replace(b"trailer << ", b"trailer << /Prev 9 "),
+        media.PDF,
+        None,
+    ),
+    "a billion pages, it says": (pdf("One").replace(b"/Count 1", b"/Count 999999999"), media.PDF, None),
+    "locked with a password": (
+        one_page(
+            b"BT ET",
+            more=b"6 0 obj << /Filter /Standard /V 1 /R 2 /P -4 /O (%s) /U (%s) >> endobj"
+            % (b"o" * 32, b"u" * 32),
+            trailer=b"/Encrypt 6 0 R /ID [(a) (a)]",
+        ),
+        media.PDF,
+        None,
+    ),
+    "a page that unpacks to much": (
+        one_page(zlib.compress(bytes(200_000_000)), fields=b"/Filter /FlateDecode"),
+        media.PDF,
+        None,
+    ),
+    "packed a hundred times": (
+        one_page(b"x" * 100, fields=b"/Filter [" + b"/FlateDecode " * 100 + b"]"),
+        media.PDF,
+        None,
+    ),
+    "a picture drawn in itself": (
+        one_page(
+            b"/X Do",
+            more=b"5 0 obj << /XObject << /X 6 0 R >> >> endobj\n6 0 obj << /Type /XObject /Subtype /Form "
+            b"/BBox [0 0 9 9] /Resources 5 0 R /Length 5 >>\nstream\n/X Do\nendstream endobj",
+        ),
+        media.PDF,
+        None,
+    ),
+    "brackets in brackets": (one_page(b"[" * 1_000_000), media.PDF, None),
+    "a script that runs": (
+        pdf("One").replace(
+            b"/Type /Catalog", b"/Type /Catalog /OpenAction << /S /JavaScript /JS (app.alert) >>"
+        ),
+        media.PDF,
+        None,
+    ),
+}
+OFFICE: dict[str, Hostile] = {
+    "entities upon entities in odt": (archive(**{"content.xml": BOMB}), media.ODT, "broken"),
+    "entities upon entities in epub": (archive(**{"META-INF__container.xml": BOMB}), media.EPUB, "broken"),
+    "entities upon entities in docx": (with_part(docx(), "word/document.xml", BOMB), media.WORD, "broken"),
+    "entities upon entities in xlsx": (
+        with_part(SAMPLES["keys.xlsx"][0], "xl/worksheets/sheet1.xml", BOMB),
+        media.SHEETS,
+        None,
+    ),
+    "entities upon entities in pptx": (
+        with_part(SAMPLES["keys.pptx"][0], "ppt/slides/slide1.xml", BOMB),
+        media.SLIDES,
+        "broken",
+    ),
+    "a file of the server in odt": (archive(**{"content.xml": OUTSIDE}), media.ODT, None),
+    "a file of the server in docx": (with_part(docx(), "word/document.xml", OUTSIDE), media.WORD, None),
+    "a file of the server as a chapter": (
+        archive(
+            **{
+                "META-INF__container.xml": CONTAINER.format("book.opf"),
+                "book.opf": '<p><item id="a" href="../../../../etc/passwd"/><itemref idref="a"/></p>',
+            }
+        ),
+        media.EPUB,
+        "empty",
+    ),
+    "a book that begins with itself": (
+        archive(**{"META-INF__container.xml": CONTAINER.format("META-INF/container.xml")}),
+        media.EPUB,
+        "empty",
+    ),
+    "a chapter ten thousand times": (
+        archive(
+            **{
+                "META-INF__container.xml": CONTAINER.format("book.opf"),
+                "book.opf": '<p><item id="a" href="a.html"/>' + '<itemref idref="a"/>' * 10_000 + "</p>",
+                "a.html": "<p>" + "word " * 2_000,
+            }
+        ),
+        media.EPUB,
+        "too_long",
+    ),
+    "unpacks to too much": (lying_zip(), media.ODT, "too_large_unpacked"),
+    "unpacks to more than it says": (understated_zip(), media.ODT, "broken"),
+    "too many in it": (archive(**{f"f{n}": "" for n in range(10_001)}), media.WORD, "too_large_unpacked"),
+    "locked": (locked_zip(), media.ODT, "encrypted"),
+    "nothing in it": (archive(), media.ODT, "broken"),
+    "not what it should hold": (archive(a="b"), media.WORD, "broken"),
+    "names that lead out": (
+        archive(**{"..__..__etc__passwd": "root:", "content.xml": "<d/>"}),
+        media.ODT,
+        "empty",
+    ),
+    "elements within elements": (archive(**{"content.xml": "<d>" * 100_000}), media.ODT, "broken"),
+    "half of it": (docx()[:4000], media.WORD, "broken"),
+    "a picture": (b"\x89PNG" + bytes(99), media.WORD, "broken"),
+    "a sheet with nothing": (
+        with_part(SAMPLES["keys.xlsx"][0], "xl/worksheets/sheet1.xml", ""),
+        media.SHEETS,
+        None,
+    ),
+    "a zip of nothing known": (archive(a="b"), media.ZIP, "unknown"),
+}
+TEXTS: dict[str, Hostile] = {
+    "nothing": (b" \n", media.TEXT, "empty"),
+    "marks nobody sees": ("\ufeff\u200b\n".encode(), media.TEXT, None),
+    "unknown": (b"\0\1\2", media.UNKNOWN, "unknown"),
+    "packed": (gzip.compress(bytes(10_000_000)), media.UNKNOWN, "unknown"),
+    "text without an end": (b"word " * 3_000_000, media.TEXT, "too_long"),
+    "half a letter": (b"\xff\xfea", media.TEXT, None),
+    "letters of no script": (b"\xed\xa0\x80\xc3\x28" * 1000, media.TEXT, None),
+    "tags without an end": (b"<div>" * 200_000, media.HTML, None),
+    "a script without an end": (b"<script>" + b"evil() " * 100_000, media.HTML, None),
+    "an attribute without an end": (b'<p a="' + b"x" * 5_000_000, media.HTML, None),
+    "half a tag": (b"<p>One.</p><", media.HTML, None),
+    "a charset that is none": (b'<meta charset="\xff\xfe"><p>\xe9</p>', media.HTML, None),
+    "headings without an end": (b"# a\n" * 100_000, media.MARKDOWN, None),
+    "a fence that never ends": (b"```\n" + b"# no heading\n" * 1000, media.MARKDOWN, None),
+    "brackets without an end": (b"[" * 500_000, media.JSON, None),
+    "a number without an end": (b"9" * 5_000_000, media.JSON, None),
+    "a table of one row": (b"a," * 2_000_000, media.CSV, None),
+    "a quote that never ends": (b'"' + b"a,b\n" * 100_000, media.CSV, None),
+    "a mail within mails": (
+        b"".join(b'Content-Type: multipart/mixed; boundary="%d"\n\n--%d\n' % (n, n) for n in range(3000))
+        + b"\nhello",
+        media.MAIL,
+        None,
+    ),
+    "a mail of headers": (b"Subject: a\n" * 200_000 + b"\n", media.MAIL, None),
+    "a mail in no charset": (
+        b"Subject: a\nContent-Type: text/plain; charset=klingon\n\n\xff\xfe",
+        media.MAIL,
+        None,
+    ),
+    "a mail packed wrongly": (b"Subject: a\nContent-Transfer-Encoding: base64\n\n====", media.MAIL, None),
+}
+NOISE: dict[str, Hostile] = {
+    f"{kind} of noise": (
+        content[: len(content) // 2] + b"\xff\0" * 50,
+        media.media_type(kind, content[:512]),
+        None,
+    )
+    for kind, (content, _, _) in SAMPLES.items()
+}
+HOSTILE = {
+    f"{of}: {name}": hostile
+    for of, named in (("pdf", PDFS), ("office", OFFICE), ("text", TEXTS), ("half", NOISE))
+    for name, hostile in named.items()
+}
