@@ -283,7 +283,9 @@ def test_staff_read_a_failed_document_again_and_see_neither_its_title_nor_its_te
     made = documents.bring(
         cast.workspace, name="secret.pdf", content=[b"%PDF-1.4 no"], by=cast.editor, now=timezone.now()
     ).document
-    fine = make_document(cast.owner, cast.workspace, "A heliotrope in bloom", title="Heliotrope", embedded=False)
+    fine = make_document(
+        cast.owner, cast.workspace, "A heliotrope in bloom", title="Heliotrope", embedded=False
+    )
     reading_jobs.read(made.pk, now=timezone.now())
     page, looking = "/admin/workspaces/document/", staff("view_document")
     listed = looking.get(f"{page}?status=failed").content.decode()
