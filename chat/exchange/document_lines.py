@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
-from chat.exchange.lines import MAX_LINE, Record
 from chat.exchange.import_places import Places, text_of
+from chat.exchange.lines import MAX_LINE, Record
 from memoryhub.errors import DomainError, Invalid, NotFound
 from workspaces.documents import documents, media
 from workspaces.documents.files import open_document
