@@ -241,7 +241,7 @@ class ReadOnlyAdmin(LeanAdmin):
     """Records that the system keeps of itself: to look at, never to type into. Actions may need 'change'."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
-    sortable_by = ()
+    sortable_by: ClassVar[tuple[str, ...]] = ()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
