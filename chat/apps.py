@@ -7,16 +7,19 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
+        from chat.chats.finding import find_messages
         from chat.chats.forget_chat import leave_chats
         from chat.exchange.forget_in_files import forget_in_imports
         from chat.models import Chat, Import
         from chat.turns.mining import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere
+        from memories.recalling.workspace_search import register_messages
         from memories.writing.turn_text import register_loaders
         from workspaces.actions.removal import register_room
         from workspaces.quotas import register_quota
 
         register_loaders(turn=load_turn, message=load_message)
+        register_messages(find_messages)
         register_room(leave_chats)
         register_elsewhere(forget_in_imports)
         register_quota("chats", lambda user: Chat.objects.filter(created_by=user))

@@ -2,17 +2,19 @@ from __future__ import annotations
 
 from django.urls import path
 
-from chat.pages import chat_forget_views as forget_views
-from chat.pages import chat_views as views
 from chat.pages import (
+    artifact_views,
     message_views,
     model_views,
     palette_views,
     personal_views,
     run_views,
+    search_views,
     short_term_views,
     version_views,
 )
+from chat.pages import chat_forget_views as forget_views
+from chat.pages import chat_views as views
 
 app_name = "chat"
 urlpatterns = [
@@ -27,6 +29,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/runs/<str:run_id>/stop/", run_views.stop, name="run_stop"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/resume/", run_views.resume, name="run_resume"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/again/", run_views.again, name="run_again"),
+    path("workspaces/<str:ws_id>/search/", search_views.search, name="search"),
     path("workspaces/<str:ws_id>/palette/", palette_views.palette, name="palette"),
     path("chats/<str:chat_id>/", views.chat, name="chat"),
     path("chats/<str:chat_id>/row/", views.row, name="row"),
@@ -51,5 +54,6 @@ urlpatterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/stop/", message_views.stop, name="stop"),
     path("chats/<str:chat_id>/messages/<str:message_id>/retry/", message_views.retry, name="retry"),
     path("chats/<str:chat_id>/messages/<str:message_id>/continue/", message_views.go_on, name="continue"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/keep/", artifact_views.keep, name="keep"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", message_views.remember, name="remember"),
 ]

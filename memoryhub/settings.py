@@ -405,6 +405,7 @@ SPECTACULAR_SETTINGS = {
         "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",
         "KeyScopeEnum": "workspaces.models.KeyScope.values",
         "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",
+        "ArtifactKindEnum": "workspaces.models.ArtifactKind.values",
         "RunStatusEnum": "chat.models.RunStatus.values",
         "RunModeEnum": "chat.models.RunMode.values",
         "AnswerModeEnum": "chat.api.serializers.MODES",

@@ -16,11 +16,14 @@ from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
 from workspaces.agents.agents import create_agent
+from workspaces.artifacts import artifacts
+from workspaces.artifacts.artifacts import Written
+from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, Document, KeyScope, Membership, Role, User, Workspace
+from workspaces.models import Agent, Artifact, Document, KeyScope, Membership, Role, User, Workspace
 from workspaces.models.connection import Connection
 
 PASSWORD = "correct horse battery"
@@ -87,6 +90,26 @@ def make_document(
     if embedded:
         embed_passages(DOCUMENTS, list(made.passages.values_list("pk", flat=True)))
     made.refresh_from_db()
+    return made
+
+
+def make_artifact(
+    by: User,
+    workspace: Workspace | None = None,
+    content: str = "print('hello')",
+    *,
+    title: str = "",
+    language: str = "",
+    kind: str = "code",
+    embedded: bool = True,
+    **given: Any,
+) -> Artifact:
+    """Kept, and embedded as its job would."""
+    written = Written(title or f"Artifact {next(_number)}", content, language)
+    place = workspace or default_workspace(by)
+    made = artifacts.keep(place, written, kind=kind, by=by, now=timezone.now(), **given)
+    if embedded:
+        embed_passages(ARTIFACTS, [made.pk])
     return made
 
 

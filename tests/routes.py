@@ -22,6 +22,7 @@ from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (
     make_agent,
+    make_artifact,
     make_asset,
     make_chat,
     make_connection,
@@ -32,6 +33,7 @@ from tests.factories import (
     make_node,
     make_user,
 )
+from workspaces.artifacts import artifacts
 from workspaces.documents import documents
 from workspaces.models import ApiKey, Membership, Role, SignIn
 
@@ -96,6 +98,7 @@ class Row:
 
 WS = "chat/api/workspaces/<ws_id:workspace_id>"
 DOCUMENT = f"{WS}/documents/<doc_id:document_id>"
+ARTIFACT = f"{WS}/artifacts/<art_id:artifact_id>"
 AGENT = "chat/api/agents/<agent_id:agent_id>"
 CONNECTION = "chat/api/connections/<conn_id:connection_id>"
 CONNECTION_PAGE = "connections/<str:connection_id>/"
@@ -108,6 +111,7 @@ V1, IN_WS = "api/v1", "?workspace_id={ws}"
 NODE = f"{V1}/memory-nodes/<node_id:node_id>"
 MEMORY_PAGE = "workspaces/<str:ws_id>/memories/<str:mem_id>/"
 DOCUMENT_PAGE = "workspaces/<str:ws_id>/documents/<str:doc_id>/"
+ARTIFACT_PAGE = "workspaces/<str:ws_id>/artifacts/<str:art_id>/"
 MESSAGE_PAGE = "chats/<str:chat_id>/messages/<str:message_id>/"
 RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
 TIDY = "workspaces/<str:ws_id>/tidy/"
@@ -147,6 +151,20 @@ API_ROWS = [
     Row("GET", f"{DOCUMENT}/versions", MEMBERS),
     Row("POST", f"{DOCUMENT}/versions", answering(201, EDITORS), {"text": "The oven is turned off by ten."}),
     Row("POST", f"{DOCUMENT}/forget", OWNERS, deleted=True, fresh=True),
+    Row("GET", f"{WS}/artifacts", MEMBERS),
+    Row(
+        "POST",
+        f"{WS}/artifacts",
+        answering(201, EDITORS),
+        {"title": "Sums", "kind": "code", "content": "1 + 1"},
+    ),
+    Row("GET", ARTIFACT, MEMBERS),
+    Row("PATCH", ARTIFACT, EDITORS, {"content": "2 + 2"}),
+    Row("DELETE", ARTIFACT, answering(204, EDITORS)),
+    Row("GET", f"{ARTIFACT}/versions", MEMBERS),
+    Row("POST", f"{ARTIFACT}/restore", EDITORS, deleted=True),
+    # Its maker, or an owner: the cast's owner made it.
+    Row("POST", f"{ARTIFACT}/forget", OWNERS, fresh=True),
     Row("GET", AGENT, MEMBERS),
     Row("PATCH", AGENT, EDITORS, {"name": "Planner"}),
     Row("DELETE", AGENT, answering(204, EDITORS)),
@@ -395,6 +413,24 @@ PAGE_ROWS = [
     Row("POST", f"{DOCUMENT_PAGE}replace/", answering(302, PAGE_EDITORS), upload=True),
     Row("GET", f"{DOCUMENT_PAGE}forget/", PAGE_OWNERS, fresh=True),
     Row("POST", f"{DOCUMENT_PAGE}forget/", answering(302, PAGE_OWNERS), deleted=True, fresh=True),
+    Row("GET", "workspaces/<str:ws_id>/artifacts/", PAGE_MEMBERS),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/artifacts/",
+        answering(302, PAGE_EDITORS),
+        {"title": "Sums", "kind": "code", "content": "1 + 1"},
+    ),
+    Row("GET", ARTIFACT_PAGE, PAGE_MEMBERS),
+    Row("POST", ARTIFACT_PAGE, answering(302, PAGE_EDITORS), {"title": "Sums", "content": "2 + 2"}),
+    Row("GET", f"{ARTIFACT_PAGE}frame/", PAGE_MEMBERS),
+    Row("GET", f"{ARTIFACT_PAGE}download/", PAGE_MEMBERS),
+    Row("GET", f"{ARTIFACT_PAGE}versions/", PAGE_MEMBERS),
+    Row("POST", f"{ARTIFACT_PAGE}back/", answering(302, PAGE_EDITORS), {"number": "1"}),
+    Row("POST", f"{ARTIFACT_PAGE}undo/", PAGE_EDITORS, {"version": "1"}),
+    Row("POST", f"{ARTIFACT_PAGE}delete/", answering(302, PAGE_EDITORS)),
+    Row("POST", f"{ARTIFACT_PAGE}restore/", answering(302, PAGE_EDITORS), deleted=True),
+    Row("GET", f"{ARTIFACT_PAGE}forget/", PAGE_OWNERS, fresh=True),
+    Row("POST", f"{ARTIFACT_PAGE}forget/", answering(302, PAGE_OWNERS), deleted=True, fresh=True),
     Row("GET", "workspaces/<str:ws_id>/agents/", PAGE_MEMBERS),
     Row("POST", "workspaces/<str:ws_id>/agents/", answering(302, PAGE_EDITORS), {"name": "Planner"}),
     Row("GET", "workspaces/<str:ws_id>/agents/<str:agent_id>/", PAGE_MEMBERS),
@@ -433,6 +469,7 @@ PAGE_ROWS = [
     Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
     Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "workspaces/<str:ws_id>/chats/list/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/search/", PAGE_MEMBERS, query="?q=deadline"),
     Row("GET", "workspaces/<str:ws_id>/palette/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/row/", PAGE_MEMBERS),
@@ -466,6 +503,7 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/stop/", answering(204, PAGE_EDITORS)),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/retry/", PAGE_EDITORS),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/continue/", PAGE_EDITORS),
+    Row("POST", f"{MESSAGE_PAGE}keep/", PAGE_EDITORS),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/remember/", PAGE_EDITORS),
     Row("GET", "workspaces/<str:ws_id>/memories/", PAGE_MEMBERS),
     Row("POST", "workspaces/<str:ws_id>/memories/add/", PAGE_EDITORS, {"new-content": "Cats purr"}),
@@ -638,6 +676,9 @@ def make_world(cast: Cast) -> World:
         deadline_at=timezone.now(),
     )
     document = make_document(owner, workspace)
+    page = make_artifact(owner, workspace, "<p>Hello</p>", kind="html")
+    gone_page = make_artifact(owner, workspace, kind="html")
+    artifacts.delete(gone_page, by=owner, now=timezone.now())
     ids = {
         "run_id": done.public_id,
         "import_id": brought.public_id,
@@ -658,6 +699,8 @@ def make_world(cast: Cast) -> World:
         "asset_id": make_asset(memory).public_id,
         "node_id": make_node(owner, workspace, name="Maria").public_id,
         "other_node_id": make_node(owner, workspace, name="Launch").public_id,
+        "artifact_id": page.public_id,
+        "art_id": page.public_id,
         "document_id": document.public_id,
         "doc_id": document.public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
@@ -669,6 +712,8 @@ def make_world(cast: Cast) -> World:
     gone_document = make_document(owner, workspace, "Nobody reads this.")
     documents.delete(gone_document, by=owner, now=timezone.now())
     gone = {
+        "artifact_id": gone_page.public_id,
+        "art_id": gone_page.public_id,
         "document_id": gone_document.public_id,
         "doc_id": gone_document.public_id,
         "chat_id": gone_chat.public_id,

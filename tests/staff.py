@@ -34,6 +34,7 @@ from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, Rece
 from memories.writing import gate
 from tests.factories import (
     make_agent,
+    make_artifact,
     make_chat,
     make_connection,
     make_document,
@@ -44,7 +45,17 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.models import Agent, ApiKey, AuditEvent, Document, EmbeddingModel, Membership, User, Workspace
+from workspaces.models import (
+    Agent,
+    ApiKey,
+    Artifact,
+    AuditEvent,
+    Document,
+    EmbeddingModel,
+    Membership,
+    User,
+    Workspace,
+)
 from workspaces.models.connection import Connection
 
 FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say
@@ -107,6 +118,11 @@ def make_world() -> World:
         Connection: connections,
         Workspace: [workspace],
         Agent: [make_agent(victim, workspace)],
+        Artifact: [
+            make_artifact(
+                victim, workspace, f"My {FINDABLE} is {SECRET}", title=f"{FINDABLE} {SECRET}", embedded=False
+            )
+        ],
         AuditEvent: list(AuditEvent.objects.all()[:1]),
         Document: [
             make_document(

@@ -44,6 +44,7 @@ from tests.factories import (
 )
 from tests.fakes.embedder import FakeEmbedder
 from workspaces.models import Agent, ApiKey, Membership, Role
+from workspaces.models.artifact import Artifact
 from workspaces.models.connection import Connection
 from workspaces.models.document import Document
 
@@ -361,6 +362,35 @@ class Documents(Listed):
         return Document.objects.create(workspace=self.cast.workspace, size=1, **values)
 
 
+class Artifacts(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/artifacts"
+
+    def add(self) -> Artifact:
+        values = {"title": f"Sums {next(self.number)}", "kind": "code", "content": "1 + 1", "gist": "1 + 1"}
+        return Artifact.objects.create(workspace=self.cast.workspace, **values)
+
+
+class ArtifactVersions(Artifacts):
+    address = f"{API}/workspaces/{{workspace_id}}/artifacts/{{artifact_id}}/versions"
+
+    def setup(self) -> None:
+        self.artifact = super().add()
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return super().ids | {"artifact_id": self.artifact.public_id}
+
+    def add(self) -> Any:
+        number = next(self.number)
+        return self.artifact.versions.create(number=number, title=f"Sums {number}", content="1", size=1)
+
+    def name(self, row: Any) -> str:
+        return str(row.number)
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["number"])
+
+
 class RecallQuestions(Listed):
     address = f"{API}/workspaces/{{workspace_id}}/recall-questions"
 
@@ -401,6 +431,8 @@ class RunMemory(Runs):
 LISTS: list[type[Listed]] = [
     Keys,
     Documents,
+    Artifacts,
+    ArtifactVersions,
     RecallQuestions,
     Runs,
     RunMemory,

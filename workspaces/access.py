@@ -50,6 +50,14 @@ def require(role: str, need: Role) -> None:
         )
 
 
+def lock_as_editor(workspace: Workspace, by: User) -> None:
+    """The right, asked under a lock: who is being removed, or deletes the workspace, waits or is waited for."""
+    membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
+    if membership is None:
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
+    require(membership.role, Role.EDITOR)
+
+
 def role_in(user: User, workspace: Workspace) -> Role | None:
     role = Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
     return Role(role) if role else None

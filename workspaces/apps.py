@@ -17,16 +17,19 @@ class WorkspacesConfig(AppConfig):
 
     def ready(self) -> None:
         from workspaces.accounts import sign_in
+        from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import forget_file
         from workspaces.documents.kind import DOCUMENTS
         from workspaces.index.kinds import register_kind
-        from workspaces.models import Document, DocumentVersion
+        from workspaces.models import ArtifactVersion, Document, DocumentVersion
         from workspaces.quotas import register_quota
 
         sign_in.connect()
         register_kind(DOCUMENTS)
+        register_kind(ARTIFACTS)
         register_quota("bytes", lambda user: Document.objects.filter(created_by=user))
         register_quota("bytes", lambda user: DocumentVersion.objects.filter(version_by=user))
+        register_quota("bytes", lambda user: ArtifactVersion.objects.filter(by=user))
         for sender in (Document, DocumentVersion):
             post_delete.connect(forget_file, sender=sender, dispatch_uid=f"workspaces.{sender.__name__}")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)

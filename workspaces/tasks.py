@@ -10,6 +10,7 @@ from django.utils import timezone
 from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import sessions
+from workspaces.artifacts import artifacts
 from workspaces.documents import forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.rest import once
@@ -23,6 +24,7 @@ def sweep() -> str:
     filling.fill_gaps()
     reading_jobs.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
+    artifacts.purge(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from workspaces.accounts import leaving_views, security_views
 from workspaces.agents import agent_views
+from workspaces.artifacts import artifact_views
 from workspaces.connections import connection_views as connections
 from workspaces.documents import document_views
 from workspaces.pages import setting_views, workspace_views
@@ -12,6 +13,9 @@ WORKSPACE = "workspaces/<str:ws_id>/"
 MEMBER = "workspaces/<str:ws_id>/members/<str:user_id>/"
 AGENT = "workspaces/<str:ws_id>/agents/<str:agent_id>/"
 DOCUMENT = "workspaces/<str:ws_id>/documents/<str:doc_id>/"
+
+ARTIFACTS = "workspaces/<str:ws_id>/artifacts/"
+ARTIFACT = f"{ARTIFACTS}<str:art_id>/"
 
 app_name = "workspaces"
 urlpatterns = [
@@ -35,6 +39,16 @@ urlpatterns = [
     path(f"{DOCUMENT}replace/", document_views.replace, name="replace_document"),
     path(f"{DOCUMENT}forget/", document_views.forget, name="forget_document"),
     path(f"{DOCUMENT}retry/", document_views.retry, name="retry_document"),
+    path(ARTIFACTS, artifact_views.artifact_list, name="artifacts"),
+    path(ARTIFACT, artifact_views.artifact, name="artifact"),
+    path(f"{ARTIFACT}frame/", artifact_views.frame, name="artifact_frame"),
+    path(f"{ARTIFACT}download/", artifact_views.download, name="download_artifact"),
+    path(f"{ARTIFACT}versions/", artifact_views.versions, name="artifact_versions"),
+    path(f"{ARTIFACT}back/", artifact_views.back, name="artifact_back"),
+    path(f"{ARTIFACT}undo/", artifact_views.undo, name="undo_artifact"),
+    path(f"{ARTIFACT}delete/", artifact_views.delete, name="delete_artifact"),
+    path(f"{ARTIFACT}restore/", artifact_views.restore, name="restore_artifact"),
+    path(f"{ARTIFACT}forget/", artifact_views.forget, name="forget_artifact"),
     path(f"{WORKSPACE}events/", workspace_views.events, name="events"),
     path("connections/", connections.connection_list, name="connections"),
     path("connections/<str:connection_id>/", connections.connection, name="connection"),

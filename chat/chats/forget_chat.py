@@ -19,7 +19,7 @@ from memories.models import Memory
 from memoryhub.errors import NotFound
 from workspaces.actions.removal import Counts, counted
 from workspaces.audit import Verb, record
-from workspaces.models import Membership, Role, User
+from workspaces.models import Artifact, Membership, Role, User
 
 
 def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
@@ -92,5 +92,6 @@ def _remove(
     ]
     announce(chat)
     removed = counted(locked.delete()[1])
+    Artifact.objects.filter(source_chat_id=chat.public_id).update(source_chat_id="", source_message_id="")
     gone = forget.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
     return gone, removed

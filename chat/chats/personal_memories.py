@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from chat.models import Chat, ChatQuerySet, Message
 from memories.models import ReceiptItem
+from workspaces.access import personal_place
 from workspaces.models import Membership, User, Workspace
 
 
@@ -45,6 +46,15 @@ def personal_in(chat: Chat, user: User) -> Personal:
 def personal_allowed(chat: Chat, user: User) -> bool:
     """Whether what this person's turn is shown may hold their personal memories. One query."""
     return personal_in(chat, user).allowed
+
+
+def home_of(chat: Chat, user: User) -> tuple[Workspace, bool]:
+    """Where it is kept what this person keeps of a chat, and whether for them alone: that is so of what comes of a
+    chat that only its creator sees, as with extraction.
+    """
+    if chat.is_private or chat.is_temporary:
+        return personal_place(user, said_in=chat.workspace), True
+    return chat.workspace, False
 
 
 def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from chat.chats.personal_memories import home_of
 from chat.chats.proposing import is_question
 from chat.models import Chat, Message
 from chat.prompting.excerpts import excerpt_around
@@ -19,7 +20,6 @@ from memories.writing.extracting import rerun
 from memories.writing.gate import Draft, Saved, save_memory
 from memories.writing.mined import completer
 from memoryhub.errors import Invalid
-from workspaces.access import personal_place
 from workspaces.models import User
 
 
@@ -89,10 +89,8 @@ def remember_text(
 
 
 def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
-    """What comes of a chat that only its creator sees is theirs alone, too, as with extraction."""
-    if chat.is_private or chat.is_temporary:
-        return {"workspace": personal_place(by, said_in=chat.workspace), "scope": Scope.USER}
-    return {"workspace": chat.workspace, "scope": Scope.WORKSPACE}
+    workspace, personal = home_of(chat, by)
+    return {"workspace": workspace, "scope": Scope.USER if personal else Scope.WORKSPACE}
 
 
 def _completer(chat: Chat, by: User) -> Complete | None:

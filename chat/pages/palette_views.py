@@ -44,7 +44,7 @@ def palette(request: PageRequest, ws_id: str) -> HttpResponse:
         _("Go to"): [each for each in _places(request, workspace) if q.casefold() in each.label.casefold()],
     }
     shown = {name: found for name, found in groups.items() if found}
-    return render(request, "chat/palette_found.html", {"groups": shown, "q": q})
+    return render(request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace})
 
 
 def _chats(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
@@ -81,6 +81,8 @@ def _places(request: PageRequest, workspace: Workspace) -> list[Found]:
         Found(_("Settings and members"), reverse("workspaces:settings", args=here), "settings"),
         Found(_("Assistants"), reverse("workspaces:agents", args=here), "bot"),
         Found(_("Runs"), reverse("chat:runs", args=here), "history"),
+        Found(_("Documents"), reverse("workspaces:documents", args=here), "paperclip"),
+        Found(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
         Found(_("Topics"), reverse("memories:nodes", args=here), "waypoints"),
         Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye"),
         Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),

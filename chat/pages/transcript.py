@@ -16,7 +16,7 @@ from chat.modes.shown_steps import ShownStep, steps_of
 from chat.prompting.compaction import latest_compaction
 from chat.rendering.citations import with_links
 from chat.rendering.rendered import Shown, show
-from chat.tools.shown_calls import ShownCall, calls_of
+from chat.tools.shown_calls import ShownCall, artifacts_of, calls_of
 from chat.turns.growing import html_so_far
 from chat.turns.sources import sources_of
 from chat.turns.versions import count_versions, standing_for
@@ -204,6 +204,7 @@ def entries_for(
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
+    written = artifacts_of((call for found in calls.values() for call, _memories in found), user)
     steps = steps_of(answers, user)
     sources = sources_of([answer.pk for answer in answers]) if answers else {}
     shown = show(answers)
@@ -230,7 +231,9 @@ def entries_for(
                 entry.withheld = sum(item.reason == OTHERS_READ for item in receipt.items.all())
                 entry.degraded = receipt.degraded
             entry.calls = [
-                ShownCall(call, memories, is_over=not entry.is_streaming)
+                ShownCall(
+                    call, memories, not entry.is_streaming, written.get(call.arguments.get("artifact", ""))
+                )
                 for call, memories in calls.get(message.pk, ())
             ]
             entry.steps = [

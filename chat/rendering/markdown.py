@@ -123,9 +123,8 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
 
     Raises TooHeavy as soon as the text has cost more than the budget.
     """
-    budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
-    env: dict[str, Any] = {"budget": budget, "made": 0}
-    tokens = _markdown.parse(text, env)
+    env: dict[str, Any] = {}
+    tokens = parsed(text, budget, env)
     _leave_plain(tokens, budget)
     _mark_tasks(tokens)
     for token in tokens:
@@ -145,6 +144,14 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
     )
     wrapped = cleaned.replace("<pre>", '<div class="code-block"><pre>').replace("</pre>", "</pre></div>")
     return mark_safe(wrapped)  # noqa: S308  cleaned above
+
+
+def parsed(text: str, budget: Budget, env: dict[str, Any] | None = None) -> list[Token]:
+    """What a text is made of. Raises TooHeavy."""
+    budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
+    env = {} if env is None else env
+    env |= {"budget": budget, "made": 0}
+    return _markdown.parse(text, env)
 
 
 def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pydantic import (
@@ -51,13 +51,16 @@ class ToolCaller(Caller):
 
 @dataclass(frozen=True)
 class Result:
-    """``text`` is what the model reads. ``output`` is what may be mined for memories later; most have none."""
+    """``text`` is what the model reads. ``output`` is what may be mined for memories later; most have none. ``noted``
+    stays with the call beside its arguments: ids and numbers for its readers.
+    """
 
     text: str
     outcome: str
     memory_ids: tuple[str, ...] = ()
     count: int = 0
     output: str = ""
+    noted: Mapping[str, object] = field(default_factory=dict)
 
 
 class Arguments(BaseModel):

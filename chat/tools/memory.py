@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
-from memories.recalling.workspace_search import SEARCHED, Found, search_workspace
+from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
@@ -57,6 +57,7 @@ class ToRecall(Arguments):
 class ToSearch(Arguments):
     query: Query
     limit: Limit = RECALLED
+    types: list[Literal["memory", "document", "artifact", "message"]] | None = None
 
 
 def save(caller: ToolCaller, asked: ToSave) -> Result:
@@ -140,16 +141,20 @@ def recalled(found: Recall, *, first: int = 1) -> Result:
 
 
 def search(caller: ToolCaller, asked: ToSearch) -> Result:
+    """The question itself and what is said beside it are known to the model: of this chat nothing is found."""
     found = search_workspace(
         asked.query,
         caller.workspace,
         caller.person,
-        limit=asked.limit,
+        limit=MOST_RECALLED,
+        types=asked.types or TYPES,
+        private_chats=caller.workspace.private_short_term,
         now=caller.now,
         agent=caller.agent,
         reach=caller.reach,
     )
-    return searched(found)
+    here = caller.turn.chat.public_id if caller.turn else ""
+    return searched([item for item in found if not here or item.chat_id != here][: asked.limit])
 
 
 def searched(found: Sequence[Found]) -> Result:
@@ -160,12 +165,13 @@ def searched(found: Sequence[Found]) -> Result:
     ]
     text = _listed("# Workspace search", entries, "Nothing was found.")
     ids = tuple(item.id for item in found if item.type == "memory")
-    return Result(text, ToolOutcome.FOUND, ids, len(found))
+    # How much there is of what nobody else sees is not for those who read the chat later.
+    return Result(text, ToolOutcome.FOUND, ids, sum(not item.personal for item in found))
 
 
 def _what(item: Found) -> str:
     if item.place is None:
-        return item.type
+        return f"{item.type} “{escape(item.title)}”" if item.title else item.type
     page = f", page {item.place.page}" if item.place.page else ""
     return f"{item.type} “{escape(item.title)}”{page}, from character {item.place.characters[0]}"
 
@@ -207,8 +213,8 @@ X_RECALL_MEMORY = ChatTool(
 )
 X_WORKSPACE_SEARCH = ChatTool(
     "x_workspace_search",
-    f"Search what the workspace holds: {', '.join(SEARCHED)}.",
+    "Search what the workspace holds: memories, documents, artifacts, messages.",
     ToSearch,
     search,
-    kept=frozenset({"query", "limit"}),
+    kept=frozenset({"query", "limit", "types"}),
 )

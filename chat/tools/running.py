@@ -150,6 +150,7 @@ def _begin(live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str,
 def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
     row.outcome, row.count = result.outcome, result.count
     row.memory_ids = list(result.memory_ids)
+    row.arguments |= result.noted
     row.status = ToolStatus.FAILED if result.outcome in _FAILURES else ToolStatus.DONE
     row.finished_at = timezone.now()
     try:

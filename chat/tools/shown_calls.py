@@ -15,9 +15,10 @@ from chat.models.steps import Step
 from chat.prompting.text import one_line
 from memories.models import Memory
 from memories.recalling.receipts import for_everyone
-from workspaces.models import User
+from workspaces.models import Artifact, User
 
 SAVES = ("x_save_memory", "ltm_remember")
+ARTIFACTS = ("write_artifact", "change_artifact", "read_artifact")
 RECALLS = ("x_recall_memory", "ltm_recall")
 N = TypeVar("N", ToolCall, Step)
 QUERY_SHOWN = 120  # characters
@@ -30,6 +31,7 @@ class ShownCall:
     call: ToolCall
     memories: tuple[Memory, ...]
     is_over: bool = True  # False while its answer is being written
+    artifact: Artifact | None = None  # that it wrote or changed, where this reader may see it
 
     @property
     def line(self) -> str:
@@ -41,11 +43,18 @@ class ShownCall:
         return self.memories[0] if self.call.outcome == ToolOutcome.SAVED and self.memories else None
 
     @property
+    def may_undo(self) -> bool:
+        """Nobody has changed the artifact since."""
+        return self.artifact is not None and self.artifact.version == self.call.arguments.get("version")
+
+    @property
     def icon(self) -> str:
         if self.call.status == ToolStatus.FAILED:
             return "info"
         if self.call.outcome == ToolOutcome.NOTED:
             return "clock"
+        if self.call.name in ARTIFACTS:
+            return "file-text"
         return "memory" if self.call.name in SAVES else "search"
 
 
@@ -58,6 +67,12 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
     if call.status == ToolStatus.RUNNING:
         return _unfinished(call) if is_over else _running(call)
+    if call.name in ARTIFACTS and call.outcome in (
+        ToolOutcome.SAVED,
+        ToolOutcome.FOUND,
+        ToolOutcome.DUPLICATE,
+    ):
+        return _of_artifact(call)
     if call.outcome == ToolOutcome.SAVED:
         return _("Saved to memory")
     if call.outcome == ToolOutcome.DUPLICATE:
@@ -73,6 +88,16 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     if call.name in SAVES:
         return _("Not saved to memory")
     return _("%(tool)s did not work") % {"tool": call.name}
+
+
+def _of_artifact(call: ToolCall) -> str:
+    if call.outcome == ToolOutcome.FOUND:
+        return _("Read an artifact")
+    if call.outcome == ToolOutcome.DUPLICATE:
+        return _("Left an artifact as it was")
+    if call.name == "write_artifact":
+        return _("Kept an artifact")
+    return _("Changed an artifact")
 
 
 def _running(call: ToolCall) -> str:
@@ -111,6 +136,15 @@ def event_of(call: ToolCall) -> dict[str, Any]:
         "text": line_of(call),
         "count": count_of(call),
     }
+
+
+def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
+    """Those that these calls wrote or changed and that this person may see, by id. One query where there are any."""
+    wanted = {str(call.arguments["artifact"]) for call in calls if call.arguments.get("artifact")}
+    if not wanted:
+        return {}
+    rows = Artifact.objects.visible_to(user).live().filter(public_id__in=wanted)
+    return {each.public_id: each for each in rows.select_related("workspace").defer("content", "gist")}
 
 
 def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:

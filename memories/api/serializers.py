@@ -11,7 +11,7 @@ from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, 
 from memories.models.receipt import Strength
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
-from memories.recalling.workspace_search import TYPES
+from memories.recalling.workspace_search import TYPES, Found
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.examples import ID
@@ -123,11 +123,19 @@ class FoundJson(serializers.Serializer[Any]):
     example = {"id": f"mem_{ID}", "text": "The project deadline is March 15, 2026"}
     type = serializers.ChoiceField(choices=TYPES)
     id = serializers.CharField()
-    text = serializers.CharField(help_text="Of a document the passage that was found.")
+    text = serializers.CharField(
+        help_text="Of a document the passage that was found; of a long artifact or message the part that fits."
+    )
     score = serializers.FloatField(help_text="Higher is better; comparable within one answer only.")
     created_at = Moment()
-    title = serializers.CharField(help_text="Of a document; empty otherwise.")
+    title = serializers.CharField(
+        help_text="Of a document, an artifact or a message's chat; empty otherwise."
+    )
+    chat_id = serializers.SerializerMethodField(help_text="Of a message; null otherwise.")
     place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
+
+    def get_chat_id(self, found: Found) -> str | None:
+        return found.chat_id or None
 
 
 class SearchJson(serializers.Serializer[Any]):

@@ -189,16 +189,18 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Search a workspace.
 
-        What matters to the query, best first, each with its type: memories, including your personal ones, and passages
-        of documents with their place. What has nothing to do with the query is left out, and chats are not searched.
-        The model's tool `x_workspace_search` finds the same, but leaves out your personal memories in a chat that
-        others read, unless you allowed them there.
+        What matters to the query, best first, each with its type: memories, including your personal ones, passages of
+        documents with their place, artifacts, and messages of the chats you may see, by their words. What has nothing
+        to do with the query is left out, and so are temporary chats. The model's tool `x_workspace_search` finds the
+        same, but leaves out what is personal in a chat that others read, unless you allowed it there, and what is said
+        in your private chats, unless the workspace allows other chats to hear of them.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(
             workspace=workspace,
             user=self.person,
             reach=Reach.here(workspace),
+            private_chats=True,
             now=timezone.now(),
             **self.body(SearchBody),
         )

@@ -1,18 +1,19 @@
-"""The one search over what a workspace holds. The REST route and the model's ``x_workspace_search`` ask here."""
+"""The one search over what a workspace holds. Pages, the REST route and the model's ``x_workspace_search`` ask here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from memories.recalling.recall import MAX_LIMIT, recall
+from workspaces.artifacts.finding import find_artifacts
 from workspaces.documents.finding import find_passages
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
-TYPES = ("memory", "document", "artifact")
-SEARCHED = ("memories", "documents")  # what is looked through by now: what the model is promised
+TYPES = ("memory", "document", "artifact", "message")
 LIMIT = 10  # unless the caller says another; recall's cap of 50 holds here too
 
 
@@ -34,8 +35,26 @@ class Found:
     text: str
     score: float
     created_at: datetime
-    title: str = ""  # of a document
+    title: str = ""  # of a document, an artifact or a message's chat
     place: Place | None = None
+    number: int = 0  # of a document's passage
+    chat_id: str = ""  # of a message
+    workspace_id: str = ""  # of an artifact
+    personal: bool = False  # of an artifact or a message: nobody else sees it
+
+
+class Finder(Protocol):
+    def __call__(
+        self, query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
+    ) -> list[Found]: ...
+
+
+_finders: list[Finder] = []
+
+
+def register_messages(finder: Finder) -> None:
+    """What is said in chats is found by the room above."""
+    _finders[:] = [finder]
 
 
 def search_workspace(
@@ -48,15 +67,16 @@ def search_workspace(
     now: datetime,
     agent: Agent | None = None,
     reach: Reach,
+    private_chats: bool = False,
 ) -> list[Found]:
-    """What matters to the query, best first: memories by the hybrid ranking, the asker's own among them where
-    ``reach`` allows it, in a chat with an assistant what that one remembers, and passages of documents, whose scores
-    are made on the same scale. What is said in chats is not searched. A blank query or a limit below 1 finds nothing.
+    """What matters to the query, best first, on one scale and above one floor: memories by the hybrid ranking, what is
+    the asker's own among them where ``reach`` allows it, in a chat with an assistant what that one remembers; passages
+    of documents; artifacts; messages of the chats the asker may see, of private ones only with ``private_chats``.
+    A blank query or a limit below 1 finds nothing.
 
-    Costs one recall and one search of documents. NotFound for a stranger.
+    Costs one recall and a search of each other type. NotFound for a stranger.
     """
-    limit = min(limit, MAX_LIMIT)
-    found: list[Found] = []
+    limit, found = min(limit, MAX_LIMIT), list[Found]()
     if "memory" in types:
         recalled = recall(query, workspace, user, limit=limit, floor=True, now=now, agent=agent, reach=reach)
         found += [
@@ -64,21 +84,43 @@ def search_workspace(
             for item in recalled.items
         ]
     if "document" in types:
-        for each in find_passages(query, workspace, user, limit=limit, reach=reach):
-            passage, document = each.passage, each.passage.document
-            text = passage.text.strip()
-            place = Place(
-                passage.page or None, passage.heading, (passage.begins, passage.begins + len(passage.text))
+        found += _passages(query, workspace, user, limit, reach)
+    if "artifact" in types:
+        found += [
+            Found(
+                "artifact",
+                each.artifact.public_id,
+                each.excerpt,
+                each.score,
+                each.artifact.created_at,
+                each.artifact.title,
+                workspace_id=each.artifact.workspace.public_id,
+                personal=each.artifact.owner_id is not None,
             )
-            found.append(
-                Found(
-                    "document",
-                    document.public_id,
-                    text,
-                    each.score,
-                    document.created_at,
-                    document.title,
-                    place,
-                )
-            )
+            for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
+        ]
+    if "message" in types:
+        for find in _finders:
+            found += find(query, workspace, user, limit=limit, reach=reach, private_chats=private_chats)
     return sorted(found, key=lambda each: -each.score)[: max(0, limit)]
+
+
+def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: Reach) -> list[Found]:
+    found = []
+    for each in find_passages(query, workspace, user, limit=limit, reach=reach):
+        passage, document = each.passage, each.passage.document
+        ends = passage.begins + len(passage.text)
+        place = Place(passage.page or None, passage.heading, (passage.begins, ends))
+        found.append(
+            Found(
+                "document",
+                document.public_id,
+                passage.text.strip(),
+                each.score,
+                document.created_at,
+                document.title,
+                place,
+                passage.number,
+            )
+        )
+    return found

@@ -27,10 +27,12 @@ logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
-# Everything loads its own files only, no script is ever inline. The admin's select boxes and the API page set styles.
+# Everything loads its own files only, no script is ever inline; nothing but artifacts may be framed
+# (workspaces.artifacts.serving). The admin's select boxes and the API page set styles.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
+    "connect-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "manifest-src 'self'"
 )
 RELAXED = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 # What no page here asks a browser for.

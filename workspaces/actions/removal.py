@@ -68,6 +68,8 @@ KNOWN: Mapping[str, Promise] = {
     "short-term memories": later("Summaries of chats"),
     "receipts": later("Notes under answers of what was used"),
     "tool calls": later("Tool calls"),
+    "artifacts": later("Artifacts"),
+    "artifact versions": later("Versions of artifacts"),
     "imports": later("Imports"),
     "workspaces": later("Workspaces"),
     "agents": later("Assistants"),

@@ -2,6 +2,7 @@
 
 from workspaces.admin import (
     agents,
+    artifacts,
     audit,
     connections,
     documents,
@@ -15,6 +16,7 @@ from workspaces.admin import (
 
 __all__ = [
     "agents",
+    "artifacts",
     "audit",
     "connections",
     "documents",

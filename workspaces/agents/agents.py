@@ -9,10 +9,10 @@ from django.db.models.functions import Lower
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import require
+from workspaces.access import lock_as_editor, require
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb, Word, record
-from workspaces.models import Agent, Membership, Role, User, Workspace
+from workspaces.models import Agent, Role, User, Workspace
 
 NAME_LENGTH = 80
 DESCRIPTION_LENGTH = 300
@@ -64,7 +64,7 @@ def create_agent(
     """A new assistant. Editors only; Conflict when the name is taken or there are too many."""
     values = _cleaned(name=name, description=description, instructions=instructions)
     with transaction.atomic():
-        _lock_as_editor(workspace, by)
+        lock_as_editor(workspace, by)
         _refuse_too_many(workspace)
         agent = Agent(workspace=workspace, created_by=by, created_at=now, updated_at=now, **values)
         return _noted(_saved(agent), by, "made")
@@ -83,7 +83,7 @@ def update_agent(
     given = {"name": name, "description": description, "instructions": instructions}
     values = _cleaned(**{field: text for field, text in given.items() if text is not None})
     with transaction.atomic():
-        _lock_as_editor(agent.workspace, by)
+        lock_as_editor(agent.workspace, by)
         for field, text in values.items():
             setattr(agent, field, text)
         agent.updated_at = now
@@ -93,7 +93,7 @@ def update_agent(
 def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
     """No new chat begins with it. Its chats go on, and what it remembers stays theirs. Twice does nothing more."""
     with transaction.atomic():
-        _lock_as_editor(agent.workspace, by)
+        lock_as_editor(agent.workspace, by)
         if agent.archived_at is None:
             agent.archived_at = agent.updated_at = now
             agent.save(update_fields=["archived_at", "updated_at"])
@@ -104,20 +104,12 @@ def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
 def restore_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
     """Undo of archiving. Conflict when another has its name by now. Twice does nothing more."""
     with transaction.atomic():
-        _lock_as_editor(agent.workspace, by)
+        lock_as_editor(agent.workspace, by)
         if agent.archived_at is None:
             return agent
         _refuse_too_many(agent.workspace)
         agent.archived_at, agent.updated_at = None, now
         return _noted(_saved(agent, ["archived_at", "updated_at"]), by, "restored")
-
-
-def _lock_as_editor(workspace: Workspace, by: User) -> None:
-    """The right, asked under a lock: who is being removed, or deletes the workspace, waits or is waited for."""
-    membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
-    if membership is None:
-        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-    require(membership.role, Role.EDITOR)
 
 
 def _refuse_too_many(workspace: Workspace) -> None:

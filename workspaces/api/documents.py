@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from memoryhub.errors import TooLarge
 from workspaces.access import get_workspace
-from workspaces.api.serializers import PersonJson
+from workspaces.api.serializers import PersonJson, RemovedJson, removed_json
 from workspaces.documents import documents, forgetting, versions
 from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role
@@ -110,11 +110,6 @@ class VersionJson(serializers.Serializer[Any]):
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
     created_by = PersonJson(source="version_by", allow_null=True)
     created_at = Moment(source="version_at")
-
-
-class RemovedJson(serializers.Serializer[Any]):
-    example = {"removed": {"documents": 1, "document_passages": 12}}
-    removed = serializers.DictField(child=serializers.IntegerField(), help_text="Rows by kind.")
 
 
 class VersionQuery(serializers.Serializer[Any]):
@@ -324,6 +319,4 @@ class DocumentForget(_OfDocument):
         document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
         forgetting.require_right(document, self.person)
         self.require_fresh_password()
-        removed = forgetting.forget_document(document, by=self.person)
-        shown = {name.replace(" ", "_"): number for name, number in removed.most_common()}
-        return Response({"removed": shown})
+        return Response(removed_json(forgetting.forget_document(document, by=self.person)))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from workspaces.api import account, agents, connections, documents, keys, views
+from workspaces.api import account, agents, artifacts, connections, documents, keys, views
+
+ARTIFACTS = "workspaces/<ws_id:workspace_id>/artifacts"
+ARTIFACT = f"{ARTIFACTS}/<art_id:artifact_id>"
 
 AGENT = "agents/<agent_id:agent_id>"
 CONNECTION = "connections/<conn_id:connection_id>"
@@ -29,6 +32,11 @@ urlpatterns = [
     path(f"{DOCUMENT}/restore", documents.DocumentRestore.as_view(), name="restore_document"),
     path(f"{DOCUMENT}/versions", documents.DocumentVersions.as_view(), name="document_versions"),
     path(f"{DOCUMENT}/forget", documents.DocumentForget.as_view(), name="document_forget"),
+    path(ARTIFACTS, artifacts.ArtifactList.as_view(), name="artifacts"),
+    path(ARTIFACT, artifacts.ArtifactDetail.as_view(), name="artifact"),
+    path(f"{ARTIFACT}/versions", artifacts.ArtifactVersions.as_view(), name="artifact_versions"),
+    path(f"{ARTIFACT}/restore", artifacts.ArtifactRestore.as_view(), name="restore_artifact"),
+    path(f"{ARTIFACT}/forget", artifacts.ArtifactForget.as_view(), name="forget_artifact"),
     path("connections", connections.ConnectionList.as_view(), name="connections"),
     path(CONNECTION, connections.ConnectionDetail.as_view(), name="connection"),
     path(f"{CONNECTION}/test", connections.ConnectionTest.as_view(), name="test_connection"),

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import require
+from workspaces.access import lock_as_editor, require
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb, record
 from workspaces.documents import files
@@ -21,7 +21,6 @@ from workspaces.index.words import index_words, unindex_words
 from workspaces.models import (
     Document,
     DocumentStatus,
-    Membership,
     PassageVector,
     Role,
     User,
@@ -173,11 +172,3 @@ def read_again(document: Document, *, by: User | None, now: datetime) -> None:
         failed = Document.objects.live().filter(pk=document.pk, status=DocumentStatus.FAILED)
         if failed.update(status=DocumentStatus.WAITING, error="", updated_at=now):
             queue_reading(document)
-
-
-def lock_as_editor(workspace: Workspace, by: User) -> None:
-    """The right, asked under a lock: who is being removed, or deletes the workspace, waits or is waited for."""
-    membership = Membership.objects.select_for_update().filter(workspace=workspace, user=by).first()
-    if membership is None:
-        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-    require(membership.role, Role.EDITOR)

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
 
 from memoryhub.errors import NotFound
-from memoryhub.llm.base import Vectors
-from memoryhub.llm.errors import EmbedderError, ModelNotLocal
-from memoryhub.llm.two_encoders import TwoEncoders
+from memoryhub.llm.errors import ModelNotLocal
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.index import embedding
-from workspaces.index.candidates import SearchArea, find_candidates, search_area
+from workspaces.index.candidates import SearchArea, search_area
+from workspaces.index.scores import CANDIDATES, FLOOR, Arm, embedded_query, related, score_of
 from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach
 from workspaces.models import Document, DocumentPassage, PassageVector, User, Workspace
 from workspaces.models.document import DOCUMENT
 
-logger = logging.getLogger(__name__)
 QUERY_LENGTH = 4000
-CANDIDATES = 200
 MOST = 100
-# What meaning and words are worth, on the scale of memories' hybrid score: both stand in one list (docs/recall.md).
-MEANING, WORDS = 0.70, 0.35
-WORDS_AS_MEANING = 0.6  # the cosine that stands for words alone, where no vector is there to compare
-FLOOR = 0.40  # of the score: from it on a passage has to do with the query
-NEAR = 0.30  # the bundled embedder's cosine that says the same, in every language (docs/recall.md)
-
-Arm = Literal["hybrid", "words", "vector"]
 
 
 @dataclass(frozen=True)
@@ -64,13 +49,7 @@ def find_passages(
     where, query = _where(workspace, user, reach), _clean(query)
     if not query or limit < 1:
         return []
-    near = NEAR if where.active is not None and where.active.name == TwoEncoders.name else None
-    scores = {
-        ref: score
-        for ref, score, cosine in _found(query, where, arm)
-        if (score >= floor and (by_words or near is None or cosine is None))
-        or (near is not None and cosine is not None and cosine >= near)
-    }
+    scores = related(DOCUMENTS, query, where, floor=floor, by_words=by_words, arm=arm)
     rows = DocumentPassage.objects.filter(workspace=workspace, deleted_at=None)
     return _best(rows, scores, min(limit, MOST))
 
@@ -87,14 +66,14 @@ def find_in(
     rows = DocumentPassage.objects.filter(workspace=workspace, document__in=documents, deleted_at=None)
     shares = bm25(DOCUMENTS, query, where.params, CANDIDATES)
     cosines: dict[int, float] = {}
-    if embedded := _embedded(query, where):
+    if embedded := embedded_query(query, where):
         model, vector = embedded
         vectors = PassageVector.objects.filter(
             kind=DOCUMENT, live=True, model=model, dimension=len(vector), ref__in=rows.values("pk")
         ).annotate(distance=CosineDistance("embedding", HalfVector(vector)))
         nearest = vectors.order_by("distance").values_list("ref", "distance")[:limit]
         cosines = {ref: 1 - distance for ref, distance in nearest}
-    scores = {ref: _score(cosines.get(ref), shares.get(ref, 0.0)) for ref in {*cosines, *shares}}
+    scores = {ref: score_of(cosines.get(ref), shares.get(ref, 0.0)) for ref in {*cosines, *shares}}
     found = _best(rows, scores, limit)
     taken = [each.passage.pk for each in found]
     first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
@@ -119,31 +98,3 @@ def _best(rows: QuerySet[DocumentPassage], scores: dict[int, float], limit: int)
     there = rows.select_related("document").in_bulk(list(scores))
     best = sorted(there, key=lambda ref: (-scores[ref], ref))
     return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit]]
-
-
-def _embedded(query: str, where: SearchArea) -> tuple[str, Vectors] | None:
-    """None where nothing is embedded, or the embedder fails: words answer then."""
-    try:
-        embedded = embedding.embed_query([query], where.active, local_only=where.local_only)
-    except EmbedderError as error:
-        logger.warning("Search of documents fell back to words: %s", error.code)
-        return None
-    return (embedded[0], embedded[1][0]) if embedded else None
-
-
-def _found(query: str, where: SearchArea, arm: Arm) -> list[tuple[int, float, float | None]]:
-    """Passages, their scores and their cosines, in no order."""
-    embedded = None if arm == "words" else _embedded(query, where)
-    if embedded is None:
-        shares = bm25(DOCUMENTS, query, where.params, CANDIDATES)
-        return [(ref, _score(None, share), None) for ref, share in shares.items()]
-    with transaction.atomic() if where.indexed else nullcontext():
-        found = find_candidates(query, embedded, where, CANDIDATES, kinds=(DOCUMENT,))
-    if arm == "vector":
-        return [(each.ref, each.cosine, each.cosine) for each in found if each.cosine is not None]
-    return [(each.ref, _score(each.cosine, each.words), each.cosine) for each in found]
-
-
-def _score(cosine: float | None, words: float) -> float:
-    meaning = WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)
-    return MEANING * meaning + WORDS * words

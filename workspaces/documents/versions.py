@@ -9,9 +9,10 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.access import lock_as_editor
 from workspaces.audit import Verb, record
 from workspaces.documents import files
-from workspaces.documents.documents import Brought, get_document, lock_as_editor
+from workspaces.documents.documents import Brought, get_document
 from workspaces.documents.media import media_type
 from workspaces.documents.reading_jobs import queue_reading
 from workspaces.models import Document, DocumentStatus, DocumentVersion, User

@@ -1,5 +1,6 @@
 """People, the workspaces they share, and what each may do there."""
 
+from workspaces.models.artifact import Artifact, ArtifactKind, ArtifactQuerySet, ArtifactVersion
 from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
@@ -35,6 +36,10 @@ __all__ = [
     "Agent",
     "AgentQuerySet",
     "ApiKey",
+    "Artifact",
+    "ArtifactKind",
+    "ArtifactQuerySet",
+    "ArtifactVersion",
     "AuditEvent",
     "AuditEventQuerySet",
     "CommonWord",

@@ -19,7 +19,7 @@ ETAG = OpenApiParameter(
     "ETag",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="The version of the memory; another one after every edit, delete and restore. Send it as `If-Match`.",
+    description="The version of what is shown; another one after every change. Send it as `If-Match`.",
     response=[200, 201, 202],
 )
 IF_MATCH = OpenApiParameter(

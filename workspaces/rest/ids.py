@@ -18,7 +18,7 @@ class PublicIdConverter:
 
 
 _PREFIXES = (
-    "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run", "doc",
+    "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run", "doc", "art",
 )  # fmt: skip
 for _prefix in _PREFIXES:
     register_converter(

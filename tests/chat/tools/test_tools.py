@@ -26,7 +26,13 @@ from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenA
 from workspaces.models import Agent, Membership, Role
 
 pytestmark = pytest.mark.django_db(transaction=True)
-EVERYWHERE = ["x_save_memory", "x_recall_memory", "x_workspace_search", "update_short_term_memory"]
+EVERYWHERE = [
+    "x_save_memory",
+    "x_recall_memory",
+    "x_workspace_search",
+    "update_short_term_memory",
+    "write_artifact",
+]
 NO_SUCH_TOOL = f"Error: there is no tool of this name; there are {', '.join(EVERYWHERE)}."
 
 

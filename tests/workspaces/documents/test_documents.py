@@ -30,6 +30,7 @@ from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
 from workspaces.documents import documents, finding, forgetting, reading_jobs, versions
 from workspaces.documents.finding import find_passages
+from workspaces.index import scores
 from workspaces.models import (
     AuditEvent,
     Document,
@@ -125,12 +126,12 @@ def test_memories_and_documents_are_one_ranked_list_with_a_floor(cast: Cast) -> 
 @pytest.mark.django_db(transaction=True)
 def test_an_index_is_asked_in_a_transaction(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     make_document(cast.owner, cast.workspace, SENTENCE)
-    where, asked = finding.look(cast.workspace.pk, cast.owner.pk), []
+    where, asked = finding.search_area(cast.workspace.pk, cast.owner.pk), []
     assert where is not None
     indexed = replace(where, indexed=frozenset({(cast.workspace.pk, DOCUMENT, "model", 3)}))
-    monkeypatch.setattr(finding, "look", lambda *_: indexed)
+    monkeypatch.setattr(finding, "search_area", lambda *_: indexed)
     found = lambda *_, **__: asked.append(connection.in_atomic_block) or []  # noqa: E731
-    monkeypatch.setattr(finding, "find_candidates", found)
+    monkeypatch.setattr(scores, "find_candidates", found)
     find_passages("key", cast.workspace, cast.viewer, limit=5, reach=HERE)
     assert asked == [True]
 

@@ -1,0 +1,27 @@
+"""“Keep”: an answer, or a piece of it, becomes an artifact that opens beside the chat."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from chat.access import get_message
+from chat.chats.keeping import keep_answer
+from memoryhub.errors import NotFound
+from workspaces.artifacts.artifact_views import show
+from workspaces.models import Role
+from workspaces.pages.page_request import PageRequest
+
+
+@require_POST
+def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """``block`` is the number of its code or table; without it all of the answer is kept."""
+    _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    asked = request.POST.get("block", "")
+    if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
+        raise NotFound(_("There is no such piece in this answer."))
+    made = keep_answer(answer, block=int(asked) if asked else None, by=request.user, now=timezone.now())
+    told = _("Kept for you alone.") if made.owner_id else _("Kept.")
+    return show(request, made, {"toast": told})

@@ -1,0 +1,72 @@
+"""The page that searches all that a workspace holds: memories, documents, artifacts and messages in one list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
+from django.views.decorators.http import require_GET
+
+from memories.recalling.workspace_search import TYPES, Found, search_workspace
+from workspaces.access import get_workspace
+from workspaces.leaving_machine import Reach
+from workspaces.models import Workspace
+from workspaces.pages.page_request import PageRequest
+
+LONGEST = 400  # characters of a query
+MOST = 30
+NAMES = {
+    "memory": (later("Memories"), "memory"),
+    "document": (later("Documents"), "paperclip"),
+    "artifact": (later("Artifacts"), "file-text"),
+    "message": (later("Messages"), "message-square"),
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    found: Found
+    url: str
+    icon: str
+
+
+@require_GET
+def search(request: PageRequest, ws_id: str) -> HttpResponse:
+    """``?q=``, among the types that ``?type=`` names, or all of them."""
+    workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
+    asked = [each for each in request.GET.getlist("type") if each in TYPES]
+    found = search_workspace(
+        q,
+        workspace,
+        request.user,
+        limit=MOST,
+        types=asked or TYPES,
+        now=timezone.now(),
+        reach=Reach.here(workspace),
+        private_chats=True,
+    )
+    context = {
+        "workspace": workspace,
+        "q": q,
+        "types": [(each, name, each in asked) for each, (name, _icon) in NAMES.items()],
+        "results": [Shown(each, _at(each, workspace), NAMES[each.type][1]) for each in found],
+    }
+    return render(request, "chat/search.html", context)
+
+
+def _at(found: Found, workspace: Workspace) -> str:
+    """Where it is opened, at the place that was found."""
+    if found.type == "document":
+        url = reverse("workspaces:document", args=[workspace.public_id, found.id])
+        return f"{url}?passage={found.number}#passage-{found.number}"
+    if found.type == "artifact":
+        return reverse("workspaces:artifact", args=[found.workspace_id, found.id])
+    if found.type == "message":
+        return f"{reverse('chat:chat', args=[found.chat_id])}?at={found.id}#{found.id}"
+    words = " ".join(found.text.split()[:8])
+    return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -1,0 +1,28 @@
+"""An artifact's text as HTML, by the renderer of answers."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from chat.rendering.colouring import coloured
+from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS
+from workspaces.models import ArtifactKind, ArtifactVersion
+
+register = template.Library()
+
+
+@register.simple_tag
+def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
+    """Text and tables rendered, code coloured; as it was written where that would be too much work."""
+    text = shown.content
+    if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):
+        try:
+            return render_markdown(text, Budget(MESSAGE_STEPS))
+        except TooHeavy:
+            return format_html('<pre class="prose__plain">{}</pre>', text)
+    language = "html" if kind == ArtifactKind.HTML else shown.language
+    code = coloured(text, language if len(text) <= COLOURED_LENGTH else "")
+    return mark_safe(f'<div class="code-block"><pre><code>{code}</code></pre></div>')  # noqa: S308  escaped by coloured

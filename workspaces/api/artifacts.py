@@ -1,0 +1,190 @@
+"""Artifacts of a workspace, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from workspaces.access import get_workspace
+from workspaces.api.serializers import PersonJson, RemovedJson, removed_json
+from workspaces.artifacts import artifacts
+from workspaces.artifacts.artifacts import Written
+from workspaces.models import Artifact, ArtifactKind, Role
+from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Moment, Text
+from workspaces.rest.idempotency import ONCE
+from workspaces.rest.views import ApiView
+
+documented = documented_under("artifacts")
+
+
+class ArtifactJson(serializers.Serializer[Any]):
+    example = {"id": f"art_{ID}", "title": "Rows of a table", "kind": "code", "language": "python"}
+    id = serializers.CharField(source="public_id")
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    title = serializers.CharField(max_length=TITLE_LENGTH)
+    kind = serializers.ChoiceField(choices=ArtifactKind.values)
+    language = serializers.CharField(help_text="Of code; empty otherwise.")
+    content = serializers.CharField(help_text="Of the newest version; a table as Markdown.")
+    version = serializers.IntegerField(min_value=1, help_text="The number of the newest version.")
+    personal = serializers.SerializerMethodField(
+        help_text="true: it comes from a private chat, and only you see it."
+    )
+    source_chat_id = serializers.CharField(allow_null=True, help_text="The chat that it was kept from.")
+    source_message_id = serializers.CharField(allow_null=True, help_text="The answer that it was kept from.")
+    created_by = PersonJson(allow_null=True)
+    created_at = Moment()
+    updated_at = Moment()
+
+    def get_personal(self, artifact: Artifact) -> bool:
+        return artifact.owner_id is not None
+
+    def to_representation(self, artifact: Artifact) -> dict[str, Any]:
+        shown = super().to_representation(artifact)
+        return shown | {name: shown[name] or None for name in ("source_chat_id", "source_message_id")}
+
+
+class ArtifactVersionJson(serializers.Serializer[Any]):
+    number = serializers.IntegerField(min_value=1)
+    title = serializers.CharField()
+    language = serializers.CharField()
+    content = serializers.CharField()
+    by = PersonJson(allow_null=True)
+    by_model = serializers.BooleanField(help_text="true: a model wrote it, for that person.")
+    created_at = Moment()
+
+
+class ArtifactBody(Body):
+    example = {"title": "Rows of a table", "kind": "code", "language": "python", "content": "rows = []"}
+    title = Text(max_length=TITLE_LENGTH)
+    kind = Choice(ArtifactKind.values)
+    language = Text(max_length=LANGUAGE_LENGTH, allow_blank=True, required=False, default="")
+    content = Text(max_length=CONTENT_LENGTH, trim_whitespace=False)
+
+
+class ArtifactChanges(Body):
+    example = {"content": "rows = [1]"}
+    title = Text(max_length=TITLE_LENGTH, required=False)
+    language = Text(max_length=LANGUAGE_LENGTH, allow_blank=True, required=False)
+    content = Text(max_length=CONTENT_LENGTH, trim_whitespace=False, required=False)
+
+
+def _shown(artifact: Artifact, code: int = status.HTTP_200_OK) -> Response:
+    return Response(ArtifactJson(artifact).data, status=code, headers={"ETag": artifacts.etag(artifact)})
+
+
+class ArtifactList(ApiView):
+    @documented("artifacts_list", page_of(ArtifactJson))
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """List the artifacts of a workspace.
+
+        Newest first, your personal ones among them.
+        """
+        workspace = get_workspace(self.person, workspace_id)
+        found = Artifact.objects.visible_to(self.person).live().filter(workspace=workspace)
+        return self.page(
+            found.select_related("workspace", "created_by"),
+            ArtifactJson,
+            list_name=f"artifacts of {workspace.public_id}",
+            descending=True,
+        )
+
+    @documented("artifacts_create", {201: ArtifactJson}, body=ArtifactBody, headers=[*ONCE, ETAG])
+    def post(self, request: Request, workspace_id: str) -> Response:
+        """Keep an artifact.
+
+        Editors and owners only.
+        """
+        workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
+        body = self.body(ArtifactBody)
+        kind, written = body.pop("kind"), Written(**body)
+        made = self.make_once(
+            lambda: artifacts.keep(workspace, written, kind=kind, by=self.person, now=timezone.now()),
+            artifacts.get_artifact,
+        )
+        return _shown(made, status.HTTP_201_CREATED)
+
+
+class _OfArtifact(ApiView):
+    def artifact(
+        self, workspace_id: str, artifact_id: str, need: Role = Role.VIEWER, *, or_deleted: bool = False
+    ) -> Artifact:
+        workspace = get_workspace(self.person, workspace_id, need=need)
+        return artifacts.get_artifact(self.person, artifact_id, workspace=workspace, or_deleted=or_deleted)
+
+
+class ArtifactDetail(_OfArtifact):
+    @documented("artifacts_get", ArtifactJson, headers=[ETAG])
+    def get(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
+        """Look at an artifact."""
+        return _shown(self.artifact(workspace_id, artifact_id))
+
+    @documented("artifacts_update", ArtifactJson, body=ArtifactChanges, headers=[ETAG, IF_MATCH])
+    def patch(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
+        """Change an artifact.
+
+        Makes a new version; the earlier ones stay. Fields you leave out stay as they are. 409 with code `stale` if it
+        has been changed since the version you name.
+        """
+        artifact, seen = self.artifact(workspace_id, artifact_id, Role.EDITOR), versions_seen(request)
+        body = self.body(ArtifactChanges)
+        return _shown(artifacts.change(artifact, **body, by=self.person, now=timezone.now(), seen=seen))
+
+    @documented("artifacts_delete", headers=[IF_MATCH])
+    def delete(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
+        """Delete an artifact.
+
+        It is neither listed nor found any more; `restore` brings it back.
+        """
+        artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR)
+        artifacts.delete(artifact, by=self.person, now=timezone.now(), seen=versions_seen(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ArtifactVersions(_OfArtifact):
+    @documented("artifacts_versions", page_of(ArtifactVersionJson))
+    def get(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
+        """The versions of an artifact.
+
+        Who made each, when, and what it says. Newest first.
+        """
+        artifact = self.artifact(workspace_id, artifact_id)
+        return self.page(
+            artifact.versions.select_related("by"),
+            ArtifactVersionJson,
+            keys=["number"],
+            list_name=f"versions of {artifact.public_id}",
+            descending=True,
+        )
+
+
+class ArtifactRestore(_OfArtifact):
+    @documented("artifacts_restore", ArtifactJson, headers=[ETAG])
+    def post(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
+        """Restore a deleted artifact.
+
+        Restoring one that is in use changes nothing.
+        """
+        artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
+        return _shown(artifacts.restore(artifact, by=self.person, now=timezone.now()))
+
+
+class ArtifactForget(_OfArtifact):
+    @documented("artifacts_forget", RemovedJson, fresh=True)
+    def post(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
+        """Forget an artifact for good.
+
+        Its maker or an owner of the workspace may do this, even once it is deleted. Removes its text, all its versions,
+        its words and vectors. What was said in the chat that it came from stays there. This cannot be undone.
+        """
+        artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
+        artifacts.require_right_to_forget(artifact, self.person)
+        self.require_fresh_password()
+        return Response(removed_json(artifacts.forget(artifact, by=self.person)))

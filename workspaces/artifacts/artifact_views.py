@@ -1,0 +1,206 @@
+"""Pages of a workspace's artifacts: the list, one of them beside the chat or on a page of its own, its versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages as notices
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memoryhub.errors import Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.artifacts import artifacts, serving
+from workspaces.artifacts.artifacts import Stale, Written, get_artifact
+from workspaces.artifacts.comparing import compare
+from workspaces.models import Artifact, ArtifactKind, Role
+from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.pages.page_request import PageRequest
+
+PAGE_SIZE = 50
+VERSIONS_SHOWN = 100
+
+
+def _artifact(
+    request: PageRequest, ws_id: str, art_id: str, need: Role = Role.VIEWER, *, or_deleted: bool = False
+) -> Artifact:
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return get_artifact(request.user, art_id, workspace=workspace, or_deleted=or_deleted)
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    """Of a version, from an address or a form."""
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise NotFound(_("There is no such version of this artifact."))
+    return int(text)
+
+
+@require_http_methods(["GET", "POST"])
+def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    """GET shows them, POST keeps one that somebody writes here."""
+    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
+    workspace = get_workspace(request.user, ws_id, need=need)
+    context: dict[str, Any] = {"workspace": workspace, "kinds": ArtifactKind.choices}
+    if request.method == "POST":
+        sent = request.POST
+        written = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", ""))
+        try:
+            made = artifacts.keep(
+                workspace, written, kind=sent.get("kind", ""), by=request.user, now=timezone.now()
+            )
+            return redirect("workspaces:artifact", ws_id, made.public_id)
+        except Invalid as error:
+            context |= {"problem": error.message, "sent": written, "kind": sent.get("kind", "")}
+    found = Artifact.objects.visible_to(request.user).live().filter(workspace=workspace)
+    context |= {
+        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "page": Paginator(found.select_related("created_by"), PAGE_SIZE).get_page(request.GET.get("page")),
+        "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
+    }
+    return render(request, "artifacts/list.html", context, status=422 if "problem" in context else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """GET shows it (for htmx beside the chat), ``?version=`` as it was; POST keeps what was edited as a new version."""
+    if request.method == "GET":
+        return show(request, _artifact(request, ws_id, art_id))
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    sent = request.POST
+    typed = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", found.language))
+    seen = _number(sent.get("version"), 0)
+    try:
+        found = artifacts.change(
+            found,
+            title=typed.title,
+            content=typed.content,
+            language=typed.language,
+            by=request.user,
+            now=timezone.now(),
+            seen={f"{found.public_id}-{seen}"} if seen else None,
+        )
+    except Stale as error:
+        changed = compare(error.artifact.content, typed.content.replace("\r\n", "\n"))
+        now_there = get_artifact(request.user, art_id)
+        return show(
+            request, now_there, {"sent": typed, "problem": error.message, "lines": changed}, status=409
+        )
+    except Invalid as error:
+        return show(request, found, {"sent": typed, "problem": error.message}, status=422)
+    return show(request, found) if request.htmx else redirect("workspaces:artifact", ws_id, art_id)
+
+
+def show(
+    request: PageRequest, found: Artifact, more: dict[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    """On a page of its own, or for htmx in the panel beside a chat; ``more`` for its template."""
+    number = _number(request.GET.get("version"), found.version)
+    shows_source = found.kind != ArtifactKind.HTML or request.GET.get("show") == "source"
+    context = {
+        "workspace": found.workspace,
+        "artifact": found,
+        "shown": artifacts.get_version(found, number),
+        "can_write": Role(found.role).allows(Role.EDITOR),
+        "may_forget": found.role == Role.OWNER or found.created_by_id == request.user.pk,
+        "shows_source": shows_source,
+        "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
+        "in_panel": bool(request.htmx),
+    }
+    template = "artifacts/panel.html" if request.htmx else "artifacts/artifact.html"
+    response = render(request, template, context | (more or {}), status=status)
+    if request.htmx:
+        response["HX-Retarget"], response["HX-Reswap"] = "#panel", "innerHTML"  # also of what was refused
+    return response
+
+
+@require_GET
+def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """A web page, to be run in the frame of the artifact's page and nowhere else."""
+    found = _artifact(request, ws_id, art_id)
+    if found.kind != ArtifactKind.HTML:
+        raise NotFound
+    if request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":  # in a tab of its own it could lead away
+        return redirect("workspaces:artifact", ws_id, art_id)
+    number = _number(request.GET.get("version"), found.version)
+    return serving.frame(artifacts.get_version(found, number))
+
+
+@require_GET
+def download(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id)
+    number = _number(request.GET.get("version"), found.version)
+    return serving.download(found, artifacts.get_version(found, number))
+
+
+@require_GET
+def versions(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """What changed between two versions, the newest two unless others are asked for, and all there are."""
+    found = _artifact(request, ws_id, art_id)
+    after = artifacts.get_version(found, _number(request.GET.get("to"), found.version))
+    before = artifacts.get_version(found, _number(request.GET.get("from"), max(1, after.number - 1)))
+    context = {
+        "workspace": found.workspace,
+        "artifact": found,
+        "can_write": Role(found.role).allows(Role.EDITOR),
+        "before": before,
+        "after": after,
+        "lines": compare(before.content, after.content),
+        "all_versions": found.versions.select_related("by").defer("content")[:VERSIONS_SHOWN],
+    }
+    return render(request, "artifacts/versions.html", context)
+
+
+@require_POST
+def back(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    number = _number(request.POST.get("number"), 0)
+    artifacts.bring_back(found, number, by=request.user, now=timezone.now())
+    notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
+    return redirect("workspaces:artifact", ws_id, art_id)
+
+
+@require_POST
+def undo(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """Beside a notice, or a line of what the model did: that one change is taken back."""
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifacts.undo(found, _number(request.POST.get("version"), 1), by=request.user, now=timezone.now())
+    return render(request, "artifacts/undone.html", {"workspace": found.workspace})
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifacts.delete(found, by=request.user, now=timezone.now())
+    undo_url = reverse("workspaces:restore_artifact", args=[ws_id, art_id])
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.title}, extra_tags=undo_url)
+    return redirect("workspaces:artifacts", ws_id)
+
+
+@require_POST
+def restore(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
+    artifacts.restore(found, by=request.user, now=timezone.now())
+    if request.htmx:  # the undo of a notice
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return redirect("workspaces:artifact", ws_id, art_id)
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """GET asks, POST does it; also of a deleted one."""
+    found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
+    artifacts.require_right_to_forget(found, request.user)
+    ask_for_password(request)
+    if request.method == "GET":
+        return render(request, "artifacts/forget.html", {"workspace": found.workspace, "artifact": found})
+    artifacts.forget(found, by=request.user)
+    notices.success(request, _("It is forgotten for good."))
+    return redirect("workspaces:artifacts", ws_id)

@@ -1,0 +1,327 @@
+"""Every change to artifacts: keep, change, take back, delete, restore, forget. Editors write, every member reads.
+
+Each change is a version of its own, and made only to the version that its maker has seen: nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from workspaces.access import lock_as_editor, require
+from workspaces.actions.removal import Counts, counted
+from workspaces.actions.workspaces import clean_text
+from workspaces.artifacts.kind import ARTIFACTS
+from workspaces.audit import Verb, record
+from workspaces.index.embedding import queue_embedding
+from workspaces.index.words import index_words, unindex_words
+from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
+from workspaces.models.artifact import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.quotas import require_room
+from workspaces.throttles import spend
+
+GIST_LENGTH = 4000  # characters; an embedder reads no more
+PURGED_AT_ONCE = 500
+_TAG = re.compile(r"<[^<>]*>")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an artifact says, as its writer gave it."""
+
+    title: str
+    content: str
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The chat and message that it was kept from, by public id."""
+
+    chat_id: str = ""
+    message_id: str = ""
+
+
+class Stale(Conflict):
+    """The artifact is not as its editor has seen it; ``artifact`` is as it stands now."""
+
+    code = "stale"
+    default_message = later(
+        "This has been changed since you opened it. Nothing is lost: look at both, then decide."
+    )
+
+    def __init__(self, artifact: Artifact) -> None:
+        super().__init__()
+        self.artifact = artifact
+
+    def headers(self) -> dict[str, str]:
+        return {"ETag": etag(self.artifact)}
+
+
+def version_of(artifact: Artifact) -> str:
+    """Another one after every change; deleting and restoring make none."""
+    return f"{artifact.public_id}-{artifact.version}"
+
+
+def etag(artifact: Artifact) -> str:
+    return f'"{version_of(artifact)}"'
+
+
+def get_artifact(
+    user: User,
+    public_id: str,
+    *,
+    workspace: Workspace | None = None,
+    need: Role = Role.VIEWER,
+    or_deleted: bool = False,
+) -> Artifact:
+    """With its workspace, both with the person's ``role`` there. NotFound for strangers, Forbidden below ``need``."""
+    found = Artifact.objects.visible_to(user).select_related("workspace", "created_by")
+    if workspace is not None:
+        found = found.filter(workspace=workspace)
+    if not or_deleted:
+        found = found.live()
+    artifact = found.filter(public_id=public_id).first()
+    if artifact is None:
+        raise NotFound(_("This artifact does not exist, or you do not have access to it."))
+    require(artifact.role, need)
+    artifact.workspace.role = artifact.role
+    return artifact
+
+
+def keep(
+    workspace: Workspace,
+    written: Written,
+    *,
+    kind: str,
+    by: User,
+    now: datetime,
+    source: Source | None = None,
+    personal: bool = False,
+    by_model: bool = False,
+) -> Artifact:
+    """A new artifact. Editors only. ``personal``: seen by ``by`` alone.
+
+    Raises TooManyRequests, Invalid, QuotaReached.
+    """
+    if kind not in ArtifactKind.values:
+        raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
+    written, source = _cleaned(written), source or Source()
+    spend("uploads", by, now=now)
+    with transaction.atomic():
+        lock_as_editor(workspace, by)
+        artifact = Artifact(
+            workspace=workspace,
+            owner=by if personal else None,
+            kind=kind,
+            version=0,
+            source_chat_id=source.chat_id,
+            source_message_id=source.message_id,
+            created_by=by,
+            created_at=now,
+        )
+        _put(artifact, written, by=by, now=now, by_model=by_model)
+        _note(Verb.ARTIFACT_ADDED, artifact, by)
+    return get_artifact(by, artifact.public_id)
+
+
+def change(
+    artifact: Artifact,
+    *,
+    by: User,
+    now: datetime,
+    title: str | None = None,
+    content: str | None = None,
+    language: str | None = None,
+    seen: Collection[str] | None = None,
+    by_model: bool = False,
+) -> Artifact:
+    """A new version with what is passed; ``None`` leaves it as it is. The same again makes none.
+
+    ``seen``: what ``version_of`` said of the versions it may follow; None: whatever it is. Raises Stale, Invalid,
+    QuotaReached.
+    """
+    with transaction.atomic():
+        locked = _lock(artifact, by)
+        if seen is not None and version_of(locked) not in seen:
+            raise Stale(locked)
+        before = Written(locked.title, locked.content, locked.language)
+        written = _cleaned(
+            Written(
+                before.title if title is None else title,
+                before.content if content is None else content,
+                before.language if language is None else language,
+            )
+        )
+        if written != before:
+            spend("uploads", by, now=now)
+            unindex_words(ARTIFACTS, [locked.pk])
+            _put(locked, written, by=by, now=now, by_model=by_model)
+            _note(Verb.ARTIFACT_CHANGED, locked, by)
+    return get_artifact(by, artifact.public_id)
+
+
+def get_version(artifact: Artifact, number: int) -> ArtifactVersion:
+    found = artifact.versions.select_related("by").filter(number=number).first()
+    if found is None:
+        raise NotFound(_("There is no such version of this artifact."))
+    return found
+
+
+def bring_back(
+    artifact: Artifact, number: int, *, by: User, now: datetime, seen: Collection[str] | None = None
+) -> Artifact:
+    """An earlier version once more, as the newest one: what came between stays in the history."""
+    earlier = get_version(artifact, number)
+    return change(
+        artifact,
+        by=by,
+        now=now,
+        title=earlier.title,
+        content=earlier.content,
+        language=earlier.language,
+        seen=seen,
+    )
+
+
+def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
+    """Take back what made this version, the newest: the one before comes back, and what was just kept is deleted.
+
+    Raises Stale where it has been changed since.
+    """
+    if artifact.version != number:
+        raise Stale(artifact)
+    if number == 1:
+        delete(artifact, by=by, now=now, seen={version_of(artifact)})
+    else:
+        bring_back(artifact, number - 1, by=by, now=now, seen={version_of(artifact)})
+
+
+def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
+    """Out of use: neither listed nor found, until it is restored."""
+    with transaction.atomic():
+        locked = _lock(artifact, by)
+        if seen is not None and version_of(locked) not in seen:
+            raise Stale(locked)
+        unindex_words(ARTIFACTS, [locked.pk])
+        _set_deleted(locked, now)
+        _note(Verb.ARTIFACT_DELETED, locked, by)
+
+
+def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
+    with transaction.atomic():
+        locked = _lock(artifact, by, or_deleted=True)
+        if locked.deleted_at is not None:
+            _set_deleted(locked, None)
+            index_words(ARTIFACTS, [locked.pk])
+            queue_embedding(ARTIFACTS, [locked.pk])
+            _note(Verb.ARTIFACT_RESTORED, locked, by)
+    return get_artifact(by, artifact.public_id)
+
+
+def require_right_to_forget(artifact: Artifact, by: User) -> None:
+    """What cannot be undone takes more than writing: its maker, or an owner of the workspace."""
+    if artifact.role != Role.OWNER and artifact.created_by_id != by.pk:
+        raise Forbidden(_("Only its maker or an owner of the workspace can forget an artifact for good."))
+
+
+def forget(artifact: Artifact, *, by: User) -> Counts:
+    """Remove it for good, with all its versions, words and vectors; what went. The caller knows the right."""
+    with transaction.atomic():
+        locked = _lock(artifact, by, or_deleted=True)
+        _note(Verb.ARTIFACT_FORGOTTEN, locked, by)
+        return _remove([locked.pk])
+
+
+def purge(*, now: datetime) -> int:
+    """Remove what was deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago; how many."""
+    if not settings.PURGE_AFTER_DAYS:
+        return 0
+    before, number = now - timedelta(days=settings.PURGE_AFTER_DAYS), 0
+    while True:
+        with transaction.atomic():
+            rows = Artifact.objects.filter(deleted_at__lt=before).select_for_update(skip_locked=True)
+            ids = list(rows.order_by("deleted_at").values_list("pk", flat=True)[:PURGED_AT_ONCE])
+            _remove(ids)
+        number += len(ids)
+        if len(ids) < PURGED_AT_ONCE:
+            break
+    if number:
+        record(Verb.PURGED, by=None, details={"artifacts": number})
+    return number
+
+
+def _cleaned(written: Written) -> Written:
+    title = clean_text("title", " ".join(written.title.split()), low=1, high=TITLE_LENGTH)
+    content = written.content.replace("\r\n", "\n")
+    if not content.strip():
+        raise Invalid(fields={"content": _("Must not be blank.")})
+    content = clean_text("content", content, low=1, high=CONTENT_LENGTH)
+    language = clean_text("language", written.language.strip().lower(), low=0, high=LANGUAGE_LENGTH)
+    return Written(title, content, language)
+
+
+def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_model: bool) -> None:
+    """The next version of a locked or new artifact, found from now on and no more by what it said before."""
+    size = len(written.content.encode())
+    require_room("bytes", by, size)
+    artifact.title, artifact.content, artifact.language = written.title, written.content, written.language
+    artifact.gist = _gist(written, artifact.kind)
+    artifact.version += 1
+    artifact.updated_at = now
+    artifact.save()
+    artifact.versions.create(
+        number=artifact.version,
+        title=written.title,
+        language=written.language,
+        content=written.content,
+        size=size,
+        by=by,
+        by_model=by_model,
+        created_at=now,
+    )
+    PassageVector.objects.filter(kind=ARTIFACT, ref=artifact.pk).delete()
+    index_words(ARTIFACTS, [artifact.pk])
+    queue_embedding(ARTIFACTS, [artifact.pk])
+
+
+def _gist(written: Written, kind: str) -> str:
+    text = written.content[: 5 * GIST_LENGTH]
+    if kind == ArtifactKind.HTML:
+        text = " ".join(_TAG.sub(" ", text).split())
+    return f"{written.title}\n{text[:GIST_LENGTH]}"
+
+
+def _lock(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
+    """The row as it stands, held until the commit, and with it the right to write."""
+    lock_as_editor(artifact.workspace, by)
+    rows = Artifact.objects.select_for_update(of=("self",)).select_related("workspace")
+    found = (rows if or_deleted else rows.live()).filter(pk=artifact.pk).first()
+    if found is None:
+        raise NotFound(_("This artifact has since been deleted."))
+    return found
+
+
+def _set_deleted(locked: Artifact, at: datetime | None) -> None:
+    locked.deleted_at = at
+    locked.save(update_fields=["deleted_at"])
+    PassageVector.objects.filter(kind=ARTIFACT, ref=locked.pk).update(live=at is None)
+
+
+def _remove(ids: list[int]) -> Counts:
+    """Words and vectors go by the table's trigger."""
+    return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
+
+
+def _note(verb: Verb, artifact: Artifact, by: User) -> None:
+    """In the audit log; of personal ones nothing that a workspace's owners see."""
+    workspace = artifact.workspace if artifact.owner_id is None else None
+    record(verb, by=by, workspace=workspace, target=artifact.public_id)
