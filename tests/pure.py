@@ -1,4 +1,4 @@
-"""``pytest --pure``: the tests that need neither a database nor a process, for ``make quick``."""
+"""``pytest --pure``: the tests that need neither a database nor a process nor long embedding, for ``make quick``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ ELSEWHERE = (
     "tests/verification/",
     "tests/memoryhub/local/",
     "tests/memoryhub/management/",
+    "tests/memoryhub/llm/test_metadata.py::test_against_a_live_resolver",
+)
+# They embed hundreds of texts with the weights that are brought: half a minute of two cores.
+EMBEDDING = (
+    "tests/memories/judging/test_duplicates.py",
+    "tests/memories/judging/test_extraction_rules.py",
+    "tests/memoryhub/llm/test_e5.py",
+    "tests/memoryhub/llm/test_onnx_embedder.py",
+    "tests/memoryhub/llm/test_two_encoders.py",
 )
 
 
@@ -21,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def is_pure(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
-    if item.nodeid.startswith(ELSEWHERE) or fixtures & NEEDS:
+    if item.nodeid.startswith(ELSEWHERE + EMBEDDING) or fixtures & NEEDS:
         return False
     return not any(item.get_closest_marker(name) for name in ("django_db", "local_model", "browser"))
 
