@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
 from tests.functional.conftest import LOOKS, finished, shoot, sign_in
@@ -40,11 +41,15 @@ def answered(browser: Browser, hub: str, demo: str) -> str:
     return address
 
 
-def faults(page: Page) -> list[str]:
-    """What axe calls serious or critical, each with the page and the first element."""
-    found = Axe().run(page).response["violations"]
+def faults(page: Page, **only: list[str]) -> list[str]:
+    """What axe calls serious or critical, each with the page and the first element; the rules may be named."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    asked = {"resultTypes": ["violations"], **only}  # what is well is a long list
+    found: list[Any] = page.evaluate("asked => axe.run(asked).then((seen) => seen.violations)", asked)
     return [
-        f"{page.url} {fault['id']}: {fault['nodes'][0]['html']} {fault['nodes'][0].get('failureSummary', '')}"
+        f"{page.url} {fault['id']}: {fault['nodes'][0]['html'][:200]} "
+        f"{fault['nodes'][0].get('failureSummary', '')}"
         for fault in found
         if fault["impact"] in GRAVE
     ]

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
@@ -24,7 +23,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.functional.conftest import SIZES, shoot
-from tests.functional.test_accessibility import GRAVE
+from tests.functional.test_accessibility import faults
 from tests.routes import PAGE_ROWS, World, make_world
 from workspaces.models import User
 
@@ -109,13 +108,7 @@ def faults_of(page: Page, address: str) -> list[str]:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
             page.evaluate(SETTLED)
             only = {"runOnly": ["color-contrast", "link-in-text-block"]} if scheme == "dark" else {}
-            seen = Axe().run(page, options=only).response["violations"]
-            found += [
-                f"{address} {size} {scheme} {fault['id']}: {fault['nodes'][0]['html'][:200]} "
-                f"{fault['nodes'][0].get('failureSummary', '')}"
-                for fault in seen
-                if fault["impact"] in GRAVE
-            ]
+            found += [f"{size} {scheme} {fault}" for fault in faults(page, **only)]
             shoot(page, f"every{address.replace('/', '-')}{size}-{scheme}"[:120])
         across = page.evaluate("document.documentElement.scrollWidth")
         if across > width:
@@ -188,10 +181,9 @@ def test_no_page_of_the_admin_has_a_serious_fault(cast: Cast, open_as: Open) -> 
         newest = model._default_manager.order_by("-pk").first()
         wanted = [reverse(f"{name}_changelist"), reverse(f"{name}_add")]
         if newest is not None:
-            wanted += [
-                reverse(f"{name}_change", args=[newest.pk]),
-                reverse(f"{name}_history", args=[newest.pk]),
-            ]
+            wanted.append(reverse(f"{name}_change", args=[newest.pk]))
+        if isinstance(newest, Memory):  # one page of Django's shows the history of any row
+            wanted.append(reverse(f"{name}_history", args=[newest.pk]))
         addresses += [address for address in wanted if client.get(address).status_code == 200]
     assert len(addresses) > 30, addresses
     page = open_as(cast.owner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,11 @@ def read_only(stack: Stack) -> Iterator[None]:
 
 
 def test_recall_and_save_are_refused_with_a_time_to_come_back(
-    stack: Stack, web: Web, person: http.Client, request: pytest.FixtureRequest
+    stack: Stack,
+    web: Web,
+    person: http.Client,
+    request: pytest.FixtureRequest,
+    eventually: Callable[..., None],
 ) -> None:
     workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
     place = f"/chat/api/workspaces/{workspace}"
@@ -128,13 +132,12 @@ def test_recall_and_save_are_refused_with_a_time_to_come_back(
         answer = person.post(f"{place}/{path}", json=body)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "30"), answer.text
         assert "database is read-only" in json.loads(answer.text)["error"]["message"]
-    time.sleep(5.1)  # for which an answer is given again
-    assert http.get(f"{web.url}/readyz").status_code == 503
+    eventually(lambda: http.get(f"{web.url}/readyz").status_code == 503)
     assert [person.get(path).status_code for path in READS] == [200] * len(READS)
 
 
-def test_and_afterwards_all_is_well(web: Web, person: http.Client) -> None:
+def test_and_afterwards_all_is_well(web: Web, person: http.Client, eventually: Callable[..., None]) -> None:
     assert person.post("/chat/api/workspaces", json={"name": "After"}).status_code == 201
-    time.sleep(5.1)
-    ready = http.get(f"{web.url}/readyz")
-    assert ready.status_code == 200, ready.text
+    eventually(
+        lambda: http.get(f"{web.url}/readyz").status_code == 200
+    )  # an answer is given for five seconds
