@@ -33,7 +33,7 @@ UPLOADS = (
     "documents_create",
 )  # what bytes are a right file no schema can say
 ADDRESSED = ("connections_create", "connections_update")  # and what text is an address
-EXAMPLES = 5  # of each kind for each route: quick enough for every run
+EXAMPLES = 3  # of each kind for each route: quick enough for every run
 ROWS = [
     row for row in API_ROWS if row.route.startswith(("chat/api/", "api/v1/")) and row.route not in NO_ROUTE
 ]
