@@ -58,13 +58,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     personal = answer.memory_enabled and personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
     room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-    used: list[Recalled] = []
-    if answer.memory_enabled:
-        try:
-            used = _recall_for(answer, question, user, room=room, reach=reach)
-        except Exception:
-            logger.exception("Recall failed; the turn goes on without it, and says so")
-            _say_recall_failed(answer, user)
+    used = _recall_for(answer, question, user, room=room, reach=reach) if answer.memory_enabled else []
     passages = sources_for(answer, question, user, room=room, reach=reach)
     if answer.attempt > 1 and not goes_on:
         _forget_attempt_before(answer)
@@ -120,14 +114,20 @@ def _say_recall_failed(answer: Message, user: User) -> None:
 
 
 def _recall_for(answer: Message, question: Message, user: User, *, room: int, reach: Reach) -> list[Recalled]:
+    """What the model is given, with its receipt; nothing where recall fails, which the page is told."""
     workspace, agent = answer.chat.workspace, answer.chat.agent
-    found = find_for_prompt(question.content, workspace, user, agent=agent, room=room, reach=reach)
-    store_receipt(
-        answer.public_id,
-        found.recall,
-        found.verdicts,
-        workspace=workspace,
-        user=user,
-        threshold=found.threshold,
-    )
+    try:
+        found = find_for_prompt(question.content, workspace, user, agent=agent, room=room, reach=reach)
+        store_receipt(
+            answer.public_id,
+            found.recall,
+            found.verdicts,
+            workspace=workspace,
+            user=user,
+            threshold=found.threshold,
+        )
+    except Exception:
+        logger.exception("Recall failed; the turn goes on without it, and says so")
+        _say_recall_failed(answer, user)
+        return []
     return found.used
