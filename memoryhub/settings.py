@@ -144,7 +144,10 @@ EMBEDDED_DATABASE = not DATABASE_URL
 
 # Of a backup: what its keys are sealed with, and what else is done with a database that was restored.
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
-AFTER_RESTORE = ["memories.forgetting.restored.forget_again"]
+AFTER_RESTORE = [
+    "memories.forgetting.restored.forget_again",
+    "workspaces.documents.restored.forget_again",
+]
 
 
 def _database() -> dict[str, Any]:

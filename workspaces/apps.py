@@ -27,7 +27,7 @@ class WorkspacesConfig(AppConfig):
         sign_in.connect()
         register_kind(DOCUMENTS)
         register_kind(ARTIFACTS)
-        register_quota("bytes", lambda user: Document.objects.filter(created_by=user))
+        register_quota("bytes", Document.objects.charged_to)
         register_quota("bytes", lambda user: DocumentVersion.objects.filter(version_by=user))
         register_quota("bytes", lambda user: ArtifactVersion.objects.filter(by=user))
         for sender in (Document, DocumentVersion):

@@ -9,7 +9,9 @@ from workspaces.documents.finding import FoundPassage
 
 
 def documents_block(found: Sequence[FoundPassage]) -> str:
-    """Numbered from 1, by which the answer cites; nothing for none. No text can close the block or open a tag."""
+    """Numbered from 1, by which the answer cites; nothing for none. No text can close the block, open a tag or
+    begin an entry: its lines are marked as quoted.
+    """
     if not found:
         return ""
     entries = [_entry(number, each) for number, each in enumerate(found, 1)]
@@ -32,5 +34,5 @@ def _entry(number: int, each: FoundPassage) -> str:
     passage = each.passage
     page = f"page {passage.page}" if passage.page else ""
     label = ", ".join(filter(None, (passage.document.title, page, passage.heading)))
-    text = "\n".join(filter(None, map(escape, passage.text.strip().splitlines())))
+    text = "\n".join(f"> {line}" for line in map(escape, passage.text.splitlines()) if line)
     return f"[{number}] ({escape(label)}, {passage.document.public_id})\n{text}"

@@ -48,6 +48,11 @@ class ToolCaller(Caller):
 
     turn: InChat | None = None
 
+    def may_draw_on(self, document_id: str) -> bool:
+        """Whether the question leaves this document to its answer: one that names its documents leaves no other."""
+        only = self.turn.question.only_documents if self.turn else None
+        return only is None or document_id in only
+
 
 @dataclass(frozen=True)
 class Result:

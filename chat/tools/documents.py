@@ -29,7 +29,7 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
     if caller.reach.leaves and caller.workspace.local_only:
         raise ModelNotLocal
     try:
-        if not PATTERN.fullmatch(asked.id):
+        if not PATTERN.fullmatch(asked.id) or not caller.may_draw_on(asked.id):
             raise NotFound
         document = get_document(caller.person, asked.id, workspace=caller.workspace)
     except NotFound:

@@ -154,6 +154,7 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
         reach=caller.reach,
     )
     here = caller.turn.chat.public_id if caller.turn else ""
+    found = [each for each in found if each.type != "document" or caller.may_draw_on(each.id)]
     return searched([item for item in found if not here or item.chat_id != here][: asked.limit])
 
 

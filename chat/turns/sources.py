@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from chat.models import AnswerSource, Message
 from chat.prompting.documents import those_that_fit
 from memoryhub.errors import Invalid
+from memoryhub.ids import PATTERN
 from workspaces.documents.finding import FoundPassage, find_in, find_passages
 from workspaces.leaving_machine import Reach
 from workspaces.models import Document, User, Workspace
@@ -29,7 +30,8 @@ def require_documents(ids: Sequence[str] | None, workspace: Workspace) -> None:
         return
     if len(ids) > MOST_CHOSEN:
         raise Invalid(fields={"documents": _("May name at most %s documents.") % MOST_CHOSEN})
-    known = Document.objects.live().filter(workspace=workspace, public_id__in=ids).count()
+    named = {each for each in ids if PATTERN.fullmatch(each)}
+    known = Document.objects.live().filter(workspace=workspace, public_id__in=named).count()
     if known != len(set(ids)):
         raise Invalid(fields={"documents": _("Must be documents of this workspace.")})
 

@@ -61,9 +61,9 @@ class Writer:
 
     @contextmanager
     def open(self) -> Iterator[Writer]:
-        unfinished = self.path.with_name(f"{self.path.name}.unfinished")
-        try:
-            descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
+        try:  # a file of its own: what others laid there would be theirs to read
+            descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             with (
                 os.fdopen(descriptor, "w+b") as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as self._zip,

@@ -40,15 +40,19 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
     keys = archive.keys(passphrase) if passphrase else None
     present = databases.own_name()
     scratch = present + databases.RESTORING
+    put_back: list[Path] = []
     try:
         _fill(scratch, archive, say)
         with databases.django_in(scratch):
             call_command("migrate", interactive=False, verbosity=0)
+            _put_back_files(archive, put_back)  # before those of what is forgotten again go
             for path in settings.AFTER_RESTORE if archive.manifest.installation == installation() else ():
                 import_string(path)(present, say)
-        say(f"{_put_back_files(archive)} stored files put back")
+        say(f"{len(put_back)} stored files put back")
         earlier = databases.swap(scratch)
     except BaseException:
+        for file in put_back:
+            file.unlink(missing_ok=True)
         databases.drop(scratch)
         raise
     if was_empty:
@@ -96,9 +100,8 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
     say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
 
 
-def _put_back_files(archive: Reader) -> int:
-    """Those that are not there; a stored file never changes under its name. What no row names is swept up later."""
-    number = 0
+def _put_back_files(archive: Reader, put_back: list[Path]) -> None:
+    """Those that are not there, noted in ``put_back``; a stored file never changes under its name."""
     for name in archive.files():
         path: Path = settings.DATA_DIR / name
         if path.exists():
@@ -110,9 +113,8 @@ def _put_back_files(archive: Reader) -> int:
             os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file,
         ):
             shutil.copyfileobj(source, file)
+        put_back.append(path)
         draft.replace(path)
-        number += 1
-    return number
 
 
 def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
@@ -18,8 +19,9 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory
 from memoryhub.backup import databases
 from memoryhub.backup.archive import BackupError, Reader
-from tests.factories import make_asset, make_memory, make_user
-from workspaces.models import User
+from tests.factories import make_asset, make_document, make_memory, make_user
+from workspaces.documents import files, forgetting, versions
+from workspaces.models import Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PASSPHRASE = "correct horse battery"
@@ -30,6 +32,8 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     """A data folder and a passphrase; afterwards the test database is under its name, as it was made."""
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
+    in_the_folder = {"OPTIONS": {"location": settings.DATA_DIR / "documents"}}
+    settings.STORAGES = settings.STORAGES | {"documents": settings.STORAGES["documents"] | in_the_folder}
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     yield tmp_path / "one.zip"
     databases.drop(databases.own_name() + databases.REPLACED)
@@ -75,11 +79,41 @@ def test_what_was_forgotten_since_stays_forgotten_and_the_rest_comes_back(world:
         assert before.execute("SELECT content FROM memories_memory").fetchall() == [("Of after the backup",)]
 
 
-def test_a_drill_compares_and_leaves_nothing(world: Path) -> None:
+def stored() -> list[str]:
+    return [path.name for path in (settings.DATA_DIR / "documents").rglob("*") if path.is_file()]
+
+
+def test_documents_forgotten_since_stay_forgotten_however_often_it_is_restored(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olive = make_user("olive")
+    secret = make_document(olive, text="The vault opens at nine.", embedded=False)
+    versions.rewrite(secret, text="The vault opens at ten.", by=olive, now=timezone.now())
+    kept = make_document(olive, text="The bins go out on Monday.", embedded=False)
+    run("backup", world)
+    forgetting.forget_document(secret, by=olive)
+    files.remove(kept.file_name)
+    with monkeypatch.context() as patch, pytest.raises(CommandError, match="No room"):
+        patch.setattr(databases, "swap", Mock(side_effect=BackupError("No room.")))
+        run("restore", world, replace=True)
+    assert stored() == []
+
+    for _ in range(2):  # the second time what is replaced knows it from the first alone
+        said = run("restore", world, replace=True)
+        assert "1 documents were forgotten since: 1 of the backup removed" in said
+        assert set(Document.objects.values_list("public_id", flat=True)) == {kept.public_id}
+        assert stored() == [kept.file_name]
+
+
+def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_user("olive")
     for name in ("memoryhub-20200101-000000.zip", "memoryhub-20200102-000000.zip", "mine.zip"):
         (world.parent / name).write_bytes(b"older")
+    laid = world.parent / f"memoryhub-{'2' * 8}-000000.zip.unfinished"
+    monkeypatch.setattr("time.strftime", lambda *_: laid.stem)
+    laid.touch(mode=0o666)  # by who would like to read what is written there
     run("backup", world.parent, keep=2)
+    assert laid.read_bytes() == b"" and (world.parent / laid.stem).stat().st_mode & 0o777 == 0o600
     names = sorted(path.name for path in world.parent.glob("*.zip"))
     assert (names[0], names[2:]) == ("memoryhub-20200102-000000.zip", ["mine.zip"])
     User.objects.all().delete()

@@ -25,10 +25,19 @@ from memories.writing import gate
 from memories.writing.extracting import queue_extraction
 from memories.writing.many import save_memories
 from tests.conftest import Cast
-from tests.factories import make_asset, make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import (
+    make_asset,
+    make_chat,
+    make_document,
+    make_memory,
+    make_message,
+    make_user,
+    make_workspace,
+)
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
+from workspaces.documents import versions
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached, quota_of, require_room
 
@@ -307,7 +316,7 @@ def test_staff_see_how_much_a_person_has(cast: Cast) -> None:
 def test_one_question_to_the_database_and_none_without_a_limit(
     cast: Cast, settings: Any, django_assert_num_queries: Any
 ) -> None:
-    for what, queries in (("workspaces", 1), ("chats", 1), ("memories", 1), ("bytes", 4)):
+    for what, queries in (("workspaces", 1), ("chats", 1), ("memories", 1), ("bytes", 5)):
         with django_assert_num_queries(queries):
             require_room(what, cast.editor)
     settings.QUOTAS = dict.fromkeys(settings.QUOTAS, 0)
@@ -345,3 +354,13 @@ def test_workspaces_that_were_there_are_charged_to_their_first_owner(cast: Cast)
     assert quota_of(cast.owner, "workspaces").used == 1
     assert quota_of(cast.viewer, "workspaces").used == 1
     assert quota_of(cast.stranger, "workspaces").used == 0
+
+
+def test_who_brings_a_newer_file_is_charged_for_it(cast: Cast, settings: Any) -> None:
+    settings.QUOTAS = settings.QUOTAS | {"bytes": 1000}
+    document = make_document(cast.owner, cast.workspace, "x" * 10, embedded=False)
+    for who, size in ((cast.editor, 600), (cast.editor, 300)):
+        versions.rewrite(document, text="y" * size, by=who, now=NOW())
+    assert [quota_of(who, "bytes").used for who in (cast.owner, cast.editor)] == [10, 900]
+    with pytest.raises(QuotaReached):
+        versions.rewrite(document, text="z" * 101, by=cast.editor, now=NOW())

@@ -14,6 +14,7 @@ from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, words_for
 from workspaces.audit import Verb, record
+from workspaces.documents.documents import lock_as_editor
 from workspaces.models import Document, PassageVector, PassageWord, Role, User
 from workspaces.models.document import DOCUMENT
 
@@ -32,9 +33,10 @@ def require_right(document: Document, by: User) -> None:
 
 def forget_document(document: Document, *, by: User) -> Counts:
     """Remove it for good, deleted or not; what went, by kind. Raises Forbidden, or NotFound if it is gone already."""
-    require_right(document, by)
     with transaction.atomic():
-        removed = _remove(document)
+        lock_as_editor(document.workspace, by)
+        require_right(document, by)
+        removed = remove(document)
         if not removed:
             raise NotFound(_("This document has since been forgotten."))
         words = {name.replace(" ", "_"): number for name, number in removed.items()}
@@ -59,15 +61,17 @@ def purge(*, now: datetime, seconds: float) -> int:
             document = due.order_by("deleted_at").select_for_update(skip_locked=True).first()
             if document is None:
                 break
-            _remove(document)
+            remove(document)
         number += 1
     if number:
         record(Verb.PURGED, by=None, details={"documents": number})
     return number
 
 
-def _remove(document: Document) -> Counts:
-    """Nothing where it is gone already. Triggers take vectors and words along, and files go after the commit."""
+def remove(document: Document) -> Counts:
+    """Part of the caller's transaction; nothing where it is gone already. Triggers take vectors and words along, and
+    files go after the commit. Not counted is what answers cite: how often others asked is nobody's to know.
+    """
     locked = Document.objects.select_for_update(of=("self",)).filter(pk=document.pk).first()
     if locked is None:
         return Counter()
@@ -77,4 +81,5 @@ def _remove(document: Document) -> Counts:
         beside[words_for(model)] = model.objects.filter(
             kind=DOCUMENT, place=locked.workspace_id, ref__in=refs
         ).count()
-    return +(counted(locked.delete()[1]) + beside)
+    gone = {label: number for label, number in locked.delete()[1].items() if label.startswith("workspaces.")}
+    return +(counted(gone) + beside)

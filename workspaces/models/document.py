@@ -29,6 +29,10 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         mine = self.filter(workspace__memberships__user=user)
         return mine.annotate(role=models.F("workspace__memberships__role"))
 
+    def charged_to(self, user: User) -> DocumentQuerySet:
+        """Those whose newest file this person brought."""
+        return self.filter(Q(version_by=user) | Q(version=1, created_by=user))
+
 
 class Document(models.Model):
     role: str  # the asker's, where ``visible_to`` loaded it
