@@ -5,28 +5,16 @@ python tests/bench/bench_duplicates.py [--show]
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.duplicates import may_merge
-from memoryhub.llm.e5.encoder import MultilingualEncoder, States
+from memoryhub.llm.e5.encoder import MultilingualEncoder
 from tests.bench.judging_data import Pair, pairs
+from tests.bench.nets import Remembering
 
 KINDS = {"=": "rewordings", "!": "edits", "r": "roles", "-": "edits inside rewordings"}
-
-
-class Remembering:
-    def __init__(self, texts: list[str]) -> None:
-        encoder = MultilingualEncoder()
-        encoder.states(texts[:1])
-        begun = time.perf_counter()
-        self.known: dict[str, States] = dict(zip(texts, encoder.states(texts), strict=True))
-        print(f"reading: {(time.perf_counter() - begun) / len(texts) * 1000:.1f} ms a text, in batches")
-
-    def states(self, texts: list[str]) -> list[States]:
-        return [self.known[text] for text in texts]
 
 
 def main() -> None:
@@ -36,9 +24,9 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print the pairs that were judged wrongly")
     show = parser.parse_args().show
     known = list(pairs())
-    encoder = Remembering([text for pair in known for text in (pair.a, pair.b)])
+    encoder = Remembering(MultilingualEncoder(), [text for pair in known for text in (pair.a, pair.b)])
     merged = {pair: may_merge(pair.a, pair.b, encoder) for pair in known}
-    for split in ("fit", "tune", "held back"):
+    for split in ("fit", "held back"):
         print(f"\n{split:10}" + "".join(f"{name:>26}" for name in KINDS.values()))
         for language in sorted({pair.language for pair in known}):
             cells = [_cell(merged, split, language, kind) for kind in KINDS]

@@ -12,16 +12,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.extraction import keeping
 from memories.judging.extraction.clauses import trim
-from memoryhub.llm import reader as reading
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5.encoder import MultilingualEncoder
-from memoryhub.llm.reader import Reader
 from tests.bench.bench_keeping import score
 from tests.bench.judging_data import Message, messages
+from tests.bench.nets import Remembering, fit_net, together
 from tests.memories.extraction_sentences import FOUND, NOTHING
 
 TARGET = Path(keeping.__file__).with_name("head.npz")
-HIDDEN, NETS, STEPS, RATE, DECAY = 32, 3, 700, 3e-3, 0.3
+HIDDEN, NETS, STEPS, DROPPED = 48, 3, 2000, 0.5
 SAME = 0.75  # of the characters of both: then a clause is the fact that was marked
 
 
@@ -33,35 +32,6 @@ def fact_of(message: Message, clause: keeping.Clause) -> str:
         if common > 0 and common >= SAME * (max(b, clause.end) - min(a, clause.start)):
             return kind
     return ""
-
-
-def fit_net(given: Vectors, wanted: Vectors, seed: int) -> tuple[Vectors, Vectors, Vectors, float]:
-    """One hidden layer, by Adam with decaying weights."""
-    chance = np.random.default_rng(seed)
-    size = given.shape[1]
-    weights = [
-        chance.normal(0, (2 / size) ** 0.5, (size, HIDDEN)),
-        np.zeros(HIDDEN),
-        chance.normal(0, HIDDEN**-0.5, HIDDEN),
-        np.zeros(1),
-    ]
-    first = [np.zeros_like(each) for each in weights]
-    second = [np.zeros_like(each) for each in weights]
-    for step in range(1, STEPS + 1):
-        rows = chance.choice(len(given), 256)
-        x, y = given[rows], wanted[rows]
-        inner = x @ weights[0] + weights[1]
-        hidden = np.maximum(inner, 0)
-        error = (1 / (1 + np.exp(-(hidden @ weights[2] + weights[3]))) - y) / len(x)
-        back = np.outer(error, weights[2]) * (inner > 0)
-        slopes = [x.T @ back, back.sum(axis=0), hidden.T @ error, error.sum(keepdims=True)]
-        for at, slope in enumerate(slopes):
-            first[at] += 0.1 * (slope - first[at])
-            second[at] += 0.001 * (slope**2 - second[at])
-            rate = RATE * (1 - step / (STEPS + 1))
-            move = (first[at] / (1 - 0.9**step)) / (np.sqrt(second[at] / (1 - 0.999**step)) + 1e-8)
-            weights[at] -= rate * (move + DECAY * weights[at] * (weights[at].ndim > 1))
-    return weights[0], weights[1], weights[2], float(weights[3][0])
 
 
 def softmax_fit(given: Vectors, classes: Vectors, count: int, l2: float) -> tuple[Vectors, Vectors]:
@@ -90,18 +60,15 @@ def older() -> list[Message]:
 
 def main() -> None:
     known = older() + [message for message in messages() if message.split in ("fit", "tune")]
-    reader = MultilingualEncoder()
     split = [(message, keeping.clauses_of(message.text)) for message in known]
-    warm = Reader(reader)
     texts = [message.text[a:b] for message, found in split for a, b in keeping._pieces(message.text, found)]
     print(len(known), "messages,", len(set(texts)), "clauses to read", flush=True)
-    reading.KEPT = len(texts)  # all of it, once
-    warm.states(texts)
+    warm = Remembering(MultilingualEncoder(), texts)
     parts = [
         (message, found, keeping.measure(message.text, found, warm)) for message, found in split if found
     ]
     fit = np.concatenate([[message.split == "fit"] * len(found) for message, found, _ in parts])
-    own, rest, marks = (np.concatenate([measured[at] for *_, measured in parts]) for at in range(3))
+    own, beside, marks = (np.concatenate([measured[at] for *_, measured in parts]) for at in range(3))
     kinds = np.array([fact_of(message, clause) for message, found, _ in parts for clause in found])
     back = np.array(
         [
@@ -110,25 +77,27 @@ def main() -> None:
             for clause in found
         ]
     )
-    write(own, rest, marks, kinds, back, fit)
+    write(own, beside, marks, kinds, back, fit)
     tuning = [message for message in known if message.split == "tune"]
     for least in (0.4, 0.5, 0.6, 0.65, 0.7, 0.8):
         print(least, score(tuning, warm, least), flush=True)
     write(
-        own, rest, marks, kinds, back, np.ones(len(fit), bool)
+        own, beside, marks, kinds, back, np.ones(len(fit), bool)
     )  # the threshold is chosen: tune is fitted on too
 
 
-def write(own: Vectors, rest: Vectors, marks: Vectors, kinds: Vectors, back: Vectors, fit: Vectors) -> None:
+def write(own: Vectors, beside: Vectors, marks: Vectors, kinds: Vectors, back: Vectors, fit: Vectors) -> None:
     """Fit the nets on these rows, and the kind of what is kept and the taking back of it, and write all."""
     centre = own[fit].mean(axis=0)
     fitted = {"centre": centre, "spread": np.linalg.norm(own[fit] - centre, axis=1).mean() / 4}
-    given = keeping.prepared(own, rest, marks, fitted)
-    nets = [fit_net(given[fit], (kinds != "")[fit].astype(float), seed) for seed in range(NETS)]
-    for name, values in zip(
-        ("inner", "inner_bias", "outer", "outer_bias"), zip(*nets, strict=True), strict=True
-    ):
-        fitted[name] = np.stack(values)
+    given = keeping.prepared(own, beside, marks, fitted)
+    wanted = (kinds != "")[fit].astype(np.float32)
+    fitted |= together(
+        [
+            fit_net(given[fit], wanted, seed, hidden=HIDDEN, steps=STEPS, dropped=DROPPED)
+            for seed in range(NETS)
+        ]
+    )
     vectors = given[:, : len(centre)]
     of = fit & (kinds != "")
     classes = np.array([keeping.KINDS.index(kind) for kind in kinds[of]])

@@ -1,11 +1,13 @@
 """The messages and pairs on which judging is fitted, tuned and measured, and which of them is which.
 
 `data/same/LANG.txt`, a pair a line: `= a || b` says the same, `- a || b` does not, `! I have [two|three] cats` is an
-edit, `r [Ann] manages [Bob]` an exchange of roles. `data/keeping/LANG.txt`, a message a line: `{…}` is a fact to keep
+edit, `r [Ann] manages [Bob]` an exchange of roles, `t Ann is ill || [Ann|Bob] is sick` a rewording, an edit of that,
+and both at once. `data/keeping/LANG.txt`, a message a line: `{…}` is a fact to keep
 (`{p:…}` preference, `{i:…}` instruction, `{d:…}` decision, `{e:…}` event), `~` takes back what was said before it.
 
-Files with the highest number of their kind were written last, on other matters, and are held back whole. The rest is
-fitted on, but for a share, by a hash, on which thresholds were chosen.
+Files with the highest number of their kind were written before what was fitted last, in another manner, and are held
+back whole. What was held back before them, and a share by a hash, is what thresholds for keeping were chosen on; those
+for pairs are chosen on folds.
 """
 
 import hashlib
@@ -33,6 +35,7 @@ class Pair:
     a: str
     b: str
     split: str
+    line: int  # 0 to 99; what was made of one line has the same
 
     @property
     def same(self) -> bool:
@@ -52,8 +55,16 @@ def pairs() -> Iterator[Pair]:
     for path in sorted((DATA / "same").glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():
             kind, rest = line[0], line[2:]
-            split = "held back" if path.stem[-1].isdigit() else "tune" if bucket(rest) < 30 else "fit"
-            yield Pair(path.stem[:2], kind, *_two(kind, rest), split)
+            split = "held back" if path.stem[-1] == "3" else "fit"
+            for own, a, b in _three(rest) if kind == "t" else [(kind, *_two(kind, rest))]:
+                yield Pair(path.stem[:2], own, a, b, split, bucket(rest))
+
+
+def _three(line: str) -> Iterator[tuple[str, str, str]]:
+    """A statement, its rewording, and that with another value: alike, an edit inside a rewording, an edit."""
+    said, other = line.split(" || ")
+    right, wrong = _two("!", other)
+    yield from (("=", said, right), ("-", said, wrong), ("!", right, wrong))
 
 
 def _two(kind: str, line: str) -> tuple[str, str]:
@@ -74,8 +85,9 @@ def messages() -> Iterator[Message]:
         for line in path.read_text(encoding="utf-8").splitlines():
             text, facts, takes_back = _marked(line.replace("\u2019", "'"))
             share = bucket(text)
-            held = "held back, short" if "short" in path.stem else "held back"
-            split = held if path.stem[-1] == "3" else "fit" if share < 80 else "tune"
+            split = "held back" if path.stem[-1] == "4" else "fit" if share < 80 else "tune"
+            if path.stem[-1] == "3":  # held back once; looked at since
+                split = "tune"
             yield Message(path.stem[:2], text, facts, takes_back, split)
 
 

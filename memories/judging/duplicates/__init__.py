@@ -11,6 +11,7 @@ import unicodedata
 from memories.judging.duplicates.alignment import cosine, head, measure, roles_differ, same_words, words_of
 from memories.judging.duplicates.values import values_differ, values_of
 from memories.judging.encoder import Encoder
+from memories.judging.nets import logits
 
 __all__ = ["may_merge", "normalise"]
 
@@ -30,8 +31,8 @@ def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0) ->
     """True when `a` and `b`, near by their vectors, may be kept as one statement.
 
     False when they differ in a number, a date or a day; otherwise a small head, fitted on rewordings and edits in
-    six languages, weighs how their words lie beside each other. Without an encoder only the same words merge, and with
-    one only what has a cosine of `least` in its eyes. Costs two readings by the encoder. Raises EmbedderError.
+    seven languages, weighs how their words lie beside each other. Without an encoder only the same words merge, and
+    with one only what has a cosine of `least` in its eyes. Costs two readings by the encoder. Raises EmbedderError.
     """
     if normalise(a) == normalise(b):
         return True
@@ -46,4 +47,4 @@ def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0) ->
         return False
     fitted = head()
     measured = (measure(read_a, read_b) - fitted["mean"]) / fitted["scale"]
-    return float(measured @ fitted["weights"] + fitted["bias"]) > 0
+    return bool(logits(measured[None], fitted).mean() > fitted["floor"])

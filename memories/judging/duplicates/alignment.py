@@ -77,7 +77,7 @@ def same_words(a: Words, b: Words) -> bool:
 
 def measure(a: Words, b: Words) -> Vectors:
     """What the head weighs of a pair, the same both ways around: 30 measures, then in each dimension how far apart
-    lie the words that only one of them has. Neither may be without words.
+    lie the words that only one of them has, and their product. Neither may be without words.
     """
     if a.words > b.words:
         a, b = b, a
@@ -123,7 +123,7 @@ def measure(a: Words, b: Words) -> Vectors:
         ],
         dtype=np.float32,
     )
-    return np.concatenate([measures, np.abs(own_a - own_b)])
+    return np.concatenate([measures, np.abs(own_a - own_b), own_a * own_b])
 
 
 def _alike_where_they_stand(equal: Vectors, likeness: Vectors) -> list[float]:
@@ -216,6 +216,6 @@ def _counted(a: list[str], b: list[str], likeness: Vectors) -> float:
 
 @cache
 def head() -> dict[str, Vectors]:
-    """What was fitted, by tests/bench/fit_duplicates.py: the states' common centre, and a weight a measure."""
+    """What was fitted, by tests/bench/fit_duplicates.py: the states' common centre, and nets over the measures."""
     with np.load(Path(__file__).with_name("head.npz")) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}

@@ -1,8 +1,8 @@
 """Which clauses of a message say something that lasts, by a small head over the encoder's states.
 
-A clause is judged by its own vector, by that of everything else in the message (role play, a text to translate, a
-question) and by a few marks of its place. The head was fitted by tests/bench/fit_keeping.py on messages in nine
-languages; there is no list of words here.
+A clause is judged by its own vector, by those of how the message begins and of everything else in it (role play, a
+text to translate, a question), and by a few marks of its place. The head was fitted by tests/bench/fit_keeping.py on
+messages in nine languages; there is no list of words here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from memories.judging.encoder import Encoder
 from memories.judging.extraction.clauses import Span, clauses
 from memories.judging.extraction.sentences import sentences
+from memories.judging.nets import logits
 from memoryhub.llm.base import Vectors
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
@@ -73,7 +74,10 @@ def clauses_of(text: str) -> list[Clause]:
 
 
 def measure(text: str, found: Sequence[Clause], encoder: Encoder) -> tuple[Vectors, Vectors, Vectors]:
-    """Of each clause its own vector, that of the rest of the message, and its marks. Raises EmbedderError."""
+    """Of each clause its own vector, those of what is beside it, and its marks. Raises EmbedderError.
+
+    Beside it: the rest of the message, then how the message begins, where that is before the clause.
+    """
     pieces = _pieces(text, found)
     reads = encoder.states([text[a:b] for a, b in pieces])
     sums = {
@@ -81,8 +85,13 @@ def measure(text: str, found: Sequence[Clause], encoder: Encoder) -> tuple[Vecto
     }
     own = np.stack([sums[each.start, each.end][0] / max(sums[each.start, each.end][1], 1) for each in found])
     smallest = [span for span in pieces if not any(_holds(span, other) for other in pieces if other != span)]
-    rest = np.stack([_mean([sums[span] for span in smallest if not _meets(span, each)]) for each in found])
-    return own, rest, np.array([each.marks for each in found], dtype=np.float32)
+    beside = []
+    for each in found:
+        others = [span for span in smallest if not _meets(span, each)]
+        first = min(others, default=(each.start, each.end))
+        begins = [sums[first]] if first[1] <= each.start else []
+        beside.append(np.concatenate([_mean([sums[span] for span in others]), _mean(begins)]))
+    return own, np.stack(beside), np.array([each.marks for each in found], dtype=np.float32)
 
 
 def _pieces(text: str, found: Sequence[Clause]) -> list[Span]:
@@ -109,11 +118,12 @@ def _mean(sums: Sequence[tuple[Vectors, int]]) -> Vectors:
     return np.sum([each for each, _ in sums], axis=0) / total if total else np.zeros(384, np.float32)
 
 
-def prepared(own: Vectors, rest: Vectors, marks: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """What the head is given: the vectors without what all texts have in common, in one scale."""
-    alone = np.abs(rest).sum(axis=1, keepdims=True) == 0
-    rest = np.where(alone, 0.0, (rest - fitted["centre"]) / fitted["spread"])
-    return np.hstack([(own - fitted["centre"]) / fitted["spread"], rest, marks]).astype(np.float32)
+def prepared(own: Vectors, beside: Vectors, marks: Vectors, fitted: dict[str, Vectors]) -> Vectors:
+    """What the head is given: the vectors without what all texts have in common, in one scale; 0 where nothing is."""
+    vectors = np.hstack([own, beside]).reshape(len(own), -1, own.shape[1])
+    is_there = vectors.any(axis=2, keepdims=True)
+    scaled = np.where(is_there, (vectors - fitted["centre"]) / fitted["spread"], 0.0)
+    return np.hstack([scaled.reshape(len(own), -1), marks]).astype(np.float32)
 
 
 def judge(text: str, encoder: Encoder) -> list[Judged]:
@@ -123,9 +133,7 @@ def judge(text: str, encoder: Encoder) -> list[Judged]:
         return []
     fitted = head()
     given = prepared(*measure(text, found, encoder), fitted)
-    hidden = np.maximum(np.einsum("nf,mfh->mnh", given, fitted["inner"]) + fitted["inner_bias"][:, None], 0)
-    scores = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
-    chances = (1 / (1 + np.exp(-scores))).mean(axis=0)
+    chances = (1 / (1 + np.exp(-logits(given, fitted)))).mean(axis=0)
     width = len(fitted["centre"])
     kinds = (given[:, :width] @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
     back = 1 / (1 + np.exp(-(given[:, :width] @ fitted["back"] + fitted["back_bias"])))

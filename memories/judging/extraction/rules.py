@@ -16,7 +16,7 @@ from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidat
 from memories.judging.extraction.keeping import Judged, chosen, judge
 from memories.judging.extraction.sentences import own_part
 
-LEAST = 0.7  # chance from which a clause is kept; docs/recall.md has what others would give
+LEAST = 0.65  # chance from which a clause is kept; docs/recall.md has what others would give
 TAKEN_BACK = 0.5
 IMPORTANCE = {"fact": 0.6, "preference": 0.6, "instruction": 0.8, "decision": 0.75, "event": 0.7}
 _BLANKS = re.compile(r"\s+")

@@ -1,0 +1,60 @@
+"""What heads are fitted with: many texts read, and the nets of memories/judging/nets.py."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from memories.judging.encoder import Encoder, Read
+from memoryhub.llm.base import Vectors
+
+Net = tuple[Vectors, Vectors, Vectors, float]
+RATE, DECAY, ROWS = 3e-3, 0.3, 256
+READ = 256  # texts at once
+NAMES = ("inner", "inner_bias", "outer", "outer_bias")
+
+
+def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: int, dropped: float) -> Net:
+    """One hidden layer, by Adam with decaying weights. ``dropped`` is the share of what is given that is hidden, in
+    every step another: without it a net knows the examples by heart.
+    """
+    chance = np.random.default_rng(seed)
+    size = given.shape[1]
+    begun = [chance.normal(0, (2 / size) ** 0.5, (size, hidden)), np.zeros(hidden)]
+    begun += [chance.normal(0, hidden**-0.5, hidden), np.zeros(1)]
+    weights = [each.astype(np.float32) for each in begun]
+    first = [np.zeros_like(each) for each in weights]
+    second = [np.zeros_like(each) for each in weights]
+    for step in range(1, steps + 1):
+        rows = chance.choice(len(given), ROWS)
+        x, y = given[rows], wanted[rows]
+        x = x * (chance.random(x.shape, dtype=np.float32) >= dropped) / (1 - dropped)
+        inner = x @ weights[0] + weights[1]
+        active = np.maximum(inner, 0)
+        error = (1 / (1 + np.exp(-(active @ weights[2] + weights[3]))) - y) / len(x)
+        back = np.outer(error, weights[2]) * (inner > 0)
+        slopes = [x.T @ back, back.sum(axis=0), active.T @ error, error.sum(keepdims=True)]
+        for at, slope in enumerate(slopes):
+            first[at] += 0.1 * (slope - first[at])
+            second[at] += 0.001 * (slope**2 - second[at])
+            rate = RATE * (1 - step / (steps + 1))
+            move = (first[at] / (1 - 0.9**step)) / (np.sqrt(second[at] / (1 - 0.999**step)) + 1e-8)
+            weights[at] -= rate * (move + DECAY * weights[at] * (weights[at].ndim > 1))
+    return weights[0], weights[1], weights[2], float(weights[3][0])
+
+
+class Remembering:
+    """These texts as the encoder reads them; those of one length together, which is quick."""
+
+    def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
+        order = sorted(set(texts), key=len)
+        parts = [order[at : at + READ] for at in range(0, len(order), READ)]
+        self.known = {
+            text: read for part in parts for text, read in zip(part, encoder.states(part), strict=True)
+        }
+
+    def states(self, texts: Sequence[str]) -> list[Read]:
+        return [self.known[text] for text in texts]
+
+
+def together(nets: Sequence[Net]) -> dict[str, Vectors]:
+    return {name: np.stack(parts) for name, parts in zip(NAMES, zip(*nets, strict=True), strict=True)}
