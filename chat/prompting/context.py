@@ -169,13 +169,13 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
     memory = item.memory
     label = f"{memory.category or 'memory'}, {memory.created_at:%Y-%m-%d}"
     if names_people:
-        label += f", from {_name_of(memory.author)}"
+        label += f", from {name_of(memory.author)}"
     if is_older:
         label += ", older: a newer line here may replace it"
     return f"- ({escape(label)}) {escape(memory.content)}"
 
 
-def _name_of(user: User | None) -> str:
+def name_of(user: User | None) -> str:
     return (user.get_full_name() or user.get_username()) if user else "somebody who left"
 
 

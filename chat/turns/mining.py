@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
+from chat.prompting.context import name_of
 from chat.prompting.excerpts import excerpt_around
 from chat.turns import passing
 from chat.turns.attribution import attribution_until
@@ -105,8 +106,16 @@ def _output(text: str, source: Message, chat: Chat, by: User | None, *foreign: s
 
 
 def _earlier(question: Message) -> tuple[tuple[str, str], ...]:
+    """Where several people spoke, each of their messages begins with the name of who wrote it."""
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
-    return tuple(before.values_list("role", "content")[:EARLIER])[::-1]
+    known = list(before.select_related("author")[:EARLIER])[::-1]
+    people = {message.author for message in [*known, question] if message.role == MessageRole.USER}
+    return tuple(
+        (message.role, f"{name_of(message.author)}: {message.content}")
+        if message.role == MessageRole.USER and len(people) > 1
+        else (message.role, message.content)
+        for message in known
+    )
 
 
 def _place(chat: Chat) -> dict[str, Any]:

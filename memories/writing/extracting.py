@@ -151,6 +151,8 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
     places = [draft.workspace for draft in cleaned] + [memory.workspace for memory in by_tool]
     embedded = embed_texts(texts, [Reach.here(place) for place in places])
     known_already = list(zip(by_tool, embedded[len(cleaned) :] if embedded else repeat(None), strict=False))
+    for draft, vectors in zip(cleaned, embedded or (), strict=False):
+        gate.read_ahead(draft, vectors, now=now)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:

@@ -108,7 +108,14 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
         if draft.scope == Scope.USER and draft.author is not None:
             draft = replace(draft, workspace=default_workspace(draft.author))
         embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(draft.workspace))
+        if dedupe != "create":
+            read_ahead(draft, embedded, now=now)
         return save_embedded(draft, embedded, by=by, now=now, dedupe=dedupe)
+
+
+def read_ahead(draft: Draft, embedded: Embedded | None, *, now: datetime) -> None:
+    """Have the guard's encoder read what is near before the transaction, which finds it read: others wait for that."""
+    Stored(draft, embedded, now).same()
 
 
 def save_embedded(

@@ -85,7 +85,8 @@ def messages() -> Iterator[Message]:
         for line in path.read_text(encoding="utf-8").splitlines():
             text, facts, takes_back = _marked(line.replace("\u2019", "'"))
             share = bucket(text)
-            split = "held back" if path.stem[-1] == "4" else "fit" if share < 80 else "tune"
+            held = "held back, short" if "short" in path.stem else "held back"
+            split = held if path.stem[-1] in "45" else "fit" if share < 80 else "tune"
             if path.stem[-1] == "3":  # held back once; looked at since
                 split = "tune"
             yield Message(path.stem[:2], text, facts, takes_back, split)

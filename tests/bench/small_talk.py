@@ -76,17 +76,4 @@ SMALL_TALK = (
     "what is the derivative of sin(x)?",
     "how many bits are in a kilobyte?",
     "what's 15% of 80?",
-    # What is told asks for nothing
-    "I'm a teacher and I'm running late.",
-    "My sister has moved to Leeds.",
-    "We have two cats now.",
-    "I don't eat pork, by the way.",
-    "I'm tired and I have a headache.",
-    "My boss is on holiday this week.",
-    "I've been working from home since May.",
-    "I like this song.",
-    "We decided to repaint the hall.",
-    "I'm allergic to pollen, so I'm sneezing all day.",
-    "My train was cancelled again.",
-    "I live in Bristol and it's raining.",
 )

@@ -63,8 +63,10 @@ def values_differ(a: Values, b: Values) -> bool:
 
 
 def value_of(word: str) -> str:
-    """A number in digits, if the word is one; else the word, in lower case."""
+    """A number in digits, if the word is one, 06 as 6; else the word, in lower case."""
     word = word.casefold()
+    if word.isdecimal():
+        return word.lstrip("0") or "0"
     value = _names()["numbers"].get(word)
     return word if value is None else str(value)
 

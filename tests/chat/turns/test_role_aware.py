@@ -14,11 +14,13 @@ from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
 from chat.turns import runner
 from chat.turns.begin import begin_turn
+from chat.turns.mining import load_turn
 from memories import tasks
 from memories.judging.extraction.rules import extract_with_rules
-from memories.models import Extraction, Memory, Receipt, Review
+from memories.models import Extraction, Memory, Receipt, Review, SourceType
 from memories.writing import review
 from memoryhub.llm.reader import get_reader
+from tests.conftest import Cast
 from tests.factories import make_agent, make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 
@@ -241,3 +243,18 @@ def test_what_the_model_saved_itself_keeps_nothing_like_it_waiting(
     ask(chat, "Go on")
     assert waiting() == []
     assert Memory.objects.live().count() == 3
+
+
+def test_where_several_people_spoke_what_was_said_before_says_by_whom(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    make_message(chat, "I'm away in May", author=cast.editor)
+    make_message(chat, "Noted.", "assistant")
+    mine = make_message(chat, "And I in June", author=cast.owner)
+    answer = make_message(chat, "Noted.", "assistant", reply_to=mine)
+    turn = load_turn(answer.public_id, SourceType.AUTO_CHAT, cast.owner)
+    assert turn is not None
+    name = cast.editor.get_full_name() or cast.editor.get_username()
+    assert turn.earlier == (("user", f"{name}: I'm away in May"), ("assistant", "Noted."))
+    Message.objects.filter(author=cast.editor).update(author=cast.owner)
+    alone = load_turn(answer.public_id, SourceType.AUTO_CHAT, cast.owner)
+    assert alone is not None and alone.earlier[0] == ("user", "I'm away in May")

@@ -16,7 +16,7 @@ def same(a: str, b: str) -> bool:
 
 @pytest.fixture(scope="module")
 def merged() -> dict[Pair, bool]:
-    """Every pair of the tuning and held-back parts, read in one go."""
+    """Every pair that was held back, read in one go."""
     known = [pair for pair in pairs() if pair.split != "fit"]
     READER.states([text for pair in known for text in (pair.a, pair.b)])
     return {pair: same(pair.a, pair.b) for pair in known}
@@ -30,10 +30,11 @@ def test_rewordings_are_caught_and_edits_are_not_merged(
     of = {pair: is_same for pair, is_same in merged.items() if (pair.language == "en") == english}
     rewordings = [is_same for pair, is_same in of.items() if pair.same]
     edits = [is_same for pair, is_same in of.items() if pair.kind in "!r"]
-    assert len(rewordings) >= 60
-    assert len(edits) >= 70
+    inside = [is_same for pair, is_same in of.items() if pair.kind == "-"]
+    assert min(len(rewordings), len(edits), len(inside)) >= 50
     assert sum(rewordings) / len(rewordings) >= caught
     assert sum(edits) / len(edits) <= mistaken
+    assert sum(inside) / len(inside) <= 0.12
 
 
 def test_the_guard_is_symmetric(merged: dict[Pair, bool]) -> None:

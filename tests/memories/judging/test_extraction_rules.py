@@ -23,15 +23,15 @@ def test_what_lasts_is_found_and_little_else(english: bool) -> None:
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in of]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
     assert facts >= 30
-    assert found / statements >= 0.75
-    assert found / facts >= 0.55
+    assert found / statements >= 0.88
+    assert found / facts >= 0.7
 
 
 def test_short_statements_are_kept_and_short_remarks_are_not() -> None:
-    """Half of sixty, in four languages, held back as well."""
+    """Half of them, in four languages, held back as well."""
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in messages() if each.split == "held back, short"]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
-    assert (len(counts), facts) == (60, 30)
+    assert (len(counts), facts) == (52, 26)
     assert found / statements >= 0.9
     assert found / facts >= 0.8
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from memories.models import Memory
 from memories.writing.gate import Draft, save_memory
+from memoryhub.llm.e5.encoder import States
+from memoryhub.llm.reader import get_reader
 from tests.admin_pages import said
 from tests.conftest import Cast
 
@@ -31,6 +35,25 @@ def linked(cast: Cast) -> tuple[Memory, Memory]:
     )
     assert newer.may_replace == older
     return older, newer
+
+
+def test_the_guard_reads_what_is_near_before_the_transaction(
+    cast: Cast, linked: tuple[Memory, Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait for the transaction; what was read before is known inside."""
+    encoder = get_reader().encoder
+    read, depths = encoder.states, set()
+
+    def noting(texts: Sequence[str]) -> list[States]:
+        depths.add(len(connection.savepoint_ids))
+        return read(texts)
+
+    monkeypatch.setattr(encoder, "states", noting)
+    draft = Draft(
+        content="March 22 is when the print run starts", workspace=cast.workspace, author=cast.owner
+    )
+    save_memory(draft, by=cast.owner, now=timezone.now())
+    assert depths == {len(connection.savepoint_ids)}
 
 
 def form_of(html: str) -> str:
