@@ -31,6 +31,7 @@ UPLOADS = (
     "imports_create",
     "v1_assets_create",
     "documents_create",
+    "documents_replace",
 )  # what bytes are a right file no schema can say
 ADDRESSED = ("connections_create", "connections_update")  # and what text is an address
 EXAMPLES = 3  # of each kind for each route: quick enough for every run
