@@ -26,7 +26,7 @@ from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from workspaces import tasks
-from workspaces.models import Agent, DoneRequest, Membership, Workspace
+from workspaces.models import Agent, Artifact, DoneRequest, Membership, Workspace
 from workspaces.models.connection import Connection
 from workspaces.rest import once
 
@@ -53,6 +53,7 @@ MAKERS = [
     "member",
     "agent",
     "connection",
+    "artifact",
     "chat",
     "memory",
     "memory of a chat",
@@ -84,6 +85,12 @@ def making(
         "member": Making(f"{ws}/members", {"username": "sam"}, {"username": "max"}, Membership.objects.count),
         "agent": Making(f"{ws}/agents", {"name": "Writer"}, {"name": "Reader"}, Agent.objects.count),
         "connection": Making("chat/api/connections", model, {**model, "name": "B"}, Connection.objects.count),
+        "artifact": Making(
+            f"{ws}/artifacts",
+            {"title": "Sums", "kind": "code", "content": "1 + 1"},
+            {"title": "Sums", "kind": "code", "content": "2 + 2"},
+            Artifact.objects.count,
+        ),
         "chat": Making("chat/api/chats", {"title": "Plans"}, {"title": "Plan"}, Chat.objects.count),
         "memory": Making(f"{ws}/memories", fact, other, memories),
         "memory of a chat": Making(f"{of_chat}/memory", fact, other, memories),

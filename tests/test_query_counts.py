@@ -32,7 +32,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
-from workspaces.models import Document, EmbeddingModel, Membership, Role, User
+from workspaces.models import Artifact, Document, EmbeddingModel, Membership, Role, User
 
 API = "/chat/api"
 
@@ -100,6 +100,8 @@ class House:
             next_attempt_at=now,
         )
         Refusal.objects.create(workspace=workspace, day=now.date(), source_type="user", kind=f"kind {at}")
+        sums = {"title": f"Sums {at}", "kind": "code", "content": "1", "gist": "1"}
+        Artifact.objects.create(workspace=workspace, created_by=member, **sums)
         document = Document.objects.create(
             workspace=workspace, title=f"Blue {at}", file_name=f"none-{at}", size=1, sha256=f"{at}"
         )
@@ -137,6 +139,8 @@ CALLS = {
     "profile": get("/profile/"),
     "documents": get("/workspaces/{ws}/documents/"),
     "api documents": get(f"{API}/workspaces/{{ws}}/documents"),
+    "artifacts": get("/workspaces/{ws}/artifacts/"),
+    "api artifacts": get(f"{API}/workspaces/{{ws}}/artifacts"),
     "activity": get("/workspaces/{ws}/activity/"),
     "nodes": get("/workspaces/{ws}/nodes/"),
     "node": get("/workspaces/{ws}/nodes/{node}/"),
