@@ -203,7 +203,7 @@ class StepJson(serializers.Serializer[Any]):
         return [found for found in step.findings if found["memory_id"] in seen]
 
 
-class SourceJson(serializers.Serializer[Any]):
+class AnswerSourceJson(serializers.Serializer[Any]):
     example = {"number": 1, "document_id": f"doc_{ID}", "title": "Lease.pdf", "page": 3, "passage": 12}
     number = serializers.IntegerField(help_text="By which the answer cites it: `[1]`.")
     document_id = serializers.CharField(source="document.public_id")
@@ -281,9 +281,9 @@ class MessageJson(serializers.Serializer[Any]):
         receipt = receipts.get(message.public_id)
         return ReceiptJson(receipt).data if receipt else None
 
-    @extend_schema_field(SourceJson(many=True))
+    @extend_schema_field(AnswerSourceJson(many=True))
     def get_sources(self, message: Message) -> Any:
-        return SourceJson(self.context["sources"].get(message.pk, []), many=True).data
+        return AnswerSourceJson(self.context["sources"].get(message.pk, []), many=True).data
 
     @extend_schema_field(ToolCallJson(many=True))
     def get_tool_calls(self, message: Message) -> Any:
