@@ -146,7 +146,7 @@ EMBEDDED_DATABASE = not DATABASE_URL
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
 AFTER_RESTORE = [
     "memories.forgetting.restored.forget_again",
-    "workspaces.documents.restored.forget_again",
+    "workspaces.restored.forget_again",
 ]
 
 

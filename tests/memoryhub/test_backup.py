@@ -19,9 +19,10 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory
 from memoryhub.backup import databases
 from memoryhub.backup.archive import BackupError, Reader
-from tests.factories import make_asset, make_document, make_memory, make_user
+from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
+from workspaces.artifacts import artifacts
 from workspaces.documents import files, forgetting, versions
-from workspaces.models import Document, User
+from workspaces.models import Artifact, Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PASSPHRASE = "correct horse battery"
@@ -83,15 +84,17 @@ def stored() -> list[str]:
     return [path.name for path in (settings.DATA_DIR / "documents").rglob("*") if path.is_file()]
 
 
-def test_documents_forgotten_since_stay_forgotten_however_often_it_is_restored(
+def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it_is_restored(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olive = make_user("olive")
     secret = make_document(olive, text="The vault opens at nine.", embedded=False)
     versions.rewrite(secret, text="The vault opens at ten.", by=olive, now=timezone.now())
     kept = make_document(olive, text="The bins go out on Monday.", embedded=False)
+    page = make_artifact(olive, embedded=False)
     run("backup", world)
     forgetting.forget_document(secret, by=olive)
+    artifacts.forget(page, by=olive)
     files.remove(kept.file_name)
     with monkeypatch.context() as patch, pytest.raises(CommandError, match="No room"):
         patch.setattr(databases, "swap", Mock(side_effect=BackupError("No room.")))
@@ -100,7 +103,11 @@ def test_documents_forgotten_since_stay_forgotten_however_often_it_is_restored(
 
     for _ in range(2):  # the second time what is replaced knows it from the first alone
         said = run("restore", world, replace=True)
-        assert "1 documents were forgotten since: 1 of the backup removed" in said
+        assert "1 of kind document were forgotten since: 1 of the backup removed" in said, said
+        assert (
+            "1 of kind artifact were forgotten since: 1 of the backup removed" in said
+            and not Artifact.objects.exists()
+        )
         assert set(Document.objects.values_list("public_id", flat=True)) == {kept.public_id}
         assert stored() == [kept.file_name]
 

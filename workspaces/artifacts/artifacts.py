@@ -238,7 +238,7 @@ def forget(artifact: Artifact, *, by: User) -> Counts:
     with transaction.atomic():
         locked = _lock(artifact, by, or_deleted=True)
         _note(Verb.ARTIFACT_FORGOTTEN, locked, by)
-        return _remove([locked.pk])
+        return remove([locked.pk])
 
 
 def purge(*, now: datetime) -> int:
@@ -250,7 +250,7 @@ def purge(*, now: datetime) -> int:
         with transaction.atomic():
             rows = Artifact.objects.filter(deleted_at__lt=before).select_for_update(skip_locked=True)
             ids = list(rows.order_by("deleted_at").values_list("pk", flat=True)[:PURGED_AT_ONCE])
-            _remove(ids)
+            remove(ids)
         number += len(ids)
         if len(ids) < PURGED_AT_ONCE:
             break
@@ -316,7 +316,7 @@ def _set_deleted(locked: Artifact, at: datetime | None) -> None:
     PassageVector.objects.filter(kind=ARTIFACT, ref=locked.pk).update(live=at is None)
 
 
-def _remove(ids: list[int]) -> Counts:
+def remove(ids: list[int]) -> Counts:
     """Words and vectors go by the table's trigger."""
     return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
 

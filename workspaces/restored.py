@@ -1,0 +1,52 @@
+"""A restored backup forgets the documents and artifacts that were forgotten since it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import transaction
+from psycopg.rows import dict_row
+
+from memoryhub.backup import databases
+from workspaces.artifacts import artifacts
+from workspaces.audit import Verb
+from workspaces.documents import forgetting
+from workspaces.models import Artifact, AuditEvent, Document
+
+BATCH = 1_000
+_EVENTS = """
+SELECT at, verb, by_id, by_name, workspace_id, target, details, network, request_id
+FROM workspaces_auditevent WHERE verb = %s ORDER BY id
+"""
+
+
+def forget_again(earlier: str, say: Callable[[str], None]) -> None:
+    """Take over from the database ``earlier``, of the same installation, who forgot what, and remove that.
+
+    Django's connection is in the restored one. What the audit log no longer holds (``MEMORYHUB_AUDIT_DAYS``) is not
+    known; the events go along, so that a restore after this one knows of them too.
+    """
+    with databases.connect(earlier) as connection:
+        for verb in (Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN):
+            events = connection.cursor(row_factory=dict_row).execute(_EVENTS, [verb]).fetchall()
+            known = set(AuditEvent.objects.filter(verb=verb).values_list("target", flat=True))
+            newer = [AuditEvent(**event) for event in events if event["target"] not in known]
+            AuditEvent.objects.bulk_create(newer, batch_size=BATCH)
+            ids = [event.target for event in newer]
+            number = _documents(ids) if verb == Verb.DOCUMENT_FORGOTTEN else _artifacts(ids)
+            what = verb.removesuffix("_forgotten")
+            say(f"{len(newer)} of kind {what} were forgotten since: {number} of the backup removed")
+
+
+def _documents(ids: list[str]) -> int:
+    found = Document.objects.filter(public_id__in=ids)
+    for document in found:
+        with transaction.atomic():
+            forgetting.remove(document)
+    return len(found)
+
+
+def _artifacts(ids: list[str]) -> int:
+    found = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
+    artifacts.remove(found)
+    return len(found)
