@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from chat.turns.sources import MOST_CHOSEN, sources_for
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message
-from workspaces.documents import documents
+from workspaces.documents import documents, finding
 from workspaces.documents.finding import FoundPassage, find_passages
-from workspaces.models import Document, Role
+from workspaces.leaving_machine import Reach
+from workspaces.models import Document, Role, Workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -81,10 +83,20 @@ def test_a_turn_is_given_what_is_near_and_a_search_what_shares_words_too(
     assert len(sources_for(answer, asked, cast.owner, room=1000, reach=HERE)) == used
 
 
-def given(cast: Cast, question: str, only: list[str] | None) -> list[FoundPassage]:
+def given(cast: Cast, question: str, only: list[str] | None, *, reach: Reach = HERE) -> list[FoundPassage]:
     asked = make_message(make_chat(cast.owner, cast.workspace), question, only_documents=only)
     answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
-    return sources_for(answer, asked, cast.owner, room=4000, reach=HERE)
+    return sources_for(answer, asked, cast.owner, room=4000, reach=reach)
+
+
+def test_what_stays_on_this_machine_is_not_given_to_a_model_elsewhere(cast: Cast) -> None:
+    document = make_document(cast.owner, cast.workspace, "The spare key lies under the blue pot.")
+    question, away = "Where does the spare key lie?", replace(HERE, leaves=True)
+    for only in (None, [document.public_id]):
+        assert given(cast, question, only, reach=away)
+    Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
+    for only in (None, [document.public_id]):
+        assert given(cast, question, only) and not given(cast, question, only, reach=away)
 
 
 def test_a_question_may_name_its_documents_or_none(cast: Cast) -> None:
@@ -173,3 +185,16 @@ def test_the_composer_takes_no_hostile_ids(cast: Cast, client: Client, hostile: 
     said = {"content": "And now?", "documents": [hostile]}
     assert client.post(f"/chats/{chat.public_id}/messages/", said).status_code == 422
     assert not chat.messages.exists()
+
+
+def test_what_stands_beside_other_finds_comes_before_what_stands_alone(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n\n".join(f"# Part {n}\n\n{f'Sentence {n} says so. ' * 20}" for n in range(6))
+    document = make_document(cast.owner, cast.workspace, text, embedded=False)
+    refs = list(document.passages.order_by("number").values_list("pk", flat=True))
+    scores = {refs[0]: 0.43, refs[3]: 0.35, refs[4]: 0.42, refs[5]: 0.35}
+    monkeypatch.setattr(finding, "related", lambda *_, **__: scores)
+    best = find_passages("parts", cast.workspace, cast.viewer, limit=4, reach=HERE)
+    assert [each.passage.pk for each in best] == [refs[4], refs[3], refs[5], refs[0]]
+    assert best[0].score == 0.42

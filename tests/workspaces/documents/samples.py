@@ -117,6 +117,7 @@ SAMPLES: dict[str, tuple[bytes, int, str]] = {
     "keys.odt": (odt(), 0, "Keys"),
     "keys.epub": (epub(), 1, "House > Keys"),
     "keys.html": (HTML.encode(), 0, "House > Keys"),
+    "keys.xhtml": (f'<?xml version="1.0" encoding="UTF-8"?>\n{HTML}'.encode(), 0, "House > Keys"),
     "keys.md": (f"# House\n\nOne.\n\n## Keys\n\n{SENTENCE}\n".encode(), 0, "House > Keys"),
     "keys.csv": (f"what;where\nspare;{SENTENCE}\n".encode(), 0, "what | where"),
     "keys.json": (json.dumps({"keys": {"spare": SENTENCE}}).encode(), 0, ""),

@@ -242,10 +242,12 @@ def _html(data: bytes) -> Blocks:
     from lxml import etree
 
     try:
-        text = data.decode()
+        data.decode()
+        encoding = "utf-8"
     except UnicodeDecodeError:
-        text = ""
-    tree = etree.fromstring(text or data, etree.HTMLParser(no_network=True, remove_comments=True))
+        encoding = None  # as the file says
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, encoding=encoding)
+    tree = etree.fromstring(data, parser)  # bytes: a text with an XML declaration would be refused
     if tree is None:
         return
     headings: list[tuple[int, str]] = []
