@@ -1,3 +1,4 @@
+# ruff: noqa: E402 settings are needed before what reads conversations
 """Fits memories/recalling/using.npz: whether a found memory is used. Prints what it does on the half that it left out.
 
     python -m tests.bench.fit_using prefeval_dev.jsonl locomo_dev_facts.jsonl [--keep]
@@ -9,6 +10,7 @@ advice in tests/bench; the table is of the others. ``--keep`` writes the file.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections import defaultdict
@@ -17,6 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
+
+import django
+
+django.setup()
 
 from memories.recalling import using
 from memories.recalling.evaluation import Conversation, read_conversations
