@@ -15,6 +15,7 @@ from chat.models import AnswerSource
 
 _TAG = re.compile(r'(<[^<>"]*(?:"[^"]*"[^<>"]*)*>)')
 _NAME = re.compile(r"<(/?)(a|code|pre)\b")  # in which a number in brackets cites nothing
+MOST = 100  # places of one answer: a link is a thousand times as long as what the answer writes for it
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
 
 
@@ -28,15 +29,18 @@ def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
         numbers = [int(number) for number in match[1].split(",")]
         if not any(number in links for number in numbers):
             return match[0]
-        return format_html_join(" ", "{}", ((links.get(number, f"[{number}]"),) for number in numbers))
+        return format_html_join(
+            " ", "{}", ((links.get(number, f"[{number}]"),) for number in dict.fromkeys(numbers))
+        )
 
-    made, within = [], 0
+    made, within, left = [], 0, MOST
     for part in _TAG.split(html):
         if part.startswith("<"):
             name = _NAME.match(part)
             within += (-1 if name[1] else 1) if name else 0
-        elif not within:
-            part = _CITED.sub(linked, part)
+        elif not within and left:
+            part, number = _CITED.subn(linked, part, count=left)
+            left -= number
         made.append(part)
     return mark_safe("".join(made))  # noqa: S308  sanitised when it was made, and links are built escaped
 

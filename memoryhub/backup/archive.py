@@ -105,10 +105,13 @@ class Reader:
                 raise BackupError(
                     f"{path} was written by a newer MemoryHub: its format is {found['format']}."
                 )
-            self.manifest = Manifest(**found)
+            self.manifest = made = Manifest(**found)
+            if not all(isinstance(part, dict) for part in (made.migrations, made.rows, made.members)):
+                raise TypeError
+            _ = made.when  # is a moment
         except OSError as error:
             raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
-        except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+        except (zipfile.BadZipFile, KeyError, TypeError, ValueError, RecursionError) as error:
             raise BackupError(f"{path} is no whole backup of MemoryHub.") from error
 
     def verify(self) -> None:

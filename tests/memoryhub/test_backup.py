@@ -172,6 +172,9 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(world: Path, tmp
     ):
         with pytest.raises(CommandError, match=why):
             run("restore", changed(world, tmp_path / "changed.zip", change), replace=True)
+    for malformed in ({"members": []}, {"rows": None}, {"migrations": []}, {"made_at": "x"}):
+        with pytest.raises(CommandError, match="no whole backup"):
+            run("restore", changed(world, tmp_path / "malformed.zip", malformed), replace=True)
     for name in ("assets/../../evil", "documents//evil", "assets/./x"):
         made = changed(world, tmp_path / "evil.zip", {"members": {name: [1, "0"]}})
         with pytest.raises(BackupError, match="no name of a stored file"):

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.safestring import mark_safe
 
-from chat.models import Message, MessageRole
+from chat.models import AnswerSource, Message, MessageRole
 from chat.prompting.documents import documents_block
+from chat.rendering.citations import MOST, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
 from chat.tools.documents import ToRead, read
 from chat.tools.memory import ToSearch, search
@@ -157,6 +159,13 @@ def test_no_passage_begins_an_entry_of_its_own(cast: Cast) -> None:
     assert "Payroll" in block
     entries = [line for line in block.splitlines() if line.startswith("[")]
     assert len(entries) == Document.objects.get().passage_count
+
+
+def test_an_answer_of_nothing_but_citations_stays_small() -> None:
+    document = Document(title='"' * 200, workspace=Workspace())
+    source = AnswerSource(document=document, number=1, heading='"' * 300)
+    html = with_links(mark_safe("[1, 1]" * 3000), [source])
+    assert html.count("<a ") == MOST and html.endswith("[1, 1]") and len(html) < 1_000_000
 
 
 def test_tools_draw_on_no_document_that_the_question_leaves_out(cast: Cast) -> None:
