@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory
+from memoryhub import events
 from memoryhub.backup import databases
 from memoryhub.backup.archive import BackupError, Reader
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
@@ -36,6 +37,7 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     in_the_folder = {"OPTIONS": {"location": settings.DATA_DIR / "documents"}}
     settings.STORAGES = settings.STORAGES | {"documents": settings.STORAGES["documents"] | in_the_folder}
     settings.BACKUP_PASSPHRASE = PASSPHRASE
+    events.close()  # which tests before left listening
     yield tmp_path / "one.zip"
     databases.drop(databases.own_name() + databases.REPLACED)
 
