@@ -24,7 +24,7 @@ from memories.recalling.signals import read_question
 from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.many import save_memories
 from memoryhub.errors import Invalid
-from memoryhub.llm.base import embed_queries
+from memoryhub.llm.base import embed_question
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
 from workspaces.index.candidates import SearchArea, search_area
@@ -229,7 +229,7 @@ def _embed_ahead(text: str, now: datetime) -> None:
     embedder = get_embedder()
     if embedder is not None:
         with suppress(EmbedderError):  # recall says itself that it went without
-            embed_queries(embedder, [text, read_question(text, now).gist])
+            embed_question(embedder, [text, read_question(text, now).gist])
 
 
 def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:

@@ -17,8 +17,8 @@ from memories.models.memory import PLACE
 from memories.recalling.kind import MEMORIES
 from memoryhub.database import prepared
 from workspaces.index import words
-from workspaces.index.words import CONFIG
 
+CONFIG = "english"
 # Memory.search as an expression over the row's own columns.
 SEARCH = f"""
     to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))

@@ -146,7 +146,8 @@ class Embedder(Protocol):
         ...
 
 
-def embed_queries(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Vectors of what is asked, from an embedder that tells it from what is stored (``embed_queries``), or of both."""
-    found: Vectors = getattr(embedder, "embed_queries", embedder.embed)(texts)
+def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Vectors of a question and of its gist, if there is one: of an embedder that tells what is asked from what is
+    stored its ``embed_question``."""
+    found: Vectors = getattr(embedder, "embed_question", embedder.embed)(texts)
     return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DIMENSION = 384
 MAX_TOKENS = 256  # what the model was trained with; longer text is represented by its beginning
-BATCH_SIZE = 32
+BATCH_SIZE = 8  # no slower than 32, and what a batch takes of memory the runtime keeps
 
 
 class OnnxEmbedder:

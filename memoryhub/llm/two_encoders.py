@@ -8,6 +8,7 @@ stored text's length stands in one number more, which a question leaves at 0: so
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5.encoder import MultilingualEncoder
 from memoryhub.llm.e5.languages import english_of, meaning_of
 from memoryhub.llm.onnx_embedder import DIMENSION, OnnxEmbedder
-from memoryhub.llm.recent import RecentTexts
+from memoryhub.llm.recent import CACHED_TEXTS, RecentTexts
 from memoryhub.llm.vectors import normalised
 
 E5_WEIGHS = 2.5  # times what MiniLM's cosine does
@@ -33,6 +34,9 @@ class TwoEncoders:
         self.multilingual = MultilingualEncoder(threads=threads)
         self._stored = RecentTexts(self._infer_stored, self.dimension)
         self._asked = RecentTexts(self._infer_asked, self.dimension)
+        self._beside = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="minilm"
+        )  # begun with the first text
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See Embedder: vectors of what is stored."""
@@ -42,25 +46,49 @@ class TwoEncoders:
         """Vectors of what is asked; compared with those of what is stored, never with one another."""
         return self._asked.embed(texts)
 
+    def embed_question(self, texts: Sequence[str]) -> Vectors:
+        """The first as asked. The others are its gists: they say the same to e5, so MiniLM alone reads them."""
+        self._begin_english(texts)
+        whole = self._asked.embed(texts[:1])
+        if len(texts) < 2 or not _is_latin(texts[0]):
+            return whole.repeat(len(texts), axis=0)
+        vectors = whole.repeat(len(texts), axis=0)
+        share = np.linalg.norm(whole[0, ENGLISH])
+        vectors[1:, ENGLISH] = share * self.english.embed(texts[1:])
+        return vectors
+
     def _infer_stored(self, texts: Sequence[str]) -> Vectors:
+        self._begin_english(texts)
         vectors = self.multilingual.encode(texts, "passage: ")
         share = _english(texts, vectors)
         return self._laid(texts, vectors, share, np.sqrt(1 - share**2))
 
     def _infer_asked(self, texts: Sequence[str]) -> Vectors:
+        self._begin_english(texts)
         vectors = self.multilingual.encode(texts, "query: ")
         return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts), dtype=np.float32))
 
+    def _begin_english(self, texts: Sequence[str]) -> None:
+        """On another core, while e5 reads: a failure is met again by who needs it."""
+        if latin := [text for text in texts if _is_latin(text)][:CACHED_TEXTS]:
+            self._beside.submit(self.english.embed, latin)
+
     def _laid(self, texts: Sequence[str], vectors: Vectors, share: Vectors, rest: Vectors) -> Vectors:
-        english = self.english.embed(texts) * share[:, None]
+        english = np.zeros((len(texts), LENGTH), dtype=np.float32)
+        latin = [at for at, text in enumerate(texts) if _is_latin(text)]
+        english[latin] = self.english.embed([texts[at] for at in latin]) * share[latin, None]
         laid = np.concatenate([english, np.sqrt(E5_WEIGHS) * meaning_of(vectors), rest[:, None]], axis=1)
         return normalised(laid, count=len(texts))
 
 
 def _english(texts: Sequence[str], vectors: Vectors) -> Vectors:
-    """How much of each is English: nothing, where most of the letters are of another script."""
-    latin = [2 * sum(map(str.isascii, text)) >= len(text) for text in texts]
-    return english_of(vectors) * np.array(latin, dtype=np.float32)
+    """How much of each is English."""
+    return english_of(vectors) * np.array([_is_latin(text) for text in texts], dtype=np.float32)
+
+
+def _is_latin(text: str) -> bool:
+    """Whether it may be English: not, where most of the letters are of another script."""
+    return 2 * sum(map(str.isascii, text)) >= len(text)
 
 
 def likeness(some: Vectors, others: Vectors) -> Vectors:

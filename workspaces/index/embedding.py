@@ -21,7 +21,7 @@ from django_q.tasks import async_task
 
 from memoryhub.database import prepared
 from memoryhub.database.ready import Ready
-from memoryhub.llm.base import Embedder, Vectors, embed_queries
+from memoryhub.llm.base import Embedder, Vectors, embed_question
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
 from workspaces.index.cooldown import cooldown
@@ -140,7 +140,7 @@ def embed_query(
     if local_only and not is_local(active):
         raise StaysHere
     if active is None:  # nothing was ever embedded, so there is nothing to compare with either
-        return embedder.name, embed_queries(embedder, texts)
+        return embedder.name, embed_question(embedder, texts)
     with cooldown(active.label):
         return active.label, vectors_of(active, texts, asked=True)
 
@@ -151,7 +151,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
     """
     embedder = get_embedder()
     if embedder is not None and getattr(embedder, "keeps_recent", False):
-        _ahead.submit(embed_queries, embedder, texts)
+        _ahead.submit(embed_question, embedder, texts)
 
 
 def why_words(error: EmbedderError) -> str:
@@ -262,7 +262,7 @@ def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = Fal
     if embedder is None:
         raise EarlierModelGone(detail=f"{model.name} has no address")
     try:
-        vectors = embed_queries(embedder, texts) if asked else embedder.embed(texts)
+        vectors = embed_question(embedder, texts) if asked else embedder.embed(texts)
     except EmbedderError as error:
         if is_configured or isinstance(error, EmbedderBadRequest):
             raise

@@ -37,7 +37,7 @@ class Kind:
     name: str  # "memory"
     model: type[Model]  # its rows are ``Passage``s
     place: str
-    words: str  # the SQL function (row of the table) → (lexeme text, count float8), what words are counted by
+    words: str  # the SQL function (row of the table) → (lexeme text, count float8), made with ``workspaces_words``
     here: str  # true of what is counted with the place %(workspace)s; it should have an index
     own: str = ""  # the same of the person's place, %(user)s; empty where there is nothing personal
     text: str = "content"  # the field that is embedded

@@ -1,7 +1,10 @@
-"""The words side of the index: Postgres lexemes, small rows each, and BM25 over them (docs/decisions/0008).
+"""The words side of the index: lexemes, small rows each, and BM25 over them (docs/decisions/0008).
 
-A kind says how the lexemes of its rows are counted (``Kind.words``). Each statement looks among one kind, whose number
-stands in its text: how rare a word is does not hang on what else a place holds.
+What the words of a text are, stored or asked, the SQL function ``workspaces_words`` says (migration 0018): English
+stems cut to six letters, which find the forms of a word in other languages as well as their own stemmers do, and pairs
+of characters where a script has no blanks. A kind says how often those of its rows count (``Kind.words``). Each
+statement looks among one kind, whose number stands in its text: how rare a word is does not hang on what else a place
+holds.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 from memoryhub.database import prepared
 from workspaces.index.kinds import Kind
 
-CONFIG = "english"
+ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
 K1, B, TYPICAL_LENGTH = 1.2, 0.3, 60.0
 COUNTED_AT_MOST = 20_001  # of a place's passages: beyond, the idf hardly moves
@@ -41,6 +44,12 @@ RETURNING 1
 _LIVE = "(SELECT count(*) FROM (SELECT 1 FROM {table} m WHERE {live} AND {where} LIMIT {most}) counted)"
 _KNOWN = """(SELECT passage_count FROM workspaces_placestatistics
     WHERE place = {place} AND place = ANY(%(places)s::bigint[]) AND kind = {number})"""
+# Term by term in the index, whatever the planner knows: OFFSET 0 keeps this apart. Of a place that was filled since the
+# table was last analysed it expects one row, and would read all the words of it.
+_OF_TERM = """LATERAL (
+    SELECT ref, weight FROM workspaces_passageword
+    WHERE place = ANY(%(places)s::bigint[]) AND lexeme = t.lexeme AND kind = {number} OFFSET 0
+) w"""
 # The query's lexemes that stand in at most half of the passages, with their idf. ``driving`` are the rarest, as long as
 # they bring few enough passages with them: those are ranked; the others only add to what they and the vectors found.
 _TERMS = f"""
@@ -51,7 +60,7 @@ n AS MATERIALIZED (
         SELECT count(*) FROM workspaces_passageword w
         WHERE w.place = p.place AND w.lexeme = q.lexeme AND w.kind = {{number}}
     )))::float8 AS df
-    FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s::text))) q(lexeme)
+    FROM {ASKED}
     CROSS JOIN unnest(%(places)s::bigint[]) p(place)
     LEFT JOIN workspaces_commonword c ON c.place = p.place AND c.lexeme = q.lexeme AND c.kind = {{number}}
     GROUP BY q.lexeme
@@ -61,8 +70,7 @@ n AS MATERIALIZED (
     FROM frequencies, n WHERE df <= greatest(3, passages / 2)
 ), scores AS MATERIALIZED (
     SELECT w.ref, sum(t.idf * w.weight) AS score
-    FROM terms t JOIN workspaces_passageword w
-      ON w.place = ANY(%(places)s::bigint[]) AND w.lexeme = t.lexeme AND w.kind = {{number}}
+    FROM terms t CROSS JOIN {_OF_TERM}
     WHERE t.driving GROUP BY w.ref
 )"""  # noqa: S608  constants only
 # The score of a row ``f`` with its ``scores`` s, by what the sum would be for a passage that says nothing else: a share
@@ -70,8 +78,10 @@ n AS MATERIALIZED (
 _SHARE = """
 coalesce((coalesce(s.score, 0) + coalesce((
     SELECT sum(t.idf * w.weight)
-    FROM terms t JOIN workspaces_passageword w
-      ON w.lexeme = t.lexeme AND w.place = ANY(%(places)s::bigint[]) AND w.kind = {number} AND w.ref = f.ref
+    FROM terms t CROSS JOIN LATERAL (
+        SELECT weight FROM workspaces_passageword
+        WHERE place = ANY(%(places)s::bigint[]) AND lexeme = t.lexeme AND kind = {number} AND ref = f.ref OFFSET 0
+    ) w
     WHERE NOT t.driving
 ), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
 """
@@ -81,12 +91,11 @@ n AS MATERIALIZED (SELECT greatest(1, {{passages}})::float8 AS passages), terms 
     SELECT lexeme, ln(1 + (greatest(passages, df) - df + 0.5) / (df + 0.5)) AS idf
     FROM n, (SELECT q.lexeme, (SELECT count(*) FROM workspaces_passageword w WHERE w.place = ANY(%(places)s::bigint[])
                                AND w.lexeme = q.lexeme AND w.kind = {{number}})::float8 AS df
-             FROM unnest(tsvector_to_array(to_tsvector('{CONFIG}', %(query)s::text))) q(lexeme)) frequencies
+             FROM {ASKED}) frequencies
     WHERE df <= greatest(3, passages / 2)
 ), scores AS MATERIALIZED (
     SELECT w.ref, sum(t.idf * w.weight) / (SELECT nullif(sum(idf), 0) FROM terms) AS share
-    FROM terms t JOIN workspaces_passageword w
-      ON w.place = ANY(%(places)s::bigint[]) AND w.lexeme = t.lexeme AND w.kind = {{number}}
+    FROM terms t CROSS JOIN {_OF_TERM}
     GROUP BY w.ref
 )"""  # noqa: S608
 _BM25 = """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 MAX_PIECES = 512  # the model's own end; of longer text the beginning counts
-BATCH_SIZE = 32
+BATCH_SIZE = 8  # no slower than 32, and what a batch takes of memory the runtime keeps
 Prefix = Literal["query: ", "passage: "]
 """What the model was trained to find before a question and before what answers it; for a likeness "query: "."""
 

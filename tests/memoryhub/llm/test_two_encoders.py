@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.two_encoders import TwoEncoders
+from memoryhub.llm.two_encoders import ENGLISH, MULTILINGUAL, TwoEncoders
 
 # The cat's name, the allergy, the day of the meeting and the home, each said and asked for.
 LANGUAGES = {
@@ -76,6 +76,18 @@ def test_vectors_have_length_one_and_what_is_stored_is_itself_again(embedder: Tw
     np.testing.assert_allclose((stored**2).sum(axis=1), 1, rtol=1e-4)
     assert embedder.embed([]).shape == embedder.embed_queries([]).shape == (0, embedder.dimension)
     np.testing.assert_array_equal(embedder.embed(texts), stored)
+
+
+def test_a_gist_is_read_by_minilm_alone_and_only_where_it_may_be_english(embedder: TwoEncoders) -> None:
+    whole, gist = embedder.embed_question(["What does Melanie like to cook?", "like to cook"])
+    np.testing.assert_array_equal(whole, embedder.embed_queries(["What does Melanie like to cook?"])[0])
+    np.testing.assert_array_equal(gist[MULTILINGUAL], whole[MULTILINGUAL])
+    alone = embedder.english.embed(["like to cook"])[0]
+    assert gist[ENGLISH] @ alone / np.linalg.norm(gist[ENGLISH]) == pytest.approx(1, abs=1e-4)
+    assert np.linalg.norm(gist) == pytest.approx(1, abs=1e-4)
+    whole, gist = embedder.embed_question(["小白是谁的猫？", "谁的猫"])
+    np.testing.assert_array_equal(gist, whole)
+    assert embedder.embed_question([]).shape == (0, embedder.dimension)
 
 
 def test_a_known_vector_stays_the_same(embedder: TwoEncoders) -> None:

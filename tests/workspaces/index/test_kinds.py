@@ -30,7 +30,7 @@ from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStati
 pytestmark = pytest.mark.django_db
 TABLE = """
 CREATE FUNCTION note_words(n note) RETURNS TABLE (lexeme text, count float8) LANGUAGE sql STABLE AS $$
-    SELECT lexeme, cardinality(positions)::float8 FROM unnest(to_tsvector('english', n.body))
+    SELECT lexeme, count FROM workspaces_words(n.body)
 $$;
 CREATE TRIGGER forget_notes AFTER DELETE ON note REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
 EXECUTE FUNCTION workspaces_forget_passages('99', 'note_words', 'm.workspace_id');

@@ -1,0 +1,78 @@
+"""An installation of before, embedded by MiniLM alone, goes over to both encoders while people ask and write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.utils import timezone
+
+from memories.recalling.recall import Recall, recall
+from memories.writing.gate import edit_memory
+from memoryhub.llm.base import Embedder
+from memoryhub.llm.onnx_embedder import OnnxEmbedder
+from memoryhub.llm.registry import get_embedder
+from memoryhub.llm.two_encoders import TwoEncoders
+from tests.conftest import Cast
+from tests.factories import HERE, make_document, make_memory
+from workspaces.documents.finding import find_passages
+from workspaces.index import reembedding
+from workspaces.index.embedding import active_model
+from workspaces.index.reembedding import Outcome
+from workspaces.models import EmbeddingModel, PassageVector
+
+OVEN = "The baking oven is switched off at night."
+
+
+def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
+    cast: Cast, use_embedder: Callable[[Embedder | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_embedder(OnnxEmbedder())
+    excerpt = "ed: we moved to the river"
+    make_memory("The office is in Lisbon", cast.editor, cast.workspace, source_excerpt=excerpt)
+    for text in ("My dog is called Rufus", "Die Miete ist am Monatsersten fällig"):
+        make_memory(text, cast.editor, cast.workspace)
+    drink = make_memory("I take tea without milk", cast.editor, cast.workspace)
+    make_document(cast.editor, cast.workspace, text=OVEN)
+    assert set(PassageVector.objects.values_list("model", "dimension")) == {(OnnxEmbedder.name, 384)}
+
+    def ask(query: str) -> Recall:
+        found = recall(query, cast.workspace, cast.editor, reach=HERE)
+        assert found.degraded == ""
+        return found
+
+    def first(query: str) -> str:
+        return ask(query).items[0].memory.content
+
+    use_embedder(get_embedder())  # what the settings ask for now: both
+    monkeypatch.setattr(reembedding, "BATCH", 1)
+    seen: list[str | None] = []
+
+    def meanwhile(building: EmbeddingModel) -> None:
+        """After every batch: what was there is found, what is written now too, by the vectors of one model."""
+        seen.append(active_model())
+        assert first("Where is the office?") == "The office is in Lisbon"
+        assert ask("What is my pet's name?").items[0].sure is None, "the head knows the new space alone"
+        found = find_passages(OVEN, cast.workspace, cast.editor, limit=5, reach=HERE)
+        assert [item.passage.text.strip() for item in found] == [OVEN]
+        if len(seen) == 2:
+            make_memory("Our deadline is in March", cast.editor, cast.workspace)
+            edit_memory(drink, by=cast.editor, now=timezone.now(), content="I take coffee without milk")
+        if len(seen) >= 2:
+            assert first("When is the deadline?") == "Our deadline is in March"
+            assert first("Do I take milk in my coffee?") == "I take coffee without milk"
+
+    reembedding.start()
+    assert reembedding.advance(seconds=120, progressed=meanwhile) == Outcome.SWITCHED
+    assert len(seen) > 5
+    assert set(seen) == {OnnxEmbedder.name}, "one space until all of the other is there"
+    assert active_model() == TwoEncoders.name
+    there = PassageVector.objects.filter(model=TwoEncoders.name, dimension=TwoEncoders.dimension)
+    assert there.count() == 6, "five memories and a passage"
+    assert ask("When is the rent due?").items[0].memory.content == "Die Miete ist am Monatsersten fällig"
+    assert ask("What is my pet's name?").items[0].sure is not None
+
+    retired = EmbeddingModel.objects.filter(label=OnnxEmbedder.name)
+    retired.update(retired_at=timezone.now() - 2 * reembedding.GRACE)
+    assert reembedding.clean(seconds=60) == 6
+    assert set(PassageVector.objects.values_list("model", flat=True)) == {TwoEncoders.name}
