@@ -6,7 +6,8 @@
 FILEs as for bench_recall. Every conversation is stored whole, and random parts of it in workspaces of their own;
 recall and the split into used and left out are the product's. For each base threshold t it prints the share of found
 evidence (relevant memories among the first RECALL_LIMIT) that is used, and the share of small-talk messages for which
-the block stays empty. A workspace of n memories is judged at injection_threshold(t, n), as a turn does.
+the block stays empty. With the bundled embedder t is how sure it must be that a memory is wanted; with another a workspace
+of n memories is judged at injection_threshold(t, n), as a turn does.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ django.setup()
 
 from django.conf import settings
 from django.db import transaction
+from django.test import override_settings
 
 from memories.recalling.evaluation import Conversation, cleaned_drafts, read_conversations
 from memories.recalling.ranking import injection_threshold
@@ -122,7 +124,10 @@ def used(asked: Asked, base: float) -> list[tuple[int, bool]]:
     """The recalled memories' keys, each with whether a turn with this base threshold would use it."""
     found, _, size = asked
     threshold = injection_threshold(base, size)
-    verdicts = split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
+    with override_settings(
+        RECALL_THRESHOLD=base
+    ):  # with the bundled embedder: how sure it must be, in any size
+        verdicts = split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
     return [(item.memory.pk, is_used) for item, (is_used, _) in zip(found.items, verdicts, strict=True)]
 
 
