@@ -6,8 +6,8 @@
 FILEs as for bench_recall. Every conversation is stored whole, and random parts of it in workspaces of their own;
 recall and the split into used and left out are the product's. For each base threshold t it prints the share of found
 evidence (relevant memories among the first RECALL_LIMIT) that is used, and the share of small-talk messages for which
-the block stays empty. With the bundled embedder t is how sure it must be that a memory is wanted; with another a workspace
-of n memories is judged at injection_threshold(t, n), as a turn does.
+the block stays empty. With the bundled embedder t is how sure it must be that a memory is wanted; with another a
+workspace of n memories is judged at injection_threshold(t, n), as a turn does.
 """
 
 from __future__ import annotations
