@@ -85,13 +85,14 @@ coalesce((coalesce(s.score, 0) + coalesce((
     WHERE NOT t.driving
 ), 0)) / (SELECT nullif(sum(idf), 0) FROM terms), 0)
 """
-# The same for places without counts, which are small: every word drives, and the simpler statement is soon planned.
+# The same for places without counts, which are small: every word drives, and the simpler statement is soon planned. Its
+# OFFSET 0 keeps how often a word stands there from being counted once for each of its uses.
 _TERMS_UNCOUNTED = f"""
 n AS MATERIALIZED (SELECT greatest(1, {{passages}})::float8 AS passages), terms AS MATERIALIZED (
     SELECT lexeme, ln(1 + (greatest(passages, df) - df + 0.5) / (df + 0.5)) AS idf
     FROM n, (SELECT q.lexeme, (SELECT count(*) FROM workspaces_passageword w WHERE w.place = ANY(%(places)s::bigint[])
                                AND w.lexeme = q.lexeme AND w.kind = {{number}})::float8 AS df
-             FROM {ASKED}) frequencies
+             FROM {ASKED} OFFSET 0) frequencies
     WHERE df <= greatest(3, passages / 2)
 ), scores AS MATERIALIZED (
     SELECT w.ref, sum(t.idf * w.weight) / (SELECT nullif(sum(idf), 0) FROM terms) AS share
