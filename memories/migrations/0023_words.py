@@ -1,4 +1,4 @@
-"""The words of memories are counted as workspaces 0018 says, those of memories that are there as well."""
+"""The words of memories are counted as workspaces 0019 says, those of memories that are there as well."""
 
 from django.db import migrations
 
@@ -39,5 +39,5 @@ MEMORIES = Recount(
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("memories", "0022_receipt_strength"), ("workspaces", "0018_words")]
+    dependencies = [("memories", "0022_receipt_strength"), ("workspaces", "0019_words")]
     operations = [migrations.RunPython(MEMORIES.forwards, MEMORIES.backwards)]

@@ -1,6 +1,6 @@
 """The words side of the index: lexemes, small rows each, and BM25 over them (docs/decisions/0008).
 
-What the words of a text are, stored or asked, the SQL function ``workspaces_words`` says (migration 0018): English
+What the words of a text are, stored or asked, the SQL function ``workspaces_words`` says (migration 0019): English
 stems cut to six letters, which find the forms of a word in other languages as well as their own stemmers do, and pairs
 of characters where a script has no blanks. A kind says how often those of its rows count (``Kind.words``). Each
 statement looks among one kind, whose number stands in its text: how rare a word is does not hang on what else a place

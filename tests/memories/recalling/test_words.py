@@ -19,7 +19,7 @@ from workspaces.index.words import index_words
 from workspaces.models import CommonWord, PassageWord, PlaceStatistics
 
 __all__ = ["upgraded"]
-BEFORE = [("memories", "0022_receipt_strength"), ("workspaces", "0017_document_versions")]
+BEFORE = [("memories", "0022_receipt_strength"), ("workspaces", "0018_artifacts")]
 
 # What is remembered, and a question that shares other forms of its words, or one word amid others, with it.
 SAID = {

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = [("memories", "0019_kept_copies"), ("workspaces", "0013_key_calls")]
 AFTER = [
     ("memories", "0022_receipt_strength"),
-    ("workspaces", "0017_document_versions"),
+    ("workspaces", "0018_artifacts"),
 ]  # words are counted anew later
 ROWS = {
     "memories_memoryembedding": "memory_id, place, model, dimension, live, embedding::text, statement::text",

@@ -60,12 +60,30 @@ DOCUMENTS = Recount(
     2, "workspaces_documentpassage", "documents_counted_words", "m.workspace_id", "m.deleted_at IS NULL",
     before=BEFORE, after=COUNTED,
 )
+ARTIFACTS_BEFORE = """
+CREATE FUNCTION artifacts_counted_words(m workspaces_artifact) RETURNS TABLE (lexeme text, count float8)
+LANGUAGE sql STABLE AS $$
+    SELECT lexeme, cardinality(positions)::float8
+    FROM unnest(to_tsvector('english', m.title || E'\\n' || m.content))
+$$;
+"""
+ARTIFACTS_COUNTED = """
+CREATE FUNCTION artifacts_counted_words(m workspaces_artifact) RETURNS TABLE (lexeme text, count float8)
+LANGUAGE sql STABLE AS $$
+    SELECT lexeme, count FROM workspaces_words(m.title || E'\\n' || m.content)
+$$;
+"""
+ARTIFACTS = Recount(
+    3, "workspaces_artifact", "artifacts_counted_words", "coalesce(-m.owner_id, m.workspace_id)",
+    "m.deleted_at IS NULL", before=ARTIFACTS_BEFORE, after=ARTIFACTS_COUNTED,
+)
 
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("workspaces", "0017_document_versions")]
+    dependencies = [("workspaces", "0018_artifacts")]
     operations = [
         migrations.RunSQL(WORDS, WORDS_BACK),
         migrations.RunPython(DOCUMENTS.forwards, DOCUMENTS.backwards),
+        migrations.RunPython(ARTIFACTS.forwards, ARTIFACTS.backwards),
     ]
