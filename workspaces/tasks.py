@@ -11,7 +11,7 @@ from memoryhub.jobs import job
 from workspaces import audit
 from workspaces.accounts import sessions
 from workspaces.artifacts import artifacts
-from workspaces.documents import forgetting, reading_jobs
+from workspaces.documents import files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.rest import once
 
@@ -23,6 +23,7 @@ def sweep() -> str:
     notes, sign_ins, events = once.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     filling.fill_gaps()
     reading_jobs.sweep(now=now)
+    files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     artifacts.purge(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"

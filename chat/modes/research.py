@@ -16,7 +16,7 @@ from chat.agents.stored_run import run_channel
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
 from chat.models import Chat, Message
-from chat.models.runs import Run, RunMode, RunStatus
+from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end, tell
@@ -55,8 +55,11 @@ class Research(AnswerMode):
         except asyncio.CancelledError:
             await asyncio.shield(in_thread(_stop, run, user_pk))
             raise
+        if run.status == RunStatus.RUNNING:
+            await in_thread(_stop, run, user_pk)
         if run.status != RunStatus.DONE:
-            why = run.error or _("The run was stopped.")
+            idle = _("The run was stopped: no background worker went on with it for ten minutes.")
+            why = run.error or (idle if run.status == RunStatus.RUNNING else _("The run was stopped."))
             await in_thread(end, live, step, StepOutcome.ERROR, error=why)
             raise ModelError(why)
         live.append(await in_thread(_report, run, user_pk))
@@ -100,13 +103,14 @@ def _text_of(run: Run, task: str) -> str:
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
+    """The run when it has ended, or still running where nothing has been done for long: no worker is there."""
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
             run, text = await in_thread(_state, run.pk)
             if text != step.text:
                 step.text = text
                 await in_thread(tell, live, step)
-            if run.status != RunStatus.RUNNING:
+            if run.status != RunStatus.RUNNING or run.progressed_at < timezone.now() - STUCK:
                 return run
             await listening.get(POLL)
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +30,7 @@ from memoryhub.http.downloads import file_response
 from workspaces.models import Document, DocumentVersion
 
 logger = logging.getLogger(__name__)
+ORPHAN_AGE = timedelta(days=1)
 IN_MEMORY = 1_000_000  # bytes of an upload that need no file of their own on the way
 
 
@@ -89,6 +91,31 @@ def local_copy(document: Document) -> Iterator[Path]:
 
 def remove(file_name: str) -> None:
     storages["documents"].delete(_key(file_name))
+
+
+def sweep(*, now: datetime) -> int:
+    """Remove files without a row, of one of the 256 folders each hour; how many.
+
+    A restore in the place of a newer database leaves such files, and a process killed between file and row.
+    """
+    storage, folder = storages["documents"], f"{int(now.timestamp() / 3600) % 256:02x}"
+    try:
+        names = storage.listdir(folder)[1]
+    except FileNotFoundError:
+        return 0
+    known = {
+        name
+        for model in (Document, DocumentVersion)
+        for name in model.objects.filter(file_name__in=names).values_list("file_name", flat=True)
+    }
+    old = [
+        name
+        for name in names
+        if name not in known and now - storage.get_modified_time(_key(name)) > ORPHAN_AGE
+    ]
+    for name in old:
+        remove(name)
+    return len(old)
 
 
 def forget_file(sender: Any, instance: Document | DocumentVersion, **kwargs: Any) -> None:

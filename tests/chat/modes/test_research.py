@@ -14,6 +14,7 @@ from django.utils import timezone
 from chat.agents.lanes import work
 from chat.answers.state import stop_answer
 from chat.models import Message, Run
+from chat.models.runs import STUCK
 from chat.turns.begin import begin_turn
 from memories.models import Extraction
 from tests.conftest import Cast
@@ -97,6 +98,16 @@ def test_a_stop_of_the_answer_stops_the_run(
     stop_answer(Message.objects.select_related("chat").get(pk=answer.pk), by=cast.owner, now=timezone.now())
     eventually(lambda: ended(answer) and Run.objects.get().status == "stopped", 20)
     scripted_model.release()
+
+
+def test_a_run_that_no_worker_takes_up_is_given_up(
+    scripted_model: ScriptedOpenAI, cast: Cast, eventually: Callable[..., None]
+) -> None:
+    answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, memory_enabled=True))
+    eventually(lambda: Run.objects.exists())
+    Run.objects.update(progressed_at=timezone.now() - STUCK * 2)
+    eventually(lambda: ended(answer) and Run.objects.get().status == "stopped", 20)
+    assert answer.status == "failed" and "no background worker" in answer.error
 
 
 @pytest.mark.parametrize(

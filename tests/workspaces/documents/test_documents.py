@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -29,7 +29,7 @@ from tests.races import Work
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
-from workspaces.documents import documents, finding, forgetting, reading_jobs, versions
+from workspaces.documents import documents, files, finding, forgetting, reading_jobs, versions
 from workspaces.documents.finding import find_passages
 from workspaces.index import scores
 from workspaces.models import (
@@ -355,3 +355,16 @@ def test_a_wrong_body_is_named(cast: Cast, body: dict[str, str]) -> None:
     refused = Api(cast.editor).post(f"workspaces/{cast.workspace.public_id}/documents", body)
     assert refused.status_code == 422 and refused.json()["error"]["fields"]
     assert not Document.objects.exists()
+
+
+def test_files_without_a_row_are_swept_and_no_others(cast: Cast, tmp_path: Any) -> None:
+    document = make_document(cast.owner, cast.workspace)
+    folder = tmp_path / document.file_name[:2]
+    orphan = folder / f"{document.file_name[:2]}00"
+    orphan.write_bytes(b"of a document that a restore took away")
+    hour = datetime.fromtimestamp(3600 * int(document.file_name[:2], 16), tz=UTC)
+    late = hour + timedelta(hours=256 * (int(timezone.now().timestamp() / 3600 / 256) + 1))
+    assert files.sweep(now=timezone.now().replace(year=2000)) == 0
+    assert files.sweep(now=late + timedelta(hours=1)) == 0, "another folder's turn"
+    assert files.sweep(now=late) == 1
+    assert [path.name for path in folder.iterdir()] == [document.file_name]
