@@ -139,7 +139,7 @@ def _why(error: Invalid | QuotaReached) -> str:
 
 WRITE_ARTIFACT = ChatTool(
     "write_artifact",
-    "Keep a text, code, a table or a one-file web page (no network) for the user to edit.",
+    "Keep a text, code, table or one-file web page for the user to edit.",
     ToWrite,
     write,
     kept=frozenset({"kind"}),

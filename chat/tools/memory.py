@@ -199,22 +199,21 @@ def _listed(title: str, entries: list[str], nothing: str) -> str:
 
 X_SAVE_MEMORY = ChatTool(
     "x_save_memory",
-    "Store one lasting fact, preference, instruction or decision, as one statement that can be understood alone. Never "
-    "passwords or keys.",
+    "Store one statement that can be understood alone. Never passwords or keys.",
     ToSave,
     save,
     kept=frozenset({"category"}),
 )
 X_RECALL_MEMORY = ChatTool(
     "x_recall_memory",
-    "Look up what is remembered about something.",
+    "Look up what is remembered.",
     ToRecall,
     look_up,
     kept=frozenset({"query", "offset", "limit"}),
 )
 X_WORKSPACE_SEARCH = ChatTool(
     "x_workspace_search",
-    "Search what the workspace holds: memories, documents, artifacts, messages.",
+    "Search all that the workspace holds.",
     ToSearch,
     search,
     kept=frozenset({"query", "limit", "types"}),
