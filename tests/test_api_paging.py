@@ -36,6 +36,7 @@ from tests.conftest import Cast
 from tests.factories import (
     make_chat,
     make_connection,
+    make_document,
     make_key_text,
     make_memory,
     make_message,
@@ -362,6 +363,28 @@ class Documents(Listed):
         return Document.objects.create(workspace=self.cast.workspace, size=1, **values)
 
 
+class DocumentVersions(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/documents/{{document_id}}/versions"
+
+    def setup(self) -> None:
+        self.document = make_document(self.cast.owner, self.cast.workspace, embedded=False)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return super().ids | {"document_id": self.document.public_id}
+
+    def add(self) -> Any:
+        number = next(self.number)
+        file = {"file_name": f"{number}", "media_type": "text/plain", "size": 1, "sha256": f"{number}"}
+        return self.document.versions.create(version=number, version_at=timezone.now(), **file)
+
+    def name(self, row: Any) -> str:
+        return str(row.version)
+
+    def listed_name(self, item: dict[str, Any]) -> str:
+        return str(item["version"])
+
+
 class Artifacts(Listed):
     address = f"{API}/workspaces/{{workspace_id}}/artifacts"
 
@@ -431,6 +454,7 @@ class RunMemory(Runs):
 LISTS: list[type[Listed]] = [
     Keys,
     Documents,
+    DocumentVersions,
     Artifacts,
     ArtifactVersions,
     RecallQuestions,

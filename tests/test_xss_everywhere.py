@@ -121,6 +121,9 @@ def add_the_rest(world: World) -> None:
     Agent.objects.update(description="x", instructions="x")
     MemorySource.objects.create(memory=memory, source_id="x")
     NodeRelation.objects.create(source=first, target=second, relation="x")
+    Document.objects.earliest("pk").versions.create(
+        version=1, file_name="x", media_type="x", size=1, sha256="x", version_by=owner, version_at=now
+    )
     EmbeddingModel.objects.create(label="x", name="x", base_url="x", error="x", dimension=3, started_at=now)
     Extraction.objects.create(
         workspace=workspace,

@@ -98,7 +98,7 @@ def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     asked = request.GET.get("document", "")  # to ask about
     named = Document.objects.live().filter(workspace=found, public_id=asked) if asked else []
-    context = _page_context(request, found) | {"documents": named, "chosen": asked}
+    context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
     return render(request, "chat/page.html", context)
 
 

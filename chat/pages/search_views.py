@@ -49,6 +49,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
         now=timezone.now(),
         reach=Reach.here(workspace),
         private_chats=True,
+        noted=False,  # a page that is looked at writes nothing
     )
     context = {
         "workspace": workspace,

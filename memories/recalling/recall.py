@@ -53,6 +53,7 @@ def recall(
     reach: Reach,
     withheld: int = 0,
     floor: bool = False,
+    noted: bool = True,
 ) -> Recall:
     """The ranked memories this person may see here, each with its score and the score's parts.
 
@@ -60,7 +61,7 @@ def recall(
     A blank query or a limit below 1 gives nothing and asks no embedder; ``limit`` is capped at 50. Scores below
     ``threshold`` are dropped (``semantic`` has the configured one by default, the others none). If the embedder or
     the vector search fails, words answer, and ``degraded`` says why. NotFound for a stranger, Invalid for an
-    unknown ranking. Recalled rows count as accessed; that neither blocks nor resurrects one. ``weights`` are the
+    unknown ranking. Recalled rows count as accessed where it is ``noted``. ``weights`` are the
     hybrid's; others than the defaults, and ``exact`` (neither index nor cut), are for measuring. ``reach`` says where
     what is found goes: personal memories do not go where their own workspace forbids it, nor where others read along.
     Then ``withheld`` of them are named beside, for their person alone; nothing of the recall itself depends on them.
@@ -95,7 +96,8 @@ def recall(
     items = search.judged(search.load(scored[offset : offset + limit]))
     if floor and not degraded:
         items = [item for item in items if using.has_to_do(item.score, item.sure)]
-    note_use([item.memory for item in items], now)
+    if noted:
+        note_use([item.memory for item in items], now)
     own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded, own)

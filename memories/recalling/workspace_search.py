@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from memories.recalling.recall import MAX_LIMIT, recall
 from workspaces.artifacts.finding import find_artifacts
@@ -68,17 +68,19 @@ def search_workspace(
     agent: Agent | None = None,
     reach: Reach,
     private_chats: bool = False,
+    noted: bool = True,
 ) -> list[Found]:
     """What matters to the query, best first, on one scale and above one floor: memories by the hybrid ranking, what is
     the asker's own among them where ``reach`` allows it, in a chat with an assistant what that one remembers; passages
     of documents; artifacts; messages of the chats the asker may see, of private ones only with ``private_chats``.
-    A blank query or a limit below 1 finds nothing.
+    A blank query or a limit below 1 finds nothing. ``noted``: memories that are found count as accessed.
 
     Costs one recall and a search of each other type. NotFound for a stranger.
     """
     limit, found = min(limit, MAX_LIMIT), list[Found]()
     if "memory" in types:
-        recalled = recall(query, workspace, user, limit=limit, floor=True, now=now, agent=agent, reach=reach)
+        who: dict[str, Any] = {"agent": agent, "reach": reach, "now": now}
+        recalled = recall(query, workspace, user, limit=limit, floor=True, noted=noted, **who)
         found += [
             Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
             for item in recalled.items

@@ -160,7 +160,7 @@ def test_what_runs_in_the_frame_reaches_nothing(
         write(page, "Hostile", "html", HOSTILE.replace("OUT", there).replace("HUB", scripted_hub.address))
         address, title = page.url, page.title()
         said = page.frame_locator(".artifact__frame").locator("#said")
-        expect(said).to_contain_text('"account"', timeout=10_000)
+        expect(said).to_contain_text('"account"', timeout=60_000)
         tried = json.loads(said.inner_text())
         refused = {"cookie", "storage", "parent", "fetch", "account", "popup", "top"}
         assert {name: tried[name] for name in refused} == dict.fromkeys(refused, "refused")

@@ -392,6 +392,7 @@ def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
     shoot(page, "page-palette")
     assert faults(page) == []
     page.keyboard.type("tidy")
-    expect(palette.get_by_role("link")).to_have_count(1)
+    expect(palette.get_by_role("link")).to_have_count(2)
+    expect(palette.get_by_role("link").last).to_have_text(re.compile("Search everything for “tidy”"))
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/tidy/"))

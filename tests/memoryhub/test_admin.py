@@ -23,7 +23,7 @@ from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
 from workspaces.admin_kit.base import BoundedPaginator
-from workspaces.models import Agent, ApiKey, AuditEvent, EmbeddingModel, User, Workspace
+from workspaces.models import Agent, ApiKey, Artifact, AuditEvent, Document, EmbeddingModel, User, Workspace
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, Agent, ApiKey, Chat, Message, Memory, Extraction, Receipt]
@@ -32,11 +32,13 @@ NOT_ADDED_HERE = {
     Run,
     Agent,
     ApiKey,
+    Artifact,
     Asset,
     AuditEvent,
     Authenticator,
     EmailAddress,
     Chat,
+    Document,
     EmbeddingModel,
     MemoryNode,
     Message,

@@ -116,7 +116,9 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
     chosen = request.GET.get("documents", "")
     found = Document.objects.live().filter(workspace=get_workspace(request.user, ws_id))
     found = found.order_by(Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id")
-    return render(request, "documents/choices.html", {"documents": found[:CHOICES], "chosen": chosen})
+    return render(
+        request, "documents/choices.html", {"documents": found[:CHOICES], "chosen_document": chosen}
+    )
 
 
 @require_GET

@@ -17,6 +17,9 @@ __all__ = ["may_merge", "normalise"]
 
 _BLANKS = re.compile(r"\s+")
 _TRAILING = ".!;,:… \u3002"
+_USER = re.compile(
+    r"(?:the )?user(?:['\u2019]s)? ", re.IGNORECASE
+)  # whom extraction names and a tool's save may not
 
 
 def normalise(text: str) -> str:
@@ -34,6 +37,8 @@ def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0) ->
     seven languages, weighs how their words lie beside each other. Without an encoder only the same words merge, and
     with one only what has a cosine of `least` in its eyes. Costs two readings by the encoder. Raises EmbedderError.
     """
+    if bool(_USER.match(a)) != bool(_USER.match(b)):
+        a, b = _USER.sub("", a, count=1), _USER.sub("", b, count=1)
     if normalise(a) == normalise(b):
         return True
     if encoder is None or ("?" in a) != ("?" in b) or values_differ(values_of(a), values_of(b)):

@@ -23,7 +23,7 @@ from memoryhub.llm.base import Vectors
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 MOST_CLAUSES = 160  # of a message are read
-BESIDE = 0.1  # less than otherwise is asked of a clause whose sentence has another that is kept
+BESIDE = 0.25  # less than otherwise is asked of a clause whose sentence has another that is kept
 _ASKS = ("?", "\uff1f")
 _COLON = re.compile("[:\uff1a]")
 

@@ -273,8 +273,8 @@ def test_messages_cost_the_same_for_one_and_for_many(
         )
     api = Api(cast.viewer)
     with django_assert_num_queries(
-        7
-    ):  # session, person, chat, the page, its receipts, their items, its tool calls
+        8
+    ):  # session, person, chat, the page, its receipts, their items, its tool calls, its sources
         items = api.get(f"{chat.public_id}/messages").json()["items"]
     assert [len(item["receipt"]["items"]) for item in items if item["receipt"]] == [1] * 5
 

@@ -22,9 +22,9 @@ from memories.writing import gate, review
 from tests.admin_pages import run_action
 from tests.api import type_password_again
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_user
+from tests.factories import make_agent, make_chat, make_document, make_key_text, make_memory, make_user
 from workspaces.agents.agents import archive_agent
-from workspaces.models import Agent, ApiKey, AuditEvent, EmbeddingModel, User
+from workspaces.models import Agent, ApiKey, AuditEvent, Document, DocumentStatus, EmbeddingModel, User
 
 ACTIONS = [
     (model, name)
@@ -59,6 +59,7 @@ NO_WAY_BACK = {
     (Authenticator, "turn_off"),
     (Extraction, "retry"),  # what is queued runs; twice does no harm
     (Failure, "run_again"),
+    (Document, "read_again"),  # its passages are those of its file before and after
 }
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
@@ -91,6 +92,8 @@ def rows(cast: Cast, fake_embedder: object) -> Rows:
     make_key_text(owner, place)
     archived = archive_agent(make_agent(owner, place, name="Old"), by=owner, now=now)
     closed = make_user("closed", is_active=False)
+    unread = make_document(owner, place, embedded=False)
+    Document.objects.filter(pk=unread.pk).update(status=DocumentStatus.FAILED)
     job = {"func": "memories.tasks.evict", "kwargs": {"workspace_id": 1, "owner_id": None}}
     of = {
         Memory: memory,
@@ -109,6 +112,7 @@ def rows(cast: Cast, fake_embedder: object) -> Rows:
             status="failed",
             next_attempt_at=now,
         ),
+        Document: unread,
         Failure: Failure.objects.create(
             id="f" * 32, name="make room", started=now, stopped=now, success=False, **job
         ),

@@ -80,7 +80,7 @@ def test_words_go_with_the_memory_however_it_goes(cast: Cast, planner: Agent) ->
     words = set(PassageWord.objects.values_list("lexeme", flat=True))
     gate.edit_memory(memory, content="The newsletter goes out on Fridays", by=cast.editor, now=NOW)
     changed = set(PassageWord.objects.values_list("lexeme", flat=True))
-    assert words - changed == {"tuesday"} and changed - words == {"friday"}
+    assert words - changed == {"tuesda"} and changed - words == {"friday"}
     memory.delete()  # outright, as when its workspace goes: the trigger's work
     assert not PassageWord.objects.exists()
 

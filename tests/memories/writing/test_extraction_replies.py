@@ -129,7 +129,7 @@ def test_courtesies_cost_no_request(
     [
         ("I'm vegetarian", ("User is vegetarian", "The user is a vegetarian."), 1),
         ("Walnuts make me ill", ("User is allergic to walnuts", "User has a walnut allergy."), 1),
-        ("Tea, not coffee", ("Prefers tea over coffee", "User prefers tea to coffee."), 1),
+        ("Tea, not coffee", ("Prefers tea to coffee", "User prefers tea to coffee."), 1),
         ("My sister and I eat no meat", ("User is vegetarian", "User's sister is vegetarian."), 2),
         ("Due May 1 and May 2", ("The draft is due on May 1", "The draft is due on May 2"), 2),
         ("Anna and Ben play the cello", ("Anna plays the cello", "Ben plays the cello"), 2),

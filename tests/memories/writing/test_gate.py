@@ -235,7 +235,7 @@ def test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later(
 def test_duplicates_found_late_are_merged_into_the_older(cast: Cast, fake_embedder: FakeEmbedder) -> None:
     older = save_memory(draft(cast, "Our office dog is called Rufus"), by=cast.editor, now=NOW).memory
     fake_embedder.error = EmbedderUnavailable()
-    newer = save_memory(draft(cast, "Our office dog is really called Rufus"), by=cast.editor, now=NOW).memory
+    newer = save_memory(draft(cast, "Our office dog here is called Rufus"), by=cast.editor, now=NOW).memory
     fake_embedder.error = None
     tasks.embed_memories(memory_ids=[newer.pk])
     newer.refresh_from_db()
