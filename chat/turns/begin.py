@@ -73,17 +73,22 @@ def begin_turn(
             if in_place_of is not None:
                 versions.take_the_place_of(in_place_of, message, by=by, now=now)
             answer = _empty_answer(message, memory_enabled=enabled, mode=mode, now=now)
-            if not chat.title:
-                chat.title = title_from(content)
-                Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
-            chat.active_at = now
-            if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
-                raise NotFound(_("This chat has since been forgotten."))
-            announce(chat)
+            _say_active(chat, content, now)
             transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by.pk))
     except IntegrityError:
         raise _busy() from None
     return Turn(message, answer)
+
+
+def _say_active(chat: Chat, content: str, now: datetime) -> None:
+    """In the lists of chats: it is the newest, and is called after its first message unless somebody named it."""
+    if not chat.title:
+        chat.title = title_from(content)
+        Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)  # unless just named
+    chat.active_at = now
+    if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
+        raise NotFound(_("This chat has since been forgotten."))
+    announce(chat)
 
 
 def require_rest(chat: Chat, *, now: datetime) -> None:

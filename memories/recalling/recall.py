@@ -20,7 +20,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.caller import Caller
 from workspaces.index import embedding
-from workspaces.index.candidates import search_area
+from workspaces.index.candidates import SearchArea, search_area
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
@@ -69,17 +69,9 @@ def recall(
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
-    where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
-    if where is None:
-        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-    if reach.leaves:
-        if where.local_only:  # switched on since the caller looked
-            raise ModelNotLocal
-        where = where.without_what_stays()
+    where = _area_within(reach, workspace, user, agent)
     withheld = 0 if reach.personal or not where.personal else withheld
     where = replace(where, personal=where.personal and reach.personal)
-    if agent is not None and agent.workspace_id != workspace.pk:
-        raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
     query = _clean_query(query)
     if not query or limit < 1:
         return Recall(ranking=ranking)
@@ -101,6 +93,20 @@ def recall(
     own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
     metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
     return Recall(items, ranking, degraded, own)
+
+
+def _area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None) -> SearchArea:
+    """Where this person may look, without what must not leave this machine where ``reach`` leaves it."""
+    where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
+    if where is None:
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
+    if agent is not None and agent.workspace_id != workspace.pk:
+        raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
+    if not reach.leaves:
+        return where
+    if where.local_only:  # switched on since the caller looked
+        raise ModelNotLocal
+    return where.without_what_stays()
 
 
 def recall_for(caller: Caller, query: str, **how: Any) -> Recall:

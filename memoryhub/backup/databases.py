@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import psycopg
@@ -74,12 +74,10 @@ def restore_into(name: str, source: IO[bytes]) -> None:
     arguments = ["--no-owner", "--no-privileges", "--exit-on-error"]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended, and what it said is raised when this block is left
             while chunk := source.read(CHUNK):
                 process.stdin.write(chunk)
             process.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended; what it said is raised below
 
 
 def drop(name: str) -> None:
