@@ -12,11 +12,14 @@ class MemoriesConfig(AppConfig):
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
         from memories.recalling.kind import MEMORIES
+        from memories.writing.drafts import is_delicate
         from workspaces.actions.removal import register_room
+        from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind
         from workspaces.quotas import register_quota
 
         register_kind(MEMORIES)
+        register_judge(is_delicate)
         register_room(empty_places)
         register_quota("memories", lambda user: Memory.objects.filter(author=user))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))

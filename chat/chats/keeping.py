@@ -17,7 +17,9 @@ from workspaces.models import Artifact, ArtifactKind, User
 from workspaces.models.artifact import LANGUAGE_LENGTH, TITLE_LENGTH
 
 
-def keep_answer(answer: Message, *, block: int | None = None, by: User, now: datetime) -> Artifact:
+def keep_answer(
+    answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
+) -> Artifact:
     """The whole answer as a text, or its code or table with this number, from 0 in the order in which they stand.
 
     Of a chat that only its creator sees it is theirs alone. Raises NotFound where there is no such piece, Conflict
@@ -38,6 +40,7 @@ def keep_answer(answer: Message, *, block: int | None = None, by: User, now: dat
         now=now,
         source=Source(chat.public_id, answer.public_id),
         personal=personal,
+        confirmed=confirmed,
     )
 
 

@@ -29,7 +29,7 @@ from workspaces.rest.views import ApiView
 
 documented = documented_under("exchange")
 
-KINDS = ["workspace", "agent", "chat", "message", "memory", "document", "receipt", "other"]
+KINDS = ["workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt", "other"]
 FILE = OpenApiResponse(
     response=OpenApiTypes.STR,
     description="JSON lines, as docs/exchange.md describes them, sent while they are read.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import datetime
 
+from chat.exchange.artifact_lines import take_artifacts
 from chat.exchange.conversations import take_chats, take_messages, take_receipts
 from chat.exchange.document_lines import take_documents
 from chat.exchange.import_places import Places
@@ -20,13 +21,14 @@ from memories.models import SourceType
 from memories.writing import refusals
 from workspaces.access import default_workspace
 
-COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "receipt")
+COUNTED = ("workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt")
 ROW_FOR_EACH = {
     "workspace",
     "agent",
     "chat",
     "memory",
     "document",
+    "artifact",
 }  # of the others only those that are refused
 
 Counts = dict[str, dict[str, int]]
@@ -49,6 +51,7 @@ def take(imported: Import, records: list[Record], read: list[Read], *, now: date
     if imported.takes_chats:
         take_chats(_of(records, "chat"), places)
         take_messages(_of(records, "message"), places)
+    take_artifacts(_of(records, "artifact"), places)
     if imported.takes_memories:
         native = imported.kind == ImportKind.MEMORYHUB
         take_memories(read, places, native=native, newest=imported.newest_memory, rows=imported.rows.all())

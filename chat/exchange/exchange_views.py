@@ -35,6 +35,7 @@ KINDS = {
     "agent": later("Assistants"),
     "workspace": later("Workspaces"),
     "document": later("Documents"),
+    "artifact": later("Artifacts"),
     "receipt": later("Receipts"),
     "other": later("Unreadable lines"),
 }

@@ -15,6 +15,7 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
+from chat.exchange.artifact_lines import artifact_line
 from chat.exchange.document_lines import document_line
 from chat.exchange.lines import SETTINGS
 from chat.exchange.message_versions import version_fields, with_versions
@@ -24,7 +25,7 @@ from memories.writing.portable import memory_line
 from memoryhub.database.locks import release_connection
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
-from workspaces.models import Agent, Document, Role, User, Workspace
+from workspaces.models import Agent, Artifact, ArtifactVersion, Document, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
 ROWS = 500  # of one query and one piece of the answer
@@ -105,6 +106,11 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     yield from _in_pieces(receipts, _receipt_line)
     held = Document.objects.visible_to(user).live().filter(workspace=workspace)
     yield from _in_pieces(held.select_related("workspace", "created_by"), document_line, rows_at_once=1)
+    artifacts = Artifact.objects.visible_to(user).live().filter(workspace=workspace)
+    newest = ArtifactVersion.objects.select_related("by")
+    artifacts = artifacts.select_related("workspace", "created_by")
+    artifacts = artifacts.prefetch_related(Prefetch("versions", newest))
+    yield from _in_pieces(artifacts, artifact_line, rows_at_once=1)
 
 
 def _visible(user: User, role: Role) -> QuerySet[Memory]:

@@ -21,7 +21,7 @@ ROWS = 500
 ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
 FORGOTTEN = "it was forgotten for good here"
 GONE = b'{"type":"forgotten"}'  # in the place of a memory's line; shorter than any
-KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "receipt"}
+KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt"}
 
 
 @dataclass(eq=False)

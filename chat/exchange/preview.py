@@ -20,6 +20,7 @@ TEXT_IN = {
     "workspace": "name",
     "agent": "name",
     "document": "title",
+    "artifact": "title",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -10,7 +11,8 @@ from django.views.decorators.http import require_POST
 from chat.access import get_message
 from chat.chats.keeping import keep_answer
 from memoryhub.errors import NotFound
-from workspaces.artifacts.artifact_views import show
+from workspaces.artifacts.artifact_views import beside_chat, show
+from workspaces.artifacts.delicate import LooksDelicate
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
@@ -18,10 +20,27 @@ from workspaces.pages.page_request import PageRequest
 @require_POST
 def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """``block`` is the number of its code or table; without it all of the answer is kept."""
-    _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     asked = request.POST.get("block", "")
     if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
         raise NotFound(_("There is no such piece in this answer."))
-    made = keep_answer(answer, block=int(asked) if asked else None, by=request.user, now=timezone.now())
+    confirmed = request.POST.get("confirm") == "true"
+    try:
+        made = keep_answer(
+            answer,
+            block=int(asked) if asked else None,
+            by=request.user,
+            now=timezone.now(),
+            confirmed=confirmed,
+        )
+    except LooksDelicate as error:
+        asking = {
+            "workspace": chat.workspace,
+            "chat": chat,
+            "answer": answer,
+            "piece": asked,
+            "problem": error,
+        }
+        return beside_chat(render(request, "chat/keep_anyway.html", asking, status=error.status))
     told = _("Kept for you alone.") if made.owner_id else _("Kept.")
     return show(request, made, {"toast": told})

@@ -18,7 +18,7 @@ from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LE
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.etags import ETAG, IF_MATCH, versions_seen
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Choice, Moment, Text
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.views import ApiView
 
@@ -61,7 +61,15 @@ class ArtifactVersionJson(serializers.Serializer[Any]):
     created_at = Moment()
 
 
-class ArtifactBody(Body):
+class Confirmable(Body):
+    confirm = Flag(
+        source="confirmed",
+        default=False,
+        help_text="true: you were asked (422 with code `sensitive`) and want it kept all the same.",
+    )
+
+
+class ArtifactBody(Confirmable):
     example = {"title": "Rows of a table", "kind": "code", "language": "python", "content": "rows = []"}
     title = Text(max_length=TITLE_LENGTH)
     kind = Choice(ArtifactKind.values)
@@ -69,7 +77,7 @@ class ArtifactBody(Body):
     content = Text(max_length=CONTENT_LENGTH, trim_whitespace=False)
 
 
-class ArtifactChanges(Body):
+class ArtifactChanges(Confirmable):
     example = {"content": "rows = [1]"}
     title = Text(max_length=TITLE_LENGTH, required=False)
     language = Text(max_length=LANGUAGE_LENGTH, allow_blank=True, required=False)
@@ -100,13 +108,15 @@ class ArtifactList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Keep an artifact.
 
-        Editors and owners only.
+        Editors and owners only. 422 with code `sensitive`: it looks as if it holds a credential or a private number,
+        and is kept if you send it again with `confirm: true`.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(ArtifactBody)
-        kind, written = body.pop("kind"), Written(**body)
+        given = {name: body.pop(name) for name in ("kind", "confirmed")}
+        written = Written(**body)
         made = self.make_once(
-            lambda: artifacts.keep(workspace, written, kind=kind, by=self.person, now=timezone.now()),
+            lambda: artifacts.keep(workspace, written, by=self.person, now=timezone.now(), **given),
             artifacts.get_artifact,
         )
         return _shown(made, status.HTTP_201_CREATED)
@@ -131,7 +141,7 @@ class ArtifactDetail(_OfArtifact):
         """Change an artifact.
 
         Makes a new version; the earlier ones stay. Fields you leave out stay as they are. 409 with code `stale` if it
-        has been changed since the version you name.
+        has been changed since the version you name; 422 with code `sensitive` as for a new one.
         """
         artifact, seen = self.artifact(workspace_id, artifact_id, Role.EDITOR), versions_seen(request)
         body = self.body(ArtifactChanges)

@@ -19,6 +19,7 @@ from workspaces.accounts.sign_in import ask_for_password
 from workspaces.artifacts import artifacts, serving
 from workspaces.artifacts.artifacts import Stale, Written, get_artifact
 from workspaces.artifacts.comparing import compare
+from workspaces.artifacts.delicate import LooksDelicate
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.pages.page_request import PageRequest
@@ -54,11 +55,16 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
         written = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", ""))
         try:
             made = artifacts.keep(
-                workspace, written, kind=sent.get("kind", ""), by=request.user, now=timezone.now()
+                workspace,
+                written,
+                kind=sent.get("kind", ""),
+                by=request.user,
+                now=timezone.now(),
+                confirmed=sent.get("confirm") == "true",
             )
             return redirect("workspaces:artifact", ws_id, made.public_id)
         except Invalid as error:
-            context |= {"problem": error.message, "sent": written, "kind": sent.get("kind", "")}
+            context |= {"sent": written, "kind": sent.get("kind", ""), **_told(error)}
     found = Artifact.objects.visible_to(request.user).live().filter(workspace=workspace)
     context |= {
         "can_write": Role(workspace.role).allows(Role.EDITOR),
@@ -86,6 +92,7 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
             by=request.user,
             now=timezone.now(),
             seen={f"{found.public_id}-{seen}"} if seen else None,
+            confirmed=sent.get("confirm") == "true",
         )
     except Stale as error:
         changed = compare(error.artifact.content, typed.content.replace("\r\n", "\n"))
@@ -94,7 +101,7 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
             request, now_there, {"sent": typed, "problem": error.message, "lines": changed}, status=409
         )
     except Invalid as error:
-        return show(request, found, {"sent": typed, "problem": error.message}, status=422)
+        return show(request, found, {"sent": typed, **_told(error)}, status=422)
     return show(request, found) if request.htmx else redirect("workspaces:artifact", ws_id, art_id)
 
 
@@ -116,9 +123,18 @@ def show(
     }
     template = "artifacts/panel.html" if request.htmx else "artifacts/artifact.html"
     response = render(request, template, context | (more or {}), status=status)
-    if request.htmx:
-        response["HX-Retarget"], response["HX-Reswap"] = "#panel", "innerHTML"  # also of what was refused
+    return beside_chat(response) if request.htmx else response
+
+
+def beside_chat(response: HttpResponse) -> HttpResponse:
+    """For htmx, in the panel, also where something was refused."""
+    response["HX-Retarget"], response["HX-Reswap"] = "#panel", "innerHTML"
     return response
+
+
+def _told(error: Invalid) -> dict[str, Any]:
+    """For the form: what is wrong, and whether its writer is asked to keep it all the same."""
+    return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
 
 
 @require_GET

@@ -19,6 +19,7 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import lock_as_editor, require
 from workspaces.actions.removal import Counts, counted
 from workspaces.actions.workspaces import clean_text
+from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import queue_embedding
@@ -107,14 +108,18 @@ def keep(
     source: Source | None = None,
     personal: bool = False,
     by_model: bool = False,
+    confirmed: bool = False,
 ) -> Artifact:
-    """A new artifact. Editors only. ``personal``: seen by ``by`` alone.
+    """A new artifact. Editors only. ``personal``: seen by ``by`` alone. ``confirmed``: they were asked about what looks
+    like a credential or a private number in it, and want it kept.
 
-    Raises TooManyRequests, Invalid, QuotaReached.
+    Raises TooManyRequests, Invalid, SecretRefused, QuotaReached.
     """
     if kind not in ArtifactKind.values:
         raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
-    written, source = _cleaned(written), source or Source()
+    written, source = cleaned(written), source or Source()
+    if by_model or not confirmed:
+        refuse_delicate("", said(written), may_ask=not by_model)
     spend("uploads", by, now=now)
     with transaction.atomic():
         lock_as_editor(workspace, by)
@@ -129,7 +134,7 @@ def keep(
             created_at=now,
         )
         _put(artifact, written, by=by, now=now, by_model=by_model)
-        _note(Verb.ARTIFACT_ADDED, artifact, by)
+        note(Verb.ARTIFACT_ADDED, artifact, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -143,18 +148,19 @@ def change(
     language: str | None = None,
     seen: Collection[str] | None = None,
     by_model: bool = False,
+    confirmed: bool = False,
 ) -> Artifact:
     """A new version with what is passed; ``None`` leaves it as it is. The same again makes none.
 
-    ``seen``: what ``version_of`` said of the versions it may follow; None: whatever it is. Raises Stale, Invalid,
-    QuotaReached.
+    ``seen``: what ``version_of`` said of the versions it may follow; None: whatever it is. ``confirmed``: as of
+    ``keep``. Raises Stale, Invalid, SecretRefused, QuotaReached.
     """
     with transaction.atomic():
         locked = _lock(artifact, by)
         if seen is not None and version_of(locked) not in seen:
             raise Stale(locked)
         before = Written(locked.title, locked.content, locked.language)
-        written = _cleaned(
+        written = cleaned(
             Written(
                 before.title if title is None else title,
                 before.content if content is None else content,
@@ -162,10 +168,12 @@ def change(
             )
         )
         if written != before:
+            if by_model or not confirmed:
+                refuse_delicate(said(before), said(written), may_ask=not by_model)
             spend("uploads", by, now=now)
             unindex_words(ARTIFACTS, [locked.pk])
             _put(locked, written, by=by, now=now, by_model=by_model)
-            _note(Verb.ARTIFACT_CHANGED, locked, by)
+            note(Verb.ARTIFACT_CHANGED, locked, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -189,6 +197,7 @@ def bring_back(
         content=earlier.content,
         language=earlier.language,
         seen=seen,
+        confirmed=True,  # it was kept before
     )
 
 
@@ -213,7 +222,7 @@ def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str]
             raise Stale(locked)
         unindex_words(ARTIFACTS, [locked.pk])
         _set_deleted(locked, now)
-        _note(Verb.ARTIFACT_DELETED, locked, by)
+        note(Verb.ARTIFACT_DELETED, locked, by)
 
 
 def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
@@ -223,7 +232,7 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
             _set_deleted(locked, None)
             index_words(ARTIFACTS, [locked.pk])
             queue_embedding(ARTIFACTS, [locked.pk])
-            _note(Verb.ARTIFACT_RESTORED, locked, by)
+            note(Verb.ARTIFACT_RESTORED, locked, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -237,7 +246,7 @@ def forget(artifact: Artifact, *, by: User) -> Counts:
     """Remove it for good, with all its versions, words and vectors; what went. The caller knows the right."""
     with transaction.atomic():
         locked = _lock(artifact, by, or_deleted=True)
-        _note(Verb.ARTIFACT_FORGOTTEN, locked, by)
+        note(Verb.ARTIFACT_FORGOTTEN, locked, by)
         return remove([locked.pk])
 
 
@@ -259,7 +268,7 @@ def purge(*, now: datetime) -> int:
     return number
 
 
-def _cleaned(written: Written) -> Written:
+def cleaned(written: Written) -> Written:
     title = clean_text("title", " ".join(written.title.split()), low=1, high=TITLE_LENGTH)
     content = written.content.replace("\r\n", "\n")
     if not content.strip():
@@ -269,12 +278,16 @@ def _cleaned(written: Written) -> Written:
     return Written(title, content, language)
 
 
+def said(written: Written) -> str:
+    return f"{written.title}\n{written.content}"
+
+
 def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_model: bool) -> None:
     """The next version of a locked or new artifact, found from now on and no more by what it said before."""
     size = len(written.content.encode())
     require_room("bytes", by, size)
     artifact.title, artifact.content, artifact.language = written.title, written.content, written.language
-    artifact.gist = _gist(written, artifact.kind)
+    artifact.gist = gist_of(written, artifact.kind)
     artifact.version += 1
     artifact.updated_at = now
     artifact.save()
@@ -293,7 +306,7 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
     queue_embedding(ARTIFACTS, [artifact.pk])
 
 
-def _gist(written: Written, kind: str) -> str:
+def gist_of(written: Written, kind: str) -> str:
     text = written.content[: 5 * GIST_LENGTH]
     if kind == ArtifactKind.HTML:
         text = " ".join(_TAG.sub(" ", text).split())
@@ -321,7 +334,7 @@ def remove(ids: list[int]) -> Counts:
     return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
 
 
-def _note(verb: Verb, artifact: Artifact, by: User) -> None:
+def note(verb: Verb, artifact: Artifact, by: User) -> None:
     """In the audit log; of personal ones nothing that a workspace's owners see."""
     workspace = artifact.workspace if artifact.owner_id is None else None
     record(verb, by=by, workspace=workspace, target=artifact.public_id)

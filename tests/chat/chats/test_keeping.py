@@ -160,6 +160,30 @@ def test_the_model_writes_reads_and_changes_as_the_person(cast: Cast, client: Cl
     assert undo not in client.get(address).content.decode()
 
 
+KEY = "token = 'ghp_" + "a1B2c3D4e5F6" * 3 + "'"
+
+
+def test_a_person_is_asked_about_a_credential_and_the_model_never_keeps_one(
+    cast: Cast, client: Client
+) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    said = make_message(chat, f"```python\n{KEY}\n```", role=MessageRole.ASSISTANT)
+    caller = _caller(chat, cast.owner, Role.OWNER)
+    with pytest.raises(ToolTrouble, match="looks like a credential"):
+        write(caller, ToWrite(title="Key", content=KEY))
+    made = make_artifact(cast.owner, cast.workspace, "a = 1")
+    with pytest.raises(ToolTrouble, match="looks like a credential"):
+        edit(caller, ToChange(id=made.public_id, version=1, new=f"a = 1\n{KEY}"))
+    client.force_login(cast.editor)
+    address = f"/chats/{chat.public_id}/messages/{said.public_id}/keep/"
+    asked = client.post(address, {"block": "0"}, headers={"HX-Request": "true"})
+    assert asked.status_code == 422 and asked["HX-Retarget"] == "#panel"
+    assert '"confirm": "true", "block": "0"' in asked.content.decode()
+    assert Artifact.objects.count() == 1
+    client.post(address, {"block": "0", "confirm": "true"}, headers={"HX-Request": "true"})
+    assert Artifact.objects.filter(content=f"{KEY}\n").exists()
+
+
 def test_the_model_reaches_no_further_than_its_person(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     elsewhere = make_artifact(cast.owner, None)

@@ -281,3 +281,33 @@ def test_lines_that_went_and_came(before: str, after: str, signs: str) -> None:
     kept = [line.text for line in found if line.sign in " +" and line.after]
     if "…" not in signs and found:
         assert "\n".join(kept) == after
+
+
+KEY = "token = 'ghp_" + "a1B2c3D4e5F6" * 3 + "'"
+
+
+def test_what_looks_like_a_credential_is_asked_about_once(cast: Cast, client: Client) -> None:
+    api, code = Api(cast.editor), {**CODE, "content": f"{CODE['content']}{KEY}\n"}
+    refused = api.post(listed(cast), code)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "sensitive")
+    assert KEY not in refused.content.decode() and not Artifact.objects.exists()
+    one = f"{listed(cast)}/{api.post(listed(cast), {**code, 'confirm': True}).json()['id']}"
+    # Nobody is asked again about what stands there, and each time about what comes.
+    other = code["content"].replace("a - b", "a + b")
+    assert api.patch(one, {"content": other}).status_code == 200
+    more = f"{other}card = '4111 1111 1111 1111'\n"
+    assert api.patch(one, {"content": more}).json()["error"]["code"] == "sensitive"
+    assert api.patch(one, {"content": "nothing"}).json()["version"] == 3
+    assert api.patch(one, {"content": other}).json()["error"]["code"] == "sensitive"
+    made = Artifact.objects.get()
+    artifacts.bring_back(made, 2, by=cast.editor, now=timezone.now())  # it was kept before
+    made.refresh_from_db()
+    assert (made.version, made.content) == (4, other)
+
+    client.force_login(cast.editor)
+    page = f"/workspaces/{cast.workspace.public_id}/artifacts/"
+    for address, sent in ((page, code), (f"{page}{made.public_id}/", {**code, "content": more})):
+        asked = client.post(address, sent)
+        assert asked.status_code == 422 and 'name="confirm"' in asked.content.decode()
+        assert client.post(address, {**sent, "confirm": "true"}).status_code == 302
+    assert Artifact.objects.count() == 2
