@@ -103,7 +103,7 @@ attack: install-dev
 	@$(PYTEST) --attacks
 
 fuzz: install-dev
-	@$(PY) -m pytest tests/test_api_fuzz_command.py -s -q
+	@FUZZ_EVERY_ROUTE=1 $(PY) -m pytest tests/test_api_fuzz_command.py -s -q
 
 docs: install-dev
 	@$(PY) -m tests.access_docs

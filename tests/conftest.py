@@ -30,7 +30,14 @@ from workspaces.models import User, Workspace
 if TYPE_CHECKING:
     from tests.routes import World
 
-pytest_plugins = ["tests.fakes.fixtures", "tests.attacks", "tests.emptying", "tests.pure", "tests.shares"]
+pytest_plugins = [
+    "tests.fakes.fixtures",
+    "tests.attacks",
+    "tests.emptying",
+    "tests.pure",
+    "tests.shares",
+    "tests.signing_in",
+]
 _server: EmbeddedPostgres | None = None
 
 

@@ -46,7 +46,7 @@ def models_(monkeypatch: pytest.MonkeyPatch) -> Models:
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch, models_: Models) -> Iterator[Kind]:
-    with isolate_apps("workspaces"):
+    with isolate_apps():  # one that names an app calls its ready() again, and with it all that this registers
 
         class Note(models.Model):
             workspace = models.ForeignKey(Workspace, on_delete=models.DO_NOTHING, related_name="+")

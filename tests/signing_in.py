@@ -1,0 +1,48 @@
+"""``force_login`` in two statements, not nineteen: most tests begin with it, many several times.
+
+Django's own is taken where a client is signed in already, and tests about signing in use ``client.login`` or the form.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.core.cache import caches
+from django.test import Client
+from django.utils import timezone
+from django.utils.crypto import get_random_string
+
+from workspaces.accounts.sessions import SEEN_EVERY
+from workspaces.models import SignIn, User
+
+djangos_own = Client.force_login
+
+
+def sign_in(client: Client, user: User, backend: str | None = None) -> None:
+    """As after the form, as a browser without a name that was seen just now."""
+    if settings.SESSION_COOKIE_NAME in client.cookies:
+        djangos_own(client, user, backend)
+        return
+    now, key = timezone.now(), get_random_string(32)
+    said = {
+        SESSION_KEY: str(user.pk),
+        BACKEND_SESSION_KEY: backend or settings.AUTHENTICATION_BACKENDS[0],
+        HASH_SESSION_KEY: user.get_session_auth_hash(),
+    }
+    until = now + timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    Session.objects.bulk_create(
+        [Session(session_key=key, session_data=SessionStore().encode(said), expire_date=until)]
+    )
+    SignIn.objects.bulk_create([SignIn(user=user, session_key=key, last_seen_at=now)])
+    caches["process"].set(f"seen:{key}", 1, SEEN_EVERY)
+    client.cookies[settings.SESSION_COOKIE_NAME] = key
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signing_in_is_quick() -> None:
+    Client.force_login = sign_in  # type: ignore[assignment, method-assign]
