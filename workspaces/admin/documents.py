@@ -103,7 +103,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         asks="Those that could not be read are queued once more. The others stay as they are.",
     )
     def read_again(self, request: HttpRequest, rows: QuerySet[Document]) -> Iterator[tuple[str, int]]:
-        failed = list(rows.filter(status=DocumentStatus.FAILED, deleted_at=None))
+        failed = list(rows.filter(pk__in=Document.objects.not_quite_read()))
         for document in failed:
             documents.read_again(document, by=None, now=timezone.now())
         level = messages.SUCCESS if failed else messages.WARNING

@@ -53,7 +53,7 @@ class DocumentJson(serializers.Serializer[Any]):
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
     version = serializers.IntegerField(min_value=1, help_text="Counts up with every newer file.")
     status = serializers.ChoiceField(choices=DocumentStatus.values)
-    error = serializers.CharField(help_text="Why it could not be read; empty otherwise.")
+    error = serializers.CharField(help_text="Why it, or pictures in it, could not be read; empty otherwise.")
     pages = serializers.IntegerField(min_value=0, help_text="0 where it has none.")
     passages = serializers.IntegerField(
         source="passage_count", min_value=0, help_text="Pieces of its text that are found one by one."

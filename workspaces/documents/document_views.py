@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import DomainError, Invalid, TooLarge
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.documents import documents, forgetting, versions
+from workspaces.documents import documents, finding, forgetting, versions
 from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role
 from workspaces.pages.page_request import PageRequest
@@ -66,11 +66,13 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
         return redirect("workspaces:documents", ws_id)
     found = Document.objects.live().filter(workspace=workspace).select_related("created_by")
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    by_words_only = finding.by_words_only(page, now=timezone.now())
     context: dict[str, Any] = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "page": page,
-        "is_reading": any(document.status in UNREAD for document in page),
+        "is_reading": bool(by_words_only) or any(document.status in UNREAD for document in page),
+        "by_words_only": by_words_only,
         "most_bytes": settings.DOCUMENT_MAX_BYTES,
     }
     template = "documents/rows.html" if request.htmx else "documents/list.html"

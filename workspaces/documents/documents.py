@@ -165,10 +165,13 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
 
 
 def read_again(document: Document, *, by: User | None, now: datetime) -> None:
-    """Once more from the file, after a failure. Part of nothing where it is being read."""
+    """Once more from the file, where it or pictures in it could not be read. Nothing where it is being read."""
     with transaction.atomic():
         if by is not None:
             lock_as_editor(document.workspace, by)
-        failed = Document.objects.live().filter(pk=document.pk, status=DocumentStatus.FAILED)
-        if failed.update(status=DocumentStatus.WAITING, error="", updated_at=now):
+        if (
+            Document.objects.not_quite_read()
+            .filter(pk=document.pk)
+            .update(status=DocumentStatus.WAITING, error="", updated_at=now)
+        ):
             queue_reading(document)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -11,16 +13,27 @@ from pgvector.django import CosineDistance
 
 from memoryhub.errors import NotFound
 from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.llm.registry import get_embedder
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.candidates import SearchArea, search_area
+from workspaces.index.reembedding import missing
 from workspaces.index.scores import CANDIDATES, FLOOR, Arm, embedded_query, related, score_of
 from workspaces.index.words import bm25
 from workspaces.leaving_machine import Reach
-from workspaces.models import Document, DocumentPassage, PassageVector, User, Workspace
+from workspaces.models import (
+    Document,
+    DocumentPassage,
+    DocumentStatus,
+    EmbeddingModel,
+    PassageVector,
+    User,
+    Workspace,
+)
 from workspaces.models.document import DOCUMENT
 
 QUERY_LENGTH = 4000
 MOST = 100
+EMBEDDED_WITHIN = timedelta(days=1)  # of being brought; those before are not looked at
 BESIDE = 0.2  # of its score, what a passage adds to its neighbours in the order (docs/recall.md)
 
 
@@ -83,6 +96,21 @@ def find_in(
     taken = [each.passage.pk for each in found]
     first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
     return found + [FoundPassage(passage, 0.0) for passage in first[: limit - len(found)]]
+
+
+def by_words_only(documents: Iterable[Document], *, now: datetime) -> set[int]:
+    """Those of them that were read just now and are not yet found by what they mean, or not all of it. Two queries."""
+    read = [
+        each.pk
+        for each in documents
+        if each.status == DocumentStatus.READY and each.updated_at > now - EMBEDDED_WITHIN
+    ]
+    if not read or get_embedder() is None:
+        return set()
+    active = EmbeddingModel.objects.active()
+    if active is None:  # the first of all
+        return set(read)
+    return set(missing(active, DOCUMENTS).filter(document__in=read).values_list("document", flat=True))
 
 
 def _where(workspace: Workspace, user: User, reach: Reach) -> SearchArea:

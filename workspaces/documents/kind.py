@@ -14,5 +14,5 @@ DOCUMENTS = Kind(
     words="documents_counted_words",
     here="m.workspace_id = %(workspace)s::bigint",
     text="text",
-    excerpt="around",
+    heading="heading",
 )

@@ -20,6 +20,7 @@ HTML, MARKDOWN, TEXT, CSV, JSON, MAIL = (
     "application/json",
     "message/rfc822",
 )
+PNG, JPEG, GIF, WEBP, TIFF, BMP = (f"image/{name}" for name in ("png", "jpeg", "gif", "webp", "tiff", "bmp"))
 UNKNOWN = "application/octet-stream"
 NAMES = {  # for lists
     PDF: "PDF",
@@ -34,6 +35,12 @@ NAMES = {  # for lists
     CSV: "CSV",
     JSON: "JSON",
     MAIL: "E-mail",
+    PNG: "PNG picture",
+    JPEG: "JPEG picture",
+    GIF: "GIF picture",
+    WEBP: "WebP picture",
+    TIFF: "TIFF picture",
+    BMP: "BMP picture",
     ZIP: "Archive",
     UNKNOWN: "Unknown",
 }
@@ -45,7 +52,17 @@ OF_TEXTS = {
     ".json": JSON,
     ".eml": MAIL,
 }
-ENDINGS = {kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, ".pdf": PDF}.items())}
+OF_PICTURES = {".png": PNG, ".jpg": JPEG, ".gif": GIF, ".webp": WEBP, ".tif": TIFF, ".bmp": BMP}
+ENDINGS = {
+    kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, **OF_PICTURES, ".pdf": PDF}.items())
+}
+_PICTURES = (
+    (b"\x89PNG\r\n\x1a\n", PNG),
+    (b"\xff\xd8\xff", JPEG),
+    (b"GIF8", GIF),
+    (b"II*\0", TIFF),
+    (b"MM\0*", TIFF),
+)
 
 
 def media_type(name: str, head: bytes) -> str:
@@ -54,11 +71,22 @@ def media_type(name: str, head: bytes) -> str:
         return PDF
     if head.startswith(b"PK\x03\x04"):
         return OF_ZIPS.get(ending, ZIP)
+    for begins, picture in _PICTURES:
+        if head.startswith(begins):
+            return picture
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return WEBP
+    if head.startswith(b"BM") and b"\0" in head:
+        return BMP
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return UNKNOWN
     return OF_TEXTS.get(
         ending, HTML if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")) else TEXT
     )
+
+
+def is_picture(media_type: str) -> bool:
+    return media_type.startswith("image/")
 
 
 def clean_title(name: str) -> str:

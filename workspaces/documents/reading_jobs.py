@@ -6,16 +6,17 @@ import time
 from collections import defaultdict, deque
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import ngettext
 from django_q.tasks import async_task
 
 from memoryhub.errors import NotFound
 from workspaces.documents import files
 from workspaces.documents.cutting import Passage, passages_of
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.documents.reading.process import SENTENCES, CouldNotRead, read_file
+from workspaces.documents.media import is_picture
+from workspaces.documents.reading.process import SENTENCES, CouldNotRead, Read, longest, read_file
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.words import index_words
 from workspaces.models import Document, DocumentPassage, DocumentStatus
@@ -29,7 +30,7 @@ def read(document_id: int, *, now: datetime) -> str:
 
     May run twice, and again after it was killed.
     """
-    stale = now - timedelta(seconds=3 * settings.DOCUMENT_SECONDS)
+    stale = now - timedelta(seconds=1.5 * longest())
     with transaction.atomic():
         document = Document.objects.select_for_update().live().filter(pk=document_id).first()
         if document is None or document.status in (DocumentStatus.READY, DocumentStatus.FAILED):
@@ -39,20 +40,22 @@ def read(document_id: int, *, now: datetime) -> str:
         document.status, document.reading_since = DocumentStatus.READING, now
         document.save(update_fields=["status", "reading_since"])
     began = time.monotonic()
-    why, passages = "", []
+    why, read = "", Read([])
     try:
         with files.local_copy(document) as path:
-            passages = passages_of(read_file(path, document.media_type))
+            read = read_file(path, document.media_type)
     except CouldNotRead as error:
         why = str(error)
     except NotFound:
         why = "broken"
+    passages = passages_of(read.blocks)
     with transaction.atomic():
         locked = Document.objects.select_for_update().filter(pk=document_id, reading_since=now).first()
         if locked is None:
             return "deleted meanwhile"
-        locked.status = DocumentStatus.FAILED if why else DocumentStatus.READY
-        locked.error = str(SENTENCES[why]) if why else ""
+        can_be_seen = is_picture(locked.media_type) and why in ("no_ocr", "empty")
+        locked.status = DocumentStatus.FAILED if why and not can_be_seen else DocumentStatus.READY
+        locked.error = str(SENTENCES[why]) if why else _unread(read.unread)
         locked.reading_since, locked.seconds = None, time.monotonic() - began
         locked.pages = max((each.page for each in passages), default=0)
         locked.characters = sum(len(each.text) for each in passages)
@@ -62,9 +65,20 @@ def read(document_id: int, *, now: datetime) -> str:
     return why or f"{len(passages)} passages"
 
 
+def _unread(pages: int) -> str:
+    """What a document says of pages that it has no text of."""
+    if not pages:
+        return ""
+    return ngettext(
+        "%(pages)d page is a picture. Its text was not read: OCR is not installed here.",
+        "%(pages)d pages are pictures. Their text was not read: OCR is not installed here.",
+        pages,
+    ) % {"pages": pages}
+
+
 def sweep(*, now: datetime) -> int:
     """Queue what waits for longer than a job takes: its job was lost, or killed while it read."""
-    stale = now - timedelta(seconds=3 * settings.DOCUMENT_SECONDS)
+    stale = now - timedelta(seconds=1.5 * longest())
     unread = Document.objects.live().filter(
         status__in=[DocumentStatus.WAITING, DocumentStatus.READING], updated_at__lt=stale
     )
@@ -116,6 +130,9 @@ def queue_embedding_of(refs: list[int]) -> None:
 def queue_reading(document: Document) -> None:
     transaction.on_commit(
         lambda: async_task(
-            "workspaces.tasks.read_document", document_id=document.pk, task_name="read a document"
+            "workspaces.tasks.read_document",
+            document_id=document.pk,
+            task_name="read a document",
+            timeout=int(longest()) + 30,
         )
     )

@@ -17,15 +17,20 @@ SWEEP = 500  # passages of a kind that one look takes up
 
 
 def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
-    """Give these vectors of the active model; how many got one. What fails is tried again by ``fill_gaps``."""
+    """Give these vectors of the active model, but for those that have one; how many got one.
+
+    What fails is tried again by ``fill_gaps``.
+    """
     done = 0
     try:
         model = embedding.active_or_first()
         if model is None:
             return 0
-        rows = list(kind.rows().filter(embedding.embeddable(model, kind.stays), pk__in=refs).order_by("pk"))
-        for start in range(0, len(rows), embedding.BATCH):
-            batch = rows[start : start + embedding.BATCH]
+        wanted = reembedding.missing(model, kind).order_by("pk")
+        for start in range(0, len(refs), embedding.BATCH):
+            batch = list(wanted.filter(pk__in=refs[start : start + embedding.BATCH]))
+            if not batch:
+                continue
             made = embedding.embed_each(model, [kind.text_of(row) for row in batch])
             pairs = [(row, vectors) for row, vectors in zip(batch, made, strict=True) if vectors is not None]
             with transaction.atomic():

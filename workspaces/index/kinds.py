@@ -41,6 +41,7 @@ class Kind:
     here: str  # true of what is counted with the place %(workspace)s; it should have an index
     own: str = ""  # the same of the person's place, %(user)s; empty where there is nothing personal
     text: str = "content"  # the field that is embedded
+    heading: str = ""  # the field that is embedded before it, a line apart
     excerpt: str = ""  # the field with what was said around it, which has a share in the vector
     gone_at: str = (
         "deleted_at"  # the field that takes a row out of use; empty where rows are only ever deleted
@@ -65,8 +66,15 @@ class Kind:
         return not self.gone_at or getattr(row, self.gone_at) is None
 
     def text_of(self, row: Passage) -> tuple[str, str]:
-        """Its text and its excerpt."""
-        return getattr(row, self.text), getattr(row, self.excerpt) if self.excerpt else ""
+        """Its text, under its heading, and its excerpt."""
+        heading = getattr(row, self.heading) if self.heading else ""
+        text = "\n".join(filter(None, (heading, getattr(row, self.text))))
+        return text, getattr(row, self.excerpt) if self.excerpt else ""
+
+    @property
+    def read(self) -> list[str]:
+        """The fields that ``text_of`` reads."""
+        return [field for field in (self.heading, self.text, self.excerpt) if field]
 
 
 _kinds: dict[int, Kind] = {}

@@ -259,7 +259,7 @@ def _build_batch(model: EmbeddingModel) -> bool:
     """Embed and store the next passages without a vector; False when a look from the start found none."""
     started = time.monotonic()
     for kind in kinds():
-        rows = missing(model, kind).order_by("pk").only("pk", *filter(None, (kind.text, kind.excerpt)))
+        rows = missing(model, kind).order_by("pk").only("pk", *kind.read)
         batch = list(rows.filter(pk__gt=model.reached.get(str(kind.number), 0))[:BATCH])
         if batch:
             break

@@ -24,6 +24,10 @@ class DocumentQuerySet(models.QuerySet["Document"]):
     def live(self) -> DocumentQuerySet:
         return self.filter(deleted_at=None)
 
+    def not_quite_read(self) -> DocumentQuerySet:
+        """Those in use that say why they, or pictures in them, could not be read."""
+        return self.live().exclude(error="")
+
     def visible_to(self, user: User) -> DocumentQuerySet:
         """Those of this person's workspaces, each with their ``role`` there."""
         mine = self.filter(workspace__memberships__user=user)

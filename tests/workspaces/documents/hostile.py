@@ -11,6 +11,8 @@ import io
 import zipfile
 import zlib
 
+from PIL import Image
+
 from tests.workspaces.documents.samples import SAMPLES, archive, docx, odt, pdf
 from workspaces.documents import media
 
@@ -223,6 +225,61 @@ TEXTS: dict[str, Hostile] = {
     ),
     "a mail packed wrongly": (b"Subject: a\nContent-Transfer-Encoding: base64\n\n====", media.MAIL, None),
 }
+
+
+def png(width: int, height: int, *, data: bytes = b"") -> bytes:
+    """Of these sides, it says; a bit for each pixel."""
+
+    def chunk(name: bytes, said: bytes) -> bytes:
+        return len(said).to_bytes(4, "big") + name + said + zlib.crc32(name + said).to_bytes(4, "big")
+
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\x01\0\0\0\0"
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(data))
+        + chunk(b"IEND", b"")
+    )
+
+
+def picture(kind: str, *, side: int = 64, pages: int = 1) -> bytes:
+    made, out = Image.new("1", (side, side)), io.BytesIO()
+    more = {"save_all": True, "append_images": [made] * (pages - 1), "compression": "group4"}
+    made.save(out, kind, **(more if kind == "TIFF" else {}))
+    return out.getvalue()
+
+
+def tiff_that_follows_itself() -> bytes:
+    """The address of its next page is that of its first."""
+    whole = bytearray(picture("TIFF"))
+    first = int.from_bytes(whole[4:8], "little")
+    entries = int.from_bytes(whole[first : first + 2], "little")
+    whole[first + 2 + 12 * entries : first + 6 + 12 * entries] = whole[4:8]
+    return bytes(whole)
+
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>alert(1)</script></svg>'
+IMAGES: dict[str, Hostile] = {
+    "a png of four billion pixels": (
+        png(65_000, 65_000, data=bytes(10_000_000)),
+        media.PNG,
+        "too_large_unpacked",
+    ),
+    "a png that ends in its first row": (png(4_000, 4_000, data=bytes(9)), media.PNG, "broken"),
+    "a png with sides of nothing": (png(0, 0), media.PNG, "broken"),
+    "half a jpeg": (picture("JPEG", side=800)[:-400], media.JPEG, "broken"),
+    "a jpeg of a first mark alone": (b"\xff\xd8\xff", media.JPEG, "broken"),
+    "a tiff that unpacks to much": (picture("TIFF", side=7_900, pages=90), media.TIFF, "too_large_unpacked"),
+    "a tiff whose pages go round": (tiff_that_follows_itself(), media.TIFF, None),
+    "a drawing with a script": (SVG, media.media_type("a.svg", SVG), None),
+    "a gif that is a script": (b"GIF89a/*" + bytes(9) + b"*/=1;alert(1)//", media.GIF, "broken"),
+    "a png that is a pdf": (
+        png(8, 8) + pdf("One"),
+        media.media_type("a.png", (png(8, 8) + pdf("One"))[:512]),
+        None,
+    ),
+    "a png that is an archive": (png(8, 8, data=bytes(99)) + archive(a="b"), media.PNG, None),
+}
 NOISE: dict[str, Hostile] = {
     f"{kind} of noise": (
         content[: len(content) // 2] + b"\xff\0" * 50,
@@ -233,6 +290,6 @@ NOISE: dict[str, Hostile] = {
 }
 HOSTILE = {
     f"{of}: {name}": hostile
-    for of, named in (("pdf", PDFS), ("office", OFFICE), ("text", TEXTS), ("half", NOISE))
+    for of, named in (("pdf", PDFS), ("office", OFFICE), ("text", TEXTS), ("image", IMAGES), ("half", NOISE))
     for name, hostile in named.items()
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from email.message import EmailMessage
 
@@ -20,10 +21,17 @@ HTML = (
 
 def pdf(*pages: str) -> bytes:
     """A PDF with a line of text on each page."""
+    return pdf_of_lines(*([page] for page in pages))
+
+
+def pdf_of_lines(*pages: list[str]) -> bytes:
+    """The same with several lines, which are ASCII."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
     kids = []
-    for text in pages:
-        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+    for lines in pages:
+        plain = (re.sub(r"([()\\])", r"\\\1", line) for line in lines)
+        shown = " T* ".join(f"({line}) Tj" for line in plain)
+        stream = f"BT /F1 12 Tf 14 TL 72 720 Td {shown} ET"
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects) + 2} 0 R "
             "/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>"

@@ -31,7 +31,9 @@ from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
 from workspaces.documents import documents, files, finding, forgetting, reading_jobs, versions
 from workspaces.documents.finding import find_passages
+from workspaces.documents.kind import DOCUMENTS
 from workspaces.index import scores
+from workspaces.index.filling import embed_passages
 from workspaces.models import (
     AuditEvent,
     Document,
@@ -92,7 +94,13 @@ def test_a_file_is_brought_read_found_and_taken_back(
     best = found(cast, "where is the spare key")[0]  # by its words, before it is embedded
     assert (best["type"], best["id"], best["title"]) == ("document", shown["id"], "keys.pdf")
     assert best["place"]["page"] == 2 and best["text"] == SENTENCE
-    tasks.embed_passages(**OrmQ.objects.latest("pk").task["kwargs"])
+    page, soon = f"/workspaces/{cast.workspace.public_id}/documents/", "Found by its words; by its meaning"
+    shown_as_read = api.client.get(page).content.decode()
+    assert soon in shown_as_read and "load delay:2s" in shown_as_read  # it looks again
+    embeds = OrmQ.objects.latest("pk").task["kwargs"]
+    assert [tasks.embed_passages(**embeds) for _ in range(2)] == [2, 0]  # nothing is embedded twice
+    shown_as_embedded = api.client.get(page).content.decode()
+    assert soon not in shown_as_embedded and "load delay:2s" not in shown_as_embedded
     assert found(cast, "which pot hides the extra key?")[0]["id"] == shown["id"]
 
     one = f"{list_}/{shown['id']}"
@@ -135,6 +143,12 @@ def test_an_index_is_asked_in_a_transaction(cast: Cast, monkeypatch: pytest.Monk
     monkeypatch.setattr(scores, "find_candidates", found)
     find_passages("key", cast.workspace, cast.viewer, limit=5, reach=HERE)
     assert asked == [True]
+
+
+def test_a_passage_is_embedded_under_its_heading_and_no_word_of_it_twice(cast: Cast) -> None:
+    document = make_document(cast.owner, cast.workspace, f"# Keys\n\n{SENTENCE}.", embedded=False)
+    [passage] = document.passages.all()
+    assert DOCUMENTS.text_of(passage) == (f"Keys\n{passage.text}", "")
 
 
 def test_nobody_else_finds_or_reads_it(cast: Cast) -> None:
@@ -204,6 +218,7 @@ def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_s
     assert "hx-trigger" in shown and Document.objects.count() == 3
     for each in Document.objects.all():
         reading_jobs.read(each.pk, now=timezone.now())
+        embed_passages(DOCUMENTS, each.passages.values_list("pk", flat=True))
     rows = client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "hx-trigger" not in rows and "Bins go out on Mondays" in rows
     document = Document.objects.get(title="keys.md")

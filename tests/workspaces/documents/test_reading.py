@@ -17,7 +17,7 @@ def test_each_kind_is_read_with_its_pages_and_headings(name: str, tmp_path: Path
     content, page, heading = SAMPLES[name]
     path = tmp_path / "file"
     path.write_bytes(content)
-    blocks = read_file(path, media_type(name, content[:512]))
+    blocks = read_file(path, media_type(name, content[:512])).blocks
     assert next((block.page, block.heading) for block in blocks if SENTENCE in block.text) == (page, heading)
     assert "evil" not in "".join(block.text for block in blocks)
 

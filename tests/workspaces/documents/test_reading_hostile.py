@@ -23,7 +23,7 @@ def test_it_ends_in_a_sentence_or_in_what_could_be_read(name: str, tmp_path: Pat
     path.write_bytes(content)
     began = time.monotonic()
     try:
-        text = "".join(block.text for block in read_file(path, kind))
+        text = "".join(block.text for block in read_file(path, kind).blocks)
         said = ""
     except CouldNotRead as error:
         text, said = "", str(error)

@@ -16,9 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workspaces.documents.reading import ocr
+
 MOST_UNPACKED = 300_000_000  # bytes of all that an archive says it holds
 MOST_PACKED_FILES = 10_000
 MOST_PAGES = 5_000
+MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR
+DOTS = 200  # an inch, of such a page
+PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of the library is ever tried
 ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
 
 
@@ -49,8 +54,48 @@ def read_pdf(path: Path) -> Blocks:
         text_page = page.get_textpage()
         text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\ufffe", "")
         text_page.close()
+        if not text.strip() and _has_picture(page):
+            text = _drawn_text(page, number + 1)
         page.close()
         yield Block(text, number + 1)
+
+
+def _has_picture(page: Any) -> bool:
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+    return next(page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE], max_depth=3), None) is not None
+
+
+def _drawn_text(page: Any, number: int) -> str:
+    """Of a scanned page."""
+    if not ocr.is_there():
+        ocr.unread.append(number)
+        return ""
+    width, height = page.get_size()
+    scale = min(DOTS / 72, (MOST_PIXELS / max(1.0, width * height)) ** 0.5)
+    return ocr.text_of(page.render(scale=scale, grayscale=True).to_pil())
+
+
+def read_picture(path: Path) -> Blocks:
+    """The text in it; of a TIFF, by its pages. Whole it must be even where there is no OCR: models are shown it."""
+    from PIL import Image, ImageOps, ImageSequence
+
+    try:
+        opened = Image.open(path, formats=PICTURES)
+    except Image.DecompressionBombError:
+        raise Unreadable("too_large_unpacked") from None
+    pages = ImageSequence.Iterator if opened.format == "TIFF" else lambda only: iter([only])
+    pixels = 0
+    for frame in pages(opened):  # their headers alone
+        pixels += frame.width * frame.height
+        if frame.width * frame.height > MOST_PIXELS or pixels > MOST_PAGES * 1_000_000:
+            raise Unreadable("too_large_unpacked")
+    for number, frame in enumerate(pages(opened), 1):
+        frame.load()
+        if ocr.is_there():
+            yield Block(ocr.text_of(ImageOps.exif_transpose(frame)), number)
+        else:
+            ocr.unread.append(number)
 
 
 def read_docx(path: Path) -> Blocks:
@@ -207,6 +252,7 @@ READERS: dict[str, Callable[[Path], Blocks]] = {
     "application/json": read_json,
     "message/rfc822": read_mail,
     "text/plain": read_text,
+    **{f"image/{name.lower()}": read_picture for name in PICTURES},
 }
 
 

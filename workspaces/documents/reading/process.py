@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
@@ -15,12 +18,17 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.local.launcher import launch_command
 from workspaces.documents.cutting import Block
+from workspaces.documents.reading import ocr
 
 SENTENCES: dict[str, str | Promise] = {
     "unknown": later("Files of this kind cannot be read."),
     "encrypted": later("The file is protected by a password. Save it without one and bring it again."),
     "broken": later("The file is damaged, or is not what its name says."),
-    "empty": later("There is no text in it. Scanned pages need OCR, which is not installed here."),
+    "empty": later("There is no text in it."),
+    "no_ocr": later(
+        "There are only pictures in it, and reading those needs OCR, which is not installed here."
+    ),
+    "ocr": later("The program for OCR failed on it. Its data for MEMORYHUB_OCR_LANGUAGES may be missing."),
     "too_long": later("The file has more text than is read of one document. Split it."),
     "too_large_unpacked": later("The file unpacks to more than is read of one document."),
     "memory": later("Reading the file took more memory than it may."),
@@ -28,12 +36,23 @@ SENTENCES: dict[str, str | Promise] = {
 }
 
 
+@dataclass(frozen=True)
+class Read:
+    blocks: list[Block]
+    unread: int = 0  # pages of pictures that OCR would have read, were it here
+
+
 class CouldNotRead(Exception):
     """``args[0]`` is a key of SENTENCES."""
 
 
-def read_file(path: Path, media_type: str) -> list[Block]:
-    """Its blocks. Raises CouldNotRead. Takes at most DOCUMENT_SECONDS and DOCUMENT_MEMORY_MB."""
+def longest() -> float:
+    """Seconds after which no reading goes on."""
+    return float(2 * settings.DOCUMENT_SECONDS + settings.OCR_SECONDS)
+
+
+def read_file(path: Path, media_type: str) -> Read:
+    """Raises CouldNotRead. Takes at most DOCUMENT_SECONDS, OCR_SECONDS beside them and DOCUMENT_MEMORY_MB."""
     seconds = settings.DOCUMENT_SECONDS
     command = [sys.executable, "-m", "workspaces.documents.reading.reader", str(path), media_type]
     command += [str(settings.DOCUMENT_MEMORY_MB * 2**20), str(seconds)]
@@ -42,33 +61,44 @@ def read_file(path: Path, media_type: str) -> list[Block]:
             ended = subprocess.run(  # noqa: S603  ours; the path is a file that we made
                 launch_command(command, death_signal=signal.SIGKILL),
                 cwd=settings.BASE_DIR,
-                env={"PYTHONHASHSEED": "random", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.DEVNULL,
-                timeout=2 * seconds,
+                timeout=longest(),
                 check=False,
             )
         except subprocess.TimeoutExpired:
             raise CouldNotRead("time") from None
         out.seek(0)
-        blocks, why = _parsed(out.read().decode())
+        read, why = _parsed(out.read().decode())
     if why is None:
         raise CouldNotRead("time" if ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL) else "memory")
     if why:
         raise CouldNotRead(why)
-    return blocks
+    return read
 
 
-def _parsed(text: str) -> tuple[list[Block], str | None]:
-    """The blocks, and how it ended: None where it did not say."""
+def _environment() -> dict[str, str]:
+    """Nothing of the server's own but what OCR needs."""
+    given = {"PYTHONHASHSEED": "random", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+    program = shutil.which("tesseract") if settings.OCR_LANGUAGES != "none" else None
+    if program is not None:
+        given |= {"OCR_PROGRAM": program, "OCR_LANGUAGES": settings.OCR_LANGUAGES}
+        given["OCR_SECONDS"] = str(settings.OCR_SECONDS)
+        given |= {name: os.environ[name] for name in ocr.PASSED_ON if name in os.environ}
+    return given
+
+
+def _parsed(text: str) -> tuple[Read, str | None]:
+    """What was read, and how it ended: None where it did not say."""
     blocks: list[Block] = []
     for line in text.splitlines():
         try:
             said = json.loads(line)
         except ValueError:  # the last line of a process that was killed
-            return blocks, None
+            break
         if "ended" in said:
-            return blocks, said["ended"]
+            return Read(blocks, said["unread"]), said["ended"]
         blocks.append(Block(said["text"], said["page"], said["heading"]))
-    return blocks, None
+    return Read(blocks), None

@@ -11,6 +11,7 @@ import resource
 import sys
 from pathlib import Path
 
+from workspaces.documents.reading import ocr
 from workspaces.documents.reading.formats import READERS, Unreadable
 
 MOST_CHARACTERS = 10_000_000
@@ -44,17 +45,19 @@ def read(path: Path, media_type: str) -> str:
                 return "too_long"
             heading = block.heading.replace("\0", "").encode(errors="replace").decode()
             say({"text": text, "page": block.page, "heading": heading})
-    except Unreadable as error:
+    except (Unreadable, ocr.OcrFailed) as error:
         return str(error)
     except MemoryError:
         return "memory"
     except Exception:  # of a dozen libraries, on a file that is not what it says
         return "broken"
-    return "" if characters else "empty"
+    if characters:
+        return ""
+    return "no_ocr" if ocr.unread else "empty"
 
 
 if __name__ == "__main__":
     limit(int(sys.argv[3]), int(sys.argv[4]))
     ended = read(Path(sys.argv[1]), sys.argv[2])
-    say({"ended": ended})
+    say({"ended": ended, "unread": len(ocr.unread)})
     sys.stdout.flush()

@@ -1,0 +1,138 @@
+"""Pictures and scanned pages: read where the program is, named where it is not, and never for longer than they may."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from PIL import Image, ImageDraw, ImageFont
+
+from tests.conftest import Cast
+from tests.workspaces.documents.samples import SENTENCE, pdf
+from workspaces.documents import documents, media, reading_jobs
+from workspaces.documents.reading.process import CouldNotRead, read_file
+from workspaces.models import Document
+
+Program = Callable[[str], None]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Puts a script in tesseract's place; none at first."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def write(script: str) -> None:
+        (folder / "tesseract").write_text(f"#!/bin/sh\n/bin/cat >/dev/null\n{script}\n")
+        (folder / "tesseract").chmod(0o755)
+
+    return write
+
+
+def drawn(kind: str, *, pages: int = 1, size: tuple[int, int] = (900, 120)) -> bytes:
+    picture, out = Image.new("RGB", size, "white"), io.BytesIO()
+    ImageDraw.Draw(picture).text((20, 30), SENTENCE, "black", ImageFont.load_default(40))
+    more = {"save_all": True, "append_images": [picture] * (pages - 1)} if pages > 1 else {}
+    picture.save(out, kind, **more)
+    return out.getvalue()
+
+
+def file_of(folder: Path, content: bytes) -> Path:
+    (folder / "file").write_bytes(content)
+    return folder / "file"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pages"), [("PNG", 1), ("JPEG", 1), ("WEBP", 1), ("GIF", 1), ("BMP", 1), ("TIFF", 2), ("PDF", 2)]
+)
+def test_each_page_of_each_kind_goes_to_the_program(
+    program: Program, tmp_path: Path, settings: Any, kind: str, pages: int
+) -> None:
+    settings.OCR_LANGUAGES = "eng+deu"
+    program('echo "read as $1 $2 $3 $4"')
+    content = drawn(kind, pages=pages)
+    read = read_file(file_of(tmp_path, content), media.media_type("a.txt", content[:512]))
+    assert [(block.page, block.text) for block in read.blocks] == [
+        (page, "read as stdin stdout -l eng+deu") for page in range(1, pages + 1)
+    ]
+    assert read.unread == 0
+
+
+def test_pages_with_a_text_need_no_program(program: Program, tmp_path: Path) -> None:
+    program("exit 1")
+    assert SENTENCE in read_file(file_of(tmp_path, pdf(SENTENCE, "")), media.PDF).blocks[0].text
+
+
+@pytest.mark.parametrize(
+    ("script", "why"), [("exit 1", "ocr"), ("/bin/sleep 60", "time"), ("echo", "empty"), (None, "no_ocr")]
+)
+def test_what_the_program_does_not_read_is_said(
+    program: Program, tmp_path: Path, settings: Any, script: str | None, why: str
+) -> None:
+    settings.OCR_SECONDS = 1
+    if script is not None:
+        program(script)
+    began = time.monotonic()
+    with pytest.raises(CouldNotRead, match=f"^{why}$"):
+        read_file(file_of(tmp_path, drawn("PDF", pages=3)), media.PDF)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.django_db
+def test_a_picture_without_ocr_is_kept_says_why_it_has_no_text_and_is_read_once_there_is(
+    program: Program, cast: Cast, client: Client
+) -> None:
+    now = timezone.now()
+    made = documents.bring(
+        cast.workspace, name="photo.txt", content=[drawn("PNG")], by=cast.editor, now=now
+    ).document
+    assert made.media_type == "image/png"
+    reading_jobs.read(made.pk, now=now)
+    made.refresh_from_db()
+    assert (made.status, made.passage_count) == ("ready", 0) and "OCR, which is not installed" in made.error
+    client.force_login(cast.editor)
+    page = f"/workspaces/{cast.workspace.public_id}/documents/"
+    shown = client.get(page).content.decode()
+    assert made.error in shown and "Try again" in shown
+    program(f'echo "{SENTENCE}"')
+    client.post(f"{page}{made.public_id}/retry/")
+    assert reading_jobs.read(made.pk, now=now) == "1 passages"
+    made.refresh_from_db()
+    assert (made.status, made.error, made.passages.get().text.strip()) == ("ready", "", SENTENCE)
+    broken = documents.bring(
+        cast.workspace, name="b.png", content=[drawn("PNG")[:600]], by=cast.editor, now=now
+    ).document
+    assert reading_jobs.read(broken.pk, now=now) == "broken"
+    assert Document.objects.get(pk=broken.pk).status == "failed"
+
+
+@pytest.mark.django_db
+def test_of_a_file_that_is_partly_scanned_the_rest_is_read(program: Program, cast: Cast) -> None:
+    from pypdfium2 import PdfDocument
+
+    both, out = PdfDocument(pdf(SENTENCE)), io.BytesIO()
+    both.import_pages(PdfDocument(drawn("PDF", pages=2)))
+    both.save(out)
+    made = documents.bring(
+        cast.workspace, name="a.pdf", content=[out.getvalue()], by=cast.editor, now=timezone.now()
+    ).document
+    reading_jobs.read(made.pk, now=timezone.now())
+    made.refresh_from_db()
+    assert (made.status, made.passage_count) == ("ready", 1)
+    assert made.error.startswith("2 pages are pictures.")
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
+@pytest.mark.parametrize("kind", ["PNG", "PDF"])
+def test_the_real_program_reads_the_words(tmp_path: Path, kind: str) -> None:
+    content = drawn(kind)
+    read = read_file(file_of(tmp_path, content), media.media_type("a", content[:512]))
+    assert SENTENCE in " ".join(block.text for block in read.blocks)
