@@ -20,6 +20,8 @@ from typing import Any
 
 from tests.fakes.embedder import FakeEmbedder
 
+USAGE = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}  # of every answer
+
 
 class Hold:
     """In place of a piece of text: the stream waits here for `server.release()`."""
@@ -265,7 +267,7 @@ class ScriptedOpenAI:
         elif isinstance(reply, Drop):
             return False
         elif request.body.get("stream"):
-            return await self._stream(reply, writer)
+            return await self._stream(reply, writer, (request.body.get("stream_options") or {}))
         else:
             text = "".join([piece async for piece in self._pieces(reply)])
             await _send_json(writer, 200, _completion(text, reply))
@@ -297,7 +299,7 @@ class ScriptedOpenAI:
             else:
                 yield piece
 
-    async def _stream(self, reply: Answer, writer: asyncio.StreamWriter) -> bool:
+    async def _stream(self, reply: Answer, writer: asyncio.StreamWriter, options: Mapping[str, Any]) -> bool:
         writer.write(_head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}))
         _write_event(writer, _chunk({"role": "assistant", "content": None}))
         await writer.drain()
@@ -311,6 +313,8 @@ class ScriptedOpenAI:
             return False  # without the last chunk of the transfer encoding: the connection just ends
         if reply.finish_reason is not None:
             _write_event(writer, _chunk({}, reply.finish_reason))
+            if options.get("include_usage"):
+                _write_event(writer, json.dumps({"id": "chatcmpl-1", "choices": [], "usage": USAGE}))
             _write_event(writer, "[DONE]")
         writer.write(b"0\r\n\r\n")
         await writer.drain()
@@ -376,4 +380,4 @@ def _completion(text: str, reply: Answer) -> dict[str, Any]:
             for index, call in enumerate(reply.calls)
         ]  # fmt: skip
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
-    return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}
+    return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice], "usage": USAGE}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from django.conf import settings
 from django.http import StreamingHttpResponse
@@ -33,7 +34,6 @@ from workspaces.throttles import spend
 
 RECHECK_SECONDS = 2.0  # in which a revoked key, or a member who was removed, is noticed
 BEAT_SECONDS = 15.0  # of silence: keeps proxies from closing a stream whose model thinks
-DONE = "data: [DONE]\n\n"
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,32 @@ def whole(answering: Answering) -> Body:
     return {**reply, "memoryhub": answering.remembered.note}
 
 
-Shape = Callable[[Iterable[Chunk] | None], list[str]]
+class Shape(Protocol):
+    """How a stream is written: each gives the lines of what has come, of the end, or of what went wrong."""
+
+    def chunks(self, chunks: Iterable[Chunk]) -> str: ...
+    def over(self) -> str: ...
+    def failed(self, error: Exception) -> str: ...
 
 
-def as_chunks(answering: Answering) -> Shape:
+class AsChunks:
     """The model's own chunks; the first says what was used and saved."""
-    note = {"memoryhub": answering.remembered.note}
 
-    def shape(chunks: Iterable[Chunk] | None) -> list[str]:
-        if chunks is None:
-            return [DONE]
+    def __init__(self, note: Body) -> None:
+        self._note = {"memoryhub": note}
+
+    def chunks(self, chunks: Iterable[Chunk]) -> str:
         lines = []
         for chunk in chunks:
-            lines.append(f"data: {json.dumps({**chunk, **note})}\n\n")
-            note.clear()
-        return lines
+            lines.append(f"data: {json.dumps({**chunk, **self._note})}\n\n")
+            self._note = {}
+        return "".join(lines)
 
-    return shape
+    def over(self) -> str:
+        return "data: [DONE]\n\n"
+
+    def failed(self, error: Exception) -> str:
+        return f"data: {json.dumps(error_of(error)[1])}\n\n"
 
 
 class AnswerStream(StreamingHttpResponse):
@@ -143,13 +152,13 @@ async def _events(pump: Pump, shape: Shape, caller: Caller) -> AsyncGenerator[st
                     raise Forbidden(_("This API key may not be used any more."))
                 looked = now
             if chunks or now - sent >= BEAT_SECONDS:
-                yield "".join(shape(chunks)) or ": still here\n\n"
+                yield shape.chunks(chunks) or ": still here\n\n"
                 sent = now
         if pump.failed is not None:
             raise pump.failed
-        yield "".join(shape(None))
+        yield shape.over()
     except (DomainError, ModelError) as error:
-        yield f"data: {json.dumps(error_of(error)[1])}\n\n"
+        yield shape.failed(error)
     finally:
         pump.stop()
 

@@ -11,6 +11,7 @@ urlpatterns = [
     path("models", views.ModelList.as_view(), name="models"),
     path("models/<path:model>", views.ModelDetail.as_view(), name="model"),
     path("chat/completions", views.ChatCompletions.as_view(), name="completions"),
+    path("responses", views.Responses.as_view(), name="responses"),
     path("embeddings", views.Embeddings.as_view(), name="embeddings"),
     re_path(r"", views.NoSuchRoute.as_view(), name="no_such_route"),
 ]

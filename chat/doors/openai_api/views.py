@@ -10,10 +10,12 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.doors.openai_api.answering import AnswerStream, as_chunks, prepare, whole
+from chat.doors.openai_api.answering import AnswerStream, AsChunks, prepare, whole
 from chat.doors.openai_api.embeddings import embed
 from chat.doors.openai_api.errors import ModelMissing, openai_exception_handler
 from chat.doors.openai_api.reading import read_asked
+from chat.doors.openai_api.responding import Responding
+from chat.doors.openai_api.responses_reading import read_response
 from chat.doors.openai_api.served import served
 from memoryhub.errors import NotFound, TooLarge
 from memoryhub.llm.registry import get_embedder
@@ -76,8 +78,21 @@ class ChatCompletions(OpenAIView):
         place = Place(self.person, of=ANSWERS) if asked.stream else None
         answering = prepare(asked, self.api_key, now=timezone.now())
         if place is not None:
-            return AnswerStream(answering, as_chunks(answering), place=place)
+            return AnswerStream(answering, AsChunks(answering.remembered.note), place=place)
         return Response(whole(answering), headers=answering.headers)
+
+
+class Responses(OpenAIView):
+    """The newer form of the same, stateless: nothing is stored under the ids that it gives."""
+
+    def post(self, request: Request) -> HttpResponseBase:
+        asked, repeated = read_response(request.data, request.headers)
+        place = Place(self.person, of=ANSWERS) if asked.stream else None
+        answering = prepare(asked, self.api_key, now=timezone.now())
+        responding = Responding(asked.model, repeated, answering.remembered.note)
+        if place is not None:
+            return AnswerStream(answering, responding, place=place)
+        return Response(responding.whole(whole(answering)), headers=answering.headers)
 
 
 class Embeddings(OpenAIView):

@@ -1,0 +1,192 @@
+"""A chat completion as an answer of ``/v1/responses``: whole, or the events of a stream."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from chat.doors.openai_api.errors import error_of
+from chat.doors.openai_api.reading import Body
+from memoryhub.ids import new_id
+
+PARTS = {"output_text": "text", "refusal": "refusal"}  # of a message, and under which name each has its words
+CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+@dataclass
+class Item:
+    """One piece of the answer. ``kind``: function_call, or which part of a message it is."""
+
+    kind: str
+    at: int
+    id: str
+    call: Body = field(default_factory=dict)
+    pieces: list[str] = field(default_factory=list)
+    status: str = "in_progress"
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def part(self) -> Body:
+        extra: Body = {"annotations": [], "logprobs": []} if self.kind == "output_text" else {}
+        return {"type": self.kind, PARTS[self.kind]: self.text, **extra}
+
+    @property
+    def body(self) -> Body:
+        own: Body = {"id": self.id, "status": self.status}
+        if self.kind == "function_call":
+            return {**own, "type": self.kind, **self.call, "arguments": self.text}
+        content = [self.part] if self.pieces else []
+        return {**own, "type": "message", "role": "assistant", "content": content}
+
+
+class Responding:
+    """Takes a completion's chunks, gives the events of it and in the end the whole. ``repeated``: of the request."""
+
+    def __init__(self, model: str, repeated: Body, note: Body) -> None:
+        self._items: list[Item] = []
+        self._calls: dict[Any, Item] = {}
+        self._count = 0
+        self._reason, self._usage, self._model = "", None, model
+        self._error: Body | None = None
+        self._always = {
+            **repeated,
+            "id": new_id("resp"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "memoryhub": note,
+        }
+
+    def whole(self, reply: Body) -> Body:
+        """The answer to a request that is not streamed."""
+        choice = (reply["choices"] or [{}])[0]
+        for _event in self._read({**reply, "choices": [{**choice, "delta": choice.get("message") or {}}]}):
+            pass
+        for _event in self._close(self._items):
+            pass
+        return self._body(self._outcome)
+
+    def chunks(self, chunks: Iterable[Body]) -> str:
+        return "".join(line for chunk in chunks for line in self._read(chunk))
+
+    def over(self) -> str:
+        lines = [*self._begun(), *self._close(self._items)]
+        return "".join([*lines, self._event(f"response.{self._outcome}", response=self._body(self._outcome))])
+
+    def failed(self, error: Exception) -> str:
+        said = error_of(error)[1]["error"]
+        code = "rate_limit_exceeded" if said["code"] == "rate_limit_exceeded" else "server_error"
+        self._error = {"code": code, "message": said["message"]}
+        return "".join([*self._begun(), self._event("response.failed", response=self._body("failed"))])
+
+    @property
+    def _outcome(self) -> str:
+        return "incomplete" if self._reason in CUT_SHORT else "completed"
+
+    def _body(self, status: str) -> Body:
+        cut = {"reason": CUT_SHORT[self._reason]} if status == "incomplete" else None
+        return {
+            **self._always,
+            "model": self._model,
+            "status": status,
+            "error": self._error,
+            "incomplete_details": cut,
+            "output": [item.body for item in self._items],
+            "usage": _usage(self._usage) if status != "in_progress" else None,
+        }
+
+    def _event(self, kind: str, **said: Any) -> str:
+        number, self._count = self._count, self._count + 1
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, 'sequence_number': number, **said})}\n\n"
+
+    def _begun(self) -> Iterator[str]:
+        if not self._count:
+            yield self._event("response.created", response=self._body("in_progress"))
+            yield self._event("response.in_progress", response=self._body("in_progress"))
+
+    def _read(self, chunk: Body) -> Iterator[str]:
+        self._model = chunk.get("model") or self._model
+        self._usage = chunk.get("usage") or self._usage
+        yield from self._begun()
+        choice = next(iter(chunk["choices"]), None)
+        if not isinstance(choice, dict) or choice.get("index") not in {0, None}:
+            return
+        delta: Body = choice["delta"] if isinstance(choice.get("delta"), dict) else {}
+        for name, kind in (("content", "output_text"), ("refusal", "refusal")):
+            if isinstance(text := delta.get(name), str) and text:
+                yield from self._say(kind, text)
+        for at, call in enumerate(delta.get("tool_calls") or ()):
+            if isinstance(call, dict):
+                yield from self._call(call, at)
+        if isinstance(choice.get("finish_reason"), str):
+            self._reason = choice["finish_reason"]
+
+    def _say(self, kind: str, text: str) -> Iterator[str]:
+        item = self._items[-1] if self._items else None
+        if item is None or item.kind != kind:
+            yield from self._close([each for each in self._items if each.kind != "function_call"])
+            item = self._new(kind, "msg")
+            yield self._event("response.output_item.added", output_index=item.at, item=item.body)
+            yield self._event("response.content_part.added", **self._place(item), part=item.part)
+        item.pieces.append(text)
+        logprobs: Body = {"logprobs": []} if kind == "output_text" else {}
+        yield self._event(f"response.{kind}.delta", **self._place(item), delta=text, **logprobs)
+
+    def _call(self, call: Body, at: int) -> Iterator[str]:
+        """A call of a tool, or more of its arguments."""
+        function = call.get("function") or {}
+        index = call.get("index", at)
+        item = self._calls.get(index)
+        if item is None:
+            yield from self._close([each for each in self._items if each.kind != "function_call"])
+            item = self._calls[index] = self._new("function_call", "fc")
+            item.call = {"call_id": call.get("id") or new_id("call"), "name": function.get("name") or ""}
+            yield self._event("response.output_item.added", output_index=item.at, item=item.body)
+        if more := function.get("arguments"):
+            item.pieces.append(more)
+            yield self._event(
+                "response.function_call_arguments.delta", output_index=item.at, item_id=item.id, delta=more
+            )
+
+    def _new(self, kind: str, prefix: str) -> Item:
+        self._items.append(item := Item(kind, len(self._items), new_id(prefix)))
+        return item
+
+    def _close(self, items: Iterable[Item]) -> Iterator[str]:
+        for item in items:
+            if item.status != "in_progress":
+                continue
+            item.status = "incomplete" if self._reason in CUT_SHORT else "completed"
+            if item.kind == "function_call":
+                said = {"output_index": item.at, "item_id": item.id, "name": item.call["name"]}
+                yield self._event("response.function_call_arguments.done", **said, arguments=item.text)
+            else:
+                words: Body = {PARTS[item.kind]: item.text}
+                words |= {"logprobs": []} if item.kind == "output_text" else {}
+                yield self._event(f"response.{item.kind}.done", **self._place(item), **words)
+                yield self._event("response.content_part.done", **self._place(item), part=item.part)
+            yield self._event("response.output_item.done", output_index=item.at, item=item.body)
+
+    def _place(self, item: Item) -> Body:
+        return {"item_id": item.id, "output_index": item.at, "content_index": 0}
+
+
+def _usage(said: Any) -> Body | None:
+    """The model's own counts under the names of this API."""
+    if not isinstance(said, dict):
+        return None
+    read, written = said.get("prompt_tokens") or 0, said.get("completion_tokens") or 0
+    cached = (said.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    thought = (said.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+    return {
+        "input_tokens": read,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": thought},
+        "total_tokens": said.get("total_tokens") or read + written,
+    }
