@@ -237,6 +237,8 @@ ACCOUNT_RATE_LIMITS = {
     "reset_password": "10/m/ip,3/m/key",
     "reauthenticate": "10/m/user",
     "change_password": "5/m/user",
+    "register_program": "10/m/ip,60/h/ip",  # by OAuth, without signing in
+    "oauth_token": "120/m/ip",
 }
 # Requests a minute that one person may make, as many of them at once (workspaces.throttles).
 THROTTLES = {

@@ -13,6 +13,7 @@ urlpatterns = [
     path("", include("chat.exchange.urls")),
     path("", include("memories.urls")),
     path("", include("workspaces.urls")),
+    path("", include("workspaces.oauth.urls")),
     path("accounts/", include("workspaces.accounts.urls")),
     path("accounts/", include("allauth.account.urls")),
     path("accounts/two-factor/", include("allauth.mfa.urls")),

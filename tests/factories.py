@@ -25,6 +25,7 @@ from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, Artifact, Document, KeyScope, Membership, Role, User, Workspace
 from workspaces.models.connection import Connection
+from workspaces.oauth import clients, grants
 
 PASSWORD = "correct horse battery"
 _number = count(1)
@@ -122,6 +123,18 @@ def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = 
     """A new API key, as its maker sees it once."""
     place, name = workspace or default_workspace(by), f"key {next(_number)}"
     return make_key(place, by=by, name=name, scope=scope, expires_at=None, now=timezone.now())[1]
+
+
+def make_token_text(
+    by: User, workspace: Workspace, *, scope: str = KeyScope.WRITE, resource: str = grants.EVERYWHERE
+) -> str:
+    """An access token of a new program that this person let in."""
+    back, now = "https://example.org/back", timezone.now()
+    program = clients.register(f"Program {next(_number)}", [back], now=now)
+    agreed = grants.Agreed(program, back, True, "a" * 43, resource)
+    code = grants.find_code(program.public_id, grants.agree(agreed, workspace, scope=scope, by=by, now=now))
+    assert code is not None
+    return grants.open_by_code(code, now=now).access
 
 
 def make_connection(by: User | None = None, **values: Any) -> Connection:

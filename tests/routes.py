@@ -36,6 +36,7 @@ from tests.factories import (
 from workspaces.artifacts import artifacts
 from workspaces.documents import documents
 from workspaces.models import ApiKey, Membership, Role, SignIn
+from workspaces.oauth import clients
 
 LOGIN = "login"  # sent to the login page
 Status = int | str
@@ -45,6 +46,7 @@ EVERYBODY = (200, 200, 200, 200, 401)
 MEMBERS = (200, 200, 200, 404, 401)
 EDITORS = (200, 200, 403, 404, 401)
 OWNERS = (200, 403, 403, 404, 401)
+ANYBODY = (200, 200, 200, 200, 200)
 PAGE_EVERYBODY = (200, 200, 200, 200, LOGIN)
 PAGE_MEMBERS = (200, 200, 200, 404, LOGIN)
 PAGE_EDITORS = (200, 200, 403, 404, LOGIN)
@@ -104,6 +106,9 @@ CONNECTION = "chat/api/connections/<conn_id:connection_id>"
 CONNECTION_PAGE = "connections/<str:connection_id>/"
 MODEL = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m"}
 CHAT = "chat/api/<chat_id:chat_id>"
+CONSENT = (
+    f"?response_type=code&client_id={{app}}&redirect_uri=https://example.org/back&code_challenge={'a' * 43}"
+)
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 RUN, RUN_PAGE = f"{WS}/runs/<run_id:run_id>", "workspaces/<str:ws_id>/runs/<str:run_id>/"
 IMPORT, IMPORT_PAGE = "chat/api/imports/<imp_id:import_id>", "imports/<str:import_id>/"
@@ -372,6 +377,7 @@ API_ROWS = [
     Row("GET", "v1/models", NOBODY, keys=KEYS_OWN),
     Row("GET", "v1/models/<path:model>", NOBODY, keys=KEYS_OWN),
     Row("POST", "v1/chat/completions", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
+    Row("POST", "v1/responses", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
     Row("POST", "v1/embeddings", NOBODY, {"model": "default", "input": "Cats"}, keys=KEYS_OWN),
     Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
     # What is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).
@@ -457,6 +463,16 @@ PAGE_ROWS = [
     Row("POST", f"{CONNECTION_PAGE}delete/", answering(302, PAGE_THEIRS)),
     Row("POST", f"{CONNECTION_PAGE}test/", PAGE_THEIRS),
     Row("GET", "profile/", PAGE_EVERYBODY),
+    Row("GET", ".well-known/oauth-protected-resource", ANYBODY),
+    Row("GET", ".well-known/oauth-protected-resource/<path:resource>", ANYBODY),
+    Row("GET", ".well-known/oauth-authorization-server", ANYBODY),
+    Row("POST", "oauth/register", answering(400, ANYBODY)),
+    Row("GET", "oauth/authorize", PAGE_EVERYBODY, query=CONSENT, fresh=True),
+    Row(
+        "POST", "oauth/authorize", answering(302, PAGE_EVERYBODY), {"answer": "no"}, query=CONSENT, fresh=True
+    ),
+    Row("POST", "oauth/token", answering(401, ANYBODY)),  # who asks is not a person: tests/workspaces/oauth
+    Row("POST", "oauth/revoke", answering(401, ANYBODY)),
     Row("GET", "connect/", PAGE_EVERYBODY),
     Row("POST", "connect/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
     Row("GET", "profile/delete/", PAGE_EVERYBODY, fresh=True),
@@ -620,7 +636,9 @@ class World:
 
     def address(self, row: Row) -> str:
         """With the query that asks for the shared workspace, where the route does not name one."""
-        return self.url(row) + row.query.replace("{ws}", self.ids["ws_id"])
+        return self.url(row) + row.query.replace("{ws}", self.ids["ws_id"]).replace(
+            "{app}", self.ids["app_id"]
+        )
 
     def data(self, row: Row) -> dict[str, Any]:
         def fill(text: Any) -> Any:
@@ -705,6 +723,8 @@ def make_world(cast: Cast) -> World:
         "doc_id": document.public_id,
         "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
         "key_id": key.public_id,
+        "app_id": clients.register("Claude", ["https://example.org/back"], now=timezone.now()).public_id,
+        "resource": "mcp",
         "model": "built-in",
         # Its test asks nobody: a person's connection never goes to an address of this machine.
         "connection_id": make_connection(owner, base_url="http://127.0.0.1:9/v1").public_id,

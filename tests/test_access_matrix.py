@@ -14,7 +14,7 @@ from django.utils import timezone
 from tests.access_docs import PATH, PEOPLE, written
 from tests.api import type_password_again
 from tests.conftest import Cast
-from tests.factories import make_key_text, make_workspace
+from tests.factories import make_key_text, make_token_text, make_workspace
 from tests.routes import API_ROWS, LOGIN, ROWS, Row, Status, World, known_routes
 from workspaces.accounts.keys import verify_key
 from workspaces.models import ApiKey, KeyScope, User
@@ -90,11 +90,28 @@ def key_texts(made_world: World) -> dict[str, str]:
     return texts
 
 
+@pytest.fixture(scope="module")
+def token_texts(made_world: World) -> dict[str, str]:
+    """Of programs that the owner let in: tokens that are as good as the first keys, and one for another door."""
+    owner, workspace = made_world.cast.owner, made_world.cast.workspace
+    return {
+        "read token": make_token_text(owner, workspace, scope=KeyScope.READ),
+        "write token": make_token_text(owner, workspace),
+        "token of another workspace": make_token_text(owner, make_workspace(owner=owner, name="Third")),
+        "token for /mcp": make_token_text(owner, workspace, resource="/mcp"),
+    }
+
+
 @pytest.mark.parametrize("row", API_ROWS, ids=str)
-def test_which_keys_may(row: Row, world: World, key_texts: dict[str, str]) -> None:
+def test_which_keys_and_tokens_may(
+    row: Row, world: World, key_texts: dict[str, str], token_texts: dict[str, str]
+) -> None:
+    elsewhere = row.keys[1] if row.route == "mcp" else 401
+    expected = (*row.keys, *row.keys[:3], elsewhere)
+    texts = key_texts | token_texts
     body = {} if row.method == "GET" else {"data": json.dumps(world.data(row))}
     got = []
-    for text in key_texts.values():
+    for text in texts.values():
         client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
         with transaction.atomic():
             address = world.address(row)
@@ -105,7 +122,7 @@ def test_which_keys_may(row: Row, world: World, key_texts: dict[str, str]) -> No
                 response = client.generic(row.method, address, content_type="application/json", **body)
             got.append(response.status_code)
             transaction.set_rollback(True)
-    assert dict(zip(key_texts, got, strict=True)) == dict(zip(key_texts, row.keys, strict=True))
+    assert dict(zip(texts, got, strict=True)) == dict(zip(texts, expected, strict=True))
 
 
 def test_the_admin_is_for_staff(world: World) -> None:

@@ -27,6 +27,7 @@ from chat.models.imports import Import, ImportRow
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
 from tests.chat.pages.test_xss import EVIL, Page
+from tests.factories import make_token_text
 from tests.routes import Row, World
 from tests.test_attacks import FORMS, READING_PAGES, client_of
 from workspaces.models import Agent, AuditEvent, Document, DoneRequest, EmbeddingModel, User, Workspace
@@ -38,6 +39,8 @@ MACHINE = {
     "workspaces.User": {"password"},
     "workspaces.Connection": {"sealed_key"},
     "workspaces.ApiKey": {"key_hash", "beginning"},
+    "workspaces.OAuthCode": {"code_hash", "challenge", "resource"},
+    "workspaces.OAuthToken": {"token_hash", "resource"},
     "workspaces.SignIn": {"session_key"},
     "workspaces.Spent": {"limit"},
     "workspaces.AuditEvent": {"verb", "by_id", "workspace_id", "target"},
@@ -164,6 +167,7 @@ def add_the_rest(world: World) -> None:
         key="x", kind="shared", json='"x"', size=3, source="x", title="x", description="x", created_at=now
     )
     run.events.create(step="x", kind="step", data={"ref": "x"})
+    make_token_text(owner, workspace)
     DoneRequest.objects.create(user=owner, name="x", fingerprint="x", note={}, done_at=now)
     ReceiptItem.objects.update(reason="x", score_parts={"meaning": 0.5})
     User.objects.filter(pk=owner.pk).update(is_staff=True, is_superuser=True)

@@ -13,6 +13,7 @@ from workspaces.accounts import sessions
 from workspaces.artifacts import artifacts
 from workspaces.documents import files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
+from workspaces.oauth import clients, grants
 from workspaces.rest import once
 
 
@@ -26,6 +27,8 @@ def sweep() -> str:
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     artifacts.purge(now=now)
+    grants.sweep(now=now)
+    clients.sweep(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 
 

@@ -16,7 +16,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
-from workspaces.models import ApiKey, KeyScope, Role, User, Workspace
+from workspaces.models import ApiKey, KeyScope, OAuthClient, Role, User, Workspace
 
 PREFIX = "mh_"  # by which people, secret scanners and our own secret filter know one
 LENGTH = 43  # characters of 62: 256 bits, so that a plain hash is as good as a slow one
@@ -30,7 +30,14 @@ class KeyRefused(Exception):
 
 
 def make_key(
-    workspace: Workspace, *, by: User, name: str, scope: str, expires_at: datetime | None, now: datetime
+    workspace: Workspace,
+    *,
+    by: User,
+    name: str,
+    scope: str,
+    expires_at: datetime | None,
+    now: datetime,
+    client: OAuthClient | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key of ``by`` for this workspace, and its text: the only time that anybody sees it.
 
@@ -39,23 +46,19 @@ def make_key(
     """
     workspace = get_workspace(by, workspace.public_id)
     name = _clean_name(name)
-    if scope not in KeyScope.values:
-        raise Invalid(fields={"scope": _("Must be one of %s.") % ", ".join(KeyScope.values)})
-    if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):
-        raise Invalid(
-            fields={"scope": _("You can only read in this workspace, so a key for it can only read too.")}
-        )
+    check_scope(scope, workspace)
     if expires_at is not None and expires_at <= now:
         raise Invalid(fields={"expires_at": _("Must be in the future.")})
-    text = PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+    text = new_text(PREFIX)
     try:
         with transaction.atomic():
             key = ApiKey.objects.create(
                 workspace=workspace,
                 user=by,
+                client=client,
                 name=name,
                 scope=scope,
-                key_hash=_hash(text),
+                key_hash=hashed(text),
                 beginning=text[:SHOWN],
                 created_at=now,
                 expires_at=expires_at,
@@ -66,13 +69,28 @@ def make_key(
     return key, text
 
 
+def check_scope(scope: str, workspace: Workspace) -> None:
+    """``workspace`` with the person's role in it. Raises Invalid for more than that allows."""
+    if scope not in KeyScope.values:
+        raise Invalid(fields={"scope": _("Must be one of %s.") % ", ".join(KeyScope.values)})
+    if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):
+        raise Invalid(
+            fields={"scope": _("You can only read in this workspace, so a key for it can only read too.")}
+        )
+
+
 def verify_key(text: str, *, now: datetime) -> ApiKey:
     """The key of this text with its ``user`` and ``workspace``. Raises KeyRefused.
 
     Found by the index over the hashes: how long that takes says nothing about the keys there are.
     """
     found = ApiKey.objects.select_related("user", "workspace")
-    key = found.filter(key_hash=_hash(text)).first() if SHAPE.fullmatch(text) else None
+    key = found.filter(key_hash=hashed(text)).first() if SHAPE.fullmatch(text) else None
+    return opened(key, now=now)
+
+
+def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
+    """The key, if it opens anything. Raises KeyRefused."""
     if key is None or not key.user.is_active:
         raise KeyRefused(_("There is no such API key."))
     if key.revoked_at is not None:
@@ -129,7 +147,11 @@ def end_keys(ids: list[int], *, by: User, now: datetime) -> int:
     return len(ending)
 
 
-def _hash(text: str) -> str:
+def new_text(prefix: str) -> str:
+    return prefix + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -30,6 +30,7 @@ class KeyJson(serializers.Serializer[Any]):
         "workspace_id": f"ws_{ID}",
         "scope": "write",
         "calls": 12,
+        "signed_in": False,
     }
     id = serializers.CharField(source="public_id")
     name = serializers.CharField(max_length=NAME_LENGTH)
@@ -40,6 +41,12 @@ class KeyJson(serializers.Serializer[Any]):
     expires_at = Moment(allow_null=True, help_text="null: never.")
     last_used_at = Moment(allow_null=True, help_text="To the minute. null: never.")
     calls = serializers.IntegerField(help_text="Requests that it has made.")
+    signed_in = serializers.SerializerMethodField(
+        help_text="true: of a program that was let in by OAuth, and has no text of its own."
+    )
+
+    def get_signed_in(self, key: ApiKey) -> bool:
+        return key.client_id is not None
 
 
 class MadeKeyJson(KeyJson):

@@ -14,6 +14,7 @@ from workspaces.models.document import (
 )
 from workspaces.models.embedding_model import EmbeddingModel, ModelState
 from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
+from workspaces.models.oauth import OAuthClient, OAuthCode, OAuthToken, TokenKind
 from workspaces.models.passage import PassageVector, PassageWord
 from workspaces.models.people import (
     Agent,
@@ -55,12 +56,16 @@ __all__ = [
     "KeyScope",
     "Membership",
     "ModelState",
+    "OAuthClient",
+    "OAuthCode",
+    "OAuthToken",
     "PassageVector",
     "PassageWord",
     "PlaceStatistics",
     "Role",
     "SignIn",
     "Spent",
+    "TokenKind",
     "User",
     "VectorIndex",
     "Workspace",

@@ -235,6 +235,10 @@ class ApiKey(models.Model):
     public_id = PublicIdField(prefix="key")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_keys")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
+    # The program that signed in for it, by which alone it is opened (workspaces.oauth); None: whoever has its text.
+    client = models.ForeignKey(
+        "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
+    )
     name = models.CharField(max_length=80)
     scope = models.CharField(max_length=5, choices=KeyScope.choices, default=KeyScope.READ)
     key_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal

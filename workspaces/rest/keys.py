@@ -1,4 +1,7 @@
-"""API keys at the REST doors: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one."""
+"""API keys at the REST doors: ``Authorization: Bearer mh_…`` instead of a session, on the views that take one.
+
+A token of a program that signed in (``workspaces.oauth``) is as good as the key that it opens.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from rest_framework.request import Request
 
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
-from workspaces.models import ApiKey, KeyScope, User
+from workspaces.models import ApiKey, KeyScope, TokenKind, User
+from workspaces.oauth import grants
 from workspaces.rest import SessionAuthentication
 from workspaces.rest.views import ApiView
 
@@ -25,13 +29,22 @@ class KeyAuthentication(authentication.BaseAuthentication):
         if scheme.lower() != b"bearer":
             return None
         try:
-            key = verify_key(text.strip().decode("latin-1"), now=timezone.now())
+            key = self._opened_by(text.strip().decode("latin-1"), request.path_info)
         except KeyRefused as refusal:
             raise exceptions.AuthenticationFailed(str(refusal)) from None
         return key.user, key
 
+    def _opened_by(self, text: str, path: str) -> ApiKey:
+        if text.startswith(grants.PREFIXES[TokenKind.ACCESS]):
+            return grants.verify_access(text, path=path, now=timezone.now())
+        return verify_key(text, now=timezone.now())
+
     def authenticate_header(self, request: Request) -> str:
-        return 'Bearer realm="MemoryHub"'
+        """Where a program that has no key learns how to sign in (RFC 9728)."""
+        door = next(each for each in grants.RESOURCES if grants.is_below(request.path_info, each))
+        where = request.build_absolute_uri(f"/.well-known/oauth-protected-resource{door}".rstrip("/"))
+        wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
+        return f'Bearer realm="MemoryHub", {wrong}resource_metadata="{where}", scope="read write"'
 
 
 class KeyThrottle(throttling.BaseThrottle):

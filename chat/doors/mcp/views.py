@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -12,6 +11,7 @@ from rest_framework.request import Request
 
 from chat.doors.mcp.server import make_server
 from chat.doors.mcp.session import asking
+from memoryhub.http.asgi_scope import receiver_of, scope_of
 from workspaces.models import ApiKey
 from workspaces.rest.keys import KeyAuthentication, KeyedView
 
@@ -37,31 +37,13 @@ class Mcp(KeyedView):
 async def _answer(request: HttpRequest) -> HttpResponse:
     """What the SDK says to this request, of which it sees the body and the headers of the protocol."""
     manager = StreamableHTTPSessionManager(make_server(), json_response=True, stateless=True)
-    came, sent = iter([{"type": "http.request", "body": request.body, "more_body": False}]), list[Any]()
-
-    async def receive() -> Any:
-        message = next(came, None)
-        return await asyncio.Future() if message is None else message  # its client stays until it is answered
+    sent = list[Any]()
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     async with manager.run():
-        await manager.handle_request(_scope(request), receive, send)
+        await manager.handle_request(scope_of(request, PASSED), receiver_of(request), send)
     status = next(each["status"] for each in sent if each["type"] == "http.response.start")
     body = b"".join(each.get("body", b"") for each in sent if each["type"] == "http.response.body")
     return HttpResponse(body, status=status, content_type="application/json")
-
-
-def _scope(request: HttpRequest) -> dict[str, Any]:
-    given = {name.lower(): value for name, value in request.headers.items()}
-    headers = [(name.encode(), given[name].encode("latin-1", "replace")) for name in PASSED if name in given]
-    return {
-        "type": "http",
-        "method": "POST",
-        "path": "/mcp",
-        "query_string": b"",
-        "headers": headers,
-        "http_version": "1.1",
-        "scheme": "http",
-    }

@@ -14,6 +14,7 @@ _LOOSE_UUID = r"[0-9a-zA-Z]{8}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{4}-[0-9
 # ("[srp]") or words ("(?:live|test)") cost next to nothing, a range only where a long run stands.
 RULES: tuple[tuple[str, str], ...] = (
     ("memoryhub", r"mh_[A-Za-z0-9]{30,}"),
+    ("memoryhub", r"mh[ar]_[A-Za-z0-9]{30,}"),
     # model providers
     ("anthropic", r"sk-ant-[A-Za-z0-9_-]{8,}"),
     ("openai", r"sk-(?:proj|svcacct|admin|service|None|or-v1|lf|helicone|kimi)-[A-Za-z0-9_-]{12,}"),

@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 from chat.doors.mcp.tools import TOOLS
 from memories.models import Memory
 from tests.conftest import Cast
-from tests.factories import make_key_text, make_memory, make_workspace
+from tests.factories import make_key_text, make_memory, make_token_text, make_workspace
 from workspaces.accounts.keys import verify_key
 from workspaces.models import ApiKey, AuditEvent, KeyScope, User
 
@@ -198,6 +198,8 @@ def test_each_tool_by_each_kind_of_key(door: str, people: Cast) -> None:
         "editor": make_key_text(people.editor, people.workspace),
         "viewer": make_key_text(people.viewer, people.workspace, scope=KeyScope.READ),
         "stranger": make_key_text(people.stranger, make_workspace(owner=people.stranger)),
+        "editor, token": make_token_text(people.editor, people.workspace, resource="/mcp"),
+        "owner, read token": make_token_text(people.owner, people.workspace, scope=KeyScope.READ),
     }
     sees = {
         "owner": {shared.public_id, own.public_id},
@@ -206,8 +208,10 @@ def test_each_tool_by_each_kind_of_key(door: str, people: Cast) -> None:
         "editor": {shared.public_id},
         "viewer": {shared.public_id},
         "stranger": set(),
+        "editor, token": {shared.public_id},
+        "owner, read token": {shared.public_id, own.public_id},
     }
-    writes = {"owner", "owner, elsewhere", "editor", "stranger"}
+    writes = {"owner", "owner, elsewhere", "editor", "stranger", "editor, token"}
 
     async def use(client: Any) -> dict[str, Any]:
         got: dict[str, Any] = {}

@@ -1,0 +1,54 @@
+"""A program is let in from the page that it sends its person to, at both widths, light and dark, by the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.stack import PASSWORD
+
+
+@LOOKS
+def test_a_program_is_let_in(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    page = open_scripted_page(size, scheme)
+    page.emulate_media(reduced_motion="reduce")
+    # Another origin to the browser, whose policy says where a form may lead; something that answers, to us.
+    back = f"{scripted_hub.address.replace('127.0.0.1', 'localhost')}/healthz"
+    made = page.request.post("/oauth/register", data={"client_name": "Claude Code", "redirect_uris": [back]})
+    asked = {
+        "response_type": "code",
+        "client_id": made.json()["client_id"],
+        "redirect_uri": back,
+        "code_challenge": "a" * 43,
+        "code_challenge_method": "S256",
+        "state": "s1",
+    }
+    sign_up(page, f"orla-{size}-{scheme}")
+
+    def look(name: str) -> None:
+        assert faults(page) == []
+        shoot(page, f"oauth-{name}-{size}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+
+    page.goto(f"/oauth/authorize?{urlencode(asked | {'redirect_uri': 'https://evil.example/'})}")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("an address that it did not register")).to_be_visible()
+    look("wrong")
+    page.goto(f"/oauth/authorize?{urlencode(asked)}")
+    expect(page.get_by_role("heading", name="Let “Claude Code” in?")).to_be_visible()
+    look("asked")
+    page.get_by_label("Workspace").focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("It may")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Let it in", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{back}?**")
+    assert "code=mhc_" in page.url and "state=s1" in page.url

@@ -1,0 +1,386 @@
+"""OAuth under attack: what every promise of the sign-in is worth to somebody who lies."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from tests.conftest import Cast
+from tests.factories import make_workspace
+from tests.workspaces.oauth.programs import (
+    BACK,
+    HERE,
+    VERIFIER,
+    address,
+    ask,
+    browser_of,
+    challenge_of,
+    client_id,
+    consent,
+    exchange,
+    opens,
+    refresh,
+    register,
+    said_in,
+    signed_in,
+)
+from workspaces.actions.workspaces import change_role, remove_member
+from workspaces.models import ApiKey, Membership, OAuthClient, OAuthCode, OAuthToken, User
+from workspaces.oauth import clients, grants
+
+pytestmark = pytest.mark.django_db
+
+
+def error_of(response: Any) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]
+
+
+# Registering
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "javascript:alert(1)",
+        "JAVASCRIPT:alert(1)//",
+        "data:text/html,x",
+        "http://evil.example/cb",
+        "http://127.0.0.1.evil.example/cb",
+        "https://user:pw@evil.example/",
+        "https://good.example/#x",
+        "file:///etc/passwd",
+        "https://",
+        "//evil.example",
+        "https://good.example/" + "a" * 500,
+    ],
+)
+def test_nobody_registers_an_address_that_is_not_safe(wrong: str) -> None:
+    answer = register(redirect_uris=[BACK, wrong])
+    assert error_of(answer) in [(400, "invalid_redirect_uri"), (400, "invalid_client_metadata")]
+    assert not OAuthClient.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "null",
+        '{"redirect_uris": 7}',
+        '{"redirect_uris": []}',
+        "{" * 9999,
+        '{"redirect_uris": ["' + "x" * 70_000,
+    ],
+    ids=lambda body: body[:12],
+)
+def test_a_malformed_registration_is_refused_in_oauths_form(body: str) -> None:
+    answer = Client().post("/oauth/register", body, content_type="application/json")
+    assert answer.status_code in {400, 413} and answer.json()["error"]
+    assert not OAuthClient.objects.exists()
+
+
+def test_what_a_program_says_of_itself_is_cleaned_and_gives_it_nothing() -> None:
+    said = register(
+        client_name="Claude\u202e\x07 <script>" + "x" * 900,
+        token_endpoint_auth_method="client_secret_basic",
+        scope="admin openid",
+        grant_types=["authorization_code", "password"],
+    ).json()
+    program = OAuthClient.objects.get()
+    assert program.name.startswith("Claude <script>") and len(program.name) == 60
+    assert (said["scope"], said["token_endpoint_auth_method"]) == ("read write", "none")
+    assert "client_secret" not in said and "password" not in said["grant_types"]
+
+
+def test_a_flood_of_registrations_is_slowed_capped_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [register().status_code for _ in range(11)] == [201] * 10 + [429]
+    assert error_of(register()) == (429, "temporarily_unavailable")
+    monkeypatch.setattr(clients, "MOST_UNUSED", 20)
+    now = timezone.now()
+    for _ in range(30):
+        newest = clients.register("Flood", [BACK], now=now)
+    assert OAuthClient.objects.count() <= 20 and OAuthClient.objects.filter(pk=newest.pk).exists()
+    assert clients.sweep(now=now + timedelta(days=1, minutes=1)) and not OAuthClient.objects.exists()
+
+
+# The page
+
+
+WRONG = {
+    "other redirect": {"redirect_uri": "https://evil.example/cb"},
+    "path": {"redirect_uri": BACK + "/../x"},
+    "prefix": {"redirect_uri": BACK + "x"},
+    "host": {"redirect_uri": "http://127.0.0.1.evil.example:33418/callback"},
+    "user": {"redirect_uri": "http://127.0.0.1:33418@evil.example/callback"},
+    "no such program": {"client_id": "app_" + "a" * 24},
+    "nul": {"client_id": "app_\0"},
+    "plain": {"code_challenge_method": "plain"},
+    "no challenge": {"code_challenge": None},
+    "empty challenge": {"code_challenge": ""},
+    "short challenge": {"code_challenge": "a"},
+    "token": {"response_type": "token"},
+    "other server": {"resource": "https://evil.example/mcp"},
+    "look-alike": {"resource": HERE + ".evil.example/mcp"},
+    "no door": {"resource": HERE + "/admin"},
+    "long state": {"state": "x" * 5000},
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_a_wrong_request_sends_nobody_anywhere(cast: Cast, how: str) -> None:
+    """Not even to a registered address: anybody may register one (open redirects)."""
+    url = address(**{"client_id": client_id()} | WRONG[how])  # type: ignore[arg-type]
+    browser = browser_of(cast.editor)
+    for answer in (
+        browser.get(url),
+        browser.post(url, {"answer": "no"}),
+        browser.post(url, {"answer": "yes"}),
+    ):
+        assert answer.status_code in {400, 404} and "Location" not in answer
+    assert browser.get(address(client_id()) + "&client_id=x").status_code == 400, "twice"
+    assert not OAuthCode.objects.exists()
+
+
+def test_the_page_cannot_be_framed_forged_or_answered_without_a_fresh_password(cast: Cast) -> None:
+    url, sent = (
+        address(client_id()),
+        {"workspace": cast.workspace.public_id, "scope": "write", "answer": "yes"},
+    )
+    assert "/accounts/login/" in Client().get(url)["Location"]
+    stale = Client()
+    stale.force_login(cast.editor)
+    assert "/accounts/reauthenticate/" in stale.get(url)["Location"]
+    assert "/accounts/reauthenticate/" in stale.post(url, sent)["Location"]
+    page = browser_of(cast.editor).get(url)
+    assert page["X-Frame-Options"] == "DENY" and "frame-ancestors 'none'" in page["Content-Security-Policy"]
+    assert "form-action 'self' http://127.0.0.1:33418;" in page["Content-Security-Policy"]
+    forged = Client(enforce_csrf_checks=True)
+    forged.cookies = browser_of(cast.editor).cookies
+    assert forged.post(url, sent).status_code == 403
+    assert not OAuthCode.objects.exists()
+
+
+def test_what_a_program_is_called_is_shown_as_text(cast: Cast) -> None:
+    page = browser_of(cast.editor).get(address(client_id(client_name="<img src=x onerror=alert(1)>")))
+    assert b"<img src=x" not in page.content and b"&lt;img" in page.content
+
+
+def test_who_says_no_gives_nothing(cast: Cast) -> None:
+    said = said_in(consent(browser_of(cast.editor), address(client_id()), cast.workspace, answer="no"))
+    assert (said["error"], said["state"], said["iss"]) == ("access_denied", "s1", HERE)
+    assert not OAuthCode.objects.exists()
+
+
+def test_nobody_gives_more_than_they_have_or_than_was_asked_for(cast: Cast) -> None:
+    program = client_id()
+    for person, workspace, changes in (
+        (cast.viewer, cast.workspace, {}),  # a viewer, write
+        (cast.stranger, cast.workspace, {"scope": "read"}),
+        (cast.editor, make_workspace(owner=cast.stranger), {}),
+        (cast.editor, cast.workspace, {"scope": "admin"}),
+    ):
+        answer = consent(browser_of(person), address(program), workspace, **changes)
+        assert answer.status_code == 422, (person, changes)
+    only_read = address(program, scope="read openid")
+    assert consent(browser_of(cast.editor), only_read, cast.workspace).status_code == 422, (
+        "write was not asked for"
+    )
+    assert not OAuthCode.objects.exists()
+
+
+# The code
+
+
+def test_a_code_opens_only_for_who_began_once_and_in_time(cast: Cast) -> None:
+    program, other = client_id(), client_id()
+    browser = browser_of(cast.editor)
+    url = address(program)
+    code = said_in(consent(browser, url, cast.workspace))["code"]
+    for changes, error in (
+        ({"code_verifier": "x" * 43}, "invalid_grant"),
+        ({"code_verifier": challenge_of(VERIFIER)}, "invalid_grant"),  # plain
+        ({"code_verifier": ""}, "invalid_grant"),
+        ({"code_verifier": None}, "invalid_request"),
+        ({"redirect_uri": "https://evil.example/cb"}, "invalid_request"),
+        ({"redirect_uri": None}, "invalid_request"),
+        ({"code": code + "x"}, "invalid_grant"),
+        ({"resource": f"{HERE}/v1"}, "invalid_target"),
+        ({"resource": "https://evil.example/mcp"}, "invalid_target"),
+        ({"grant_type": "password"}, "invalid_request"),
+    ):
+        assert error_of(exchange(**{"client_id": program, "code": code} | changes)) == (400, error), changes
+    assert error_of(exchange(other, code)) == (400, "invalid_grant")
+    assert error_of(exchange("app_x", code)) == (401, "invalid_client")
+    tokens = exchange(program, code).json()
+    assert opens(tokens["access_token"]) == 406
+    assert error_of(exchange(program, code, code_verifier="x" * 43)) == (400, "invalid_grant")
+    assert opens(tokens["access_token"]) == 406, "who has no verifier ends nothing either"
+    assert error_of(exchange(program, code)) == (400, "invalid_grant")
+    assert opens(tokens["access_token"]) == 401, "used twice: what it gave is revoked"
+    assert error_of(refresh(program, tokens["refresh_token"])) == (400, "invalid_grant")
+    late = said_in(consent(browser, url, cast.workspace))["code"]
+    OAuthCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert error_of(exchange(program, late)) == (400, "invalid_grant")
+
+
+@pytest.mark.parametrize("how", ["removed", "closed", "viewer"])
+def test_what_changes_between_consent_and_code_counts(cast: Cast, how: str) -> None:
+    program = client_id()
+    code = said_in(consent(browser_of(cast.editor), address(program), cast.workspace))["code"]
+    lose(cast, how)
+    assert error_of(exchange(program, code)) == (400, "invalid_grant")
+    assert not ApiKey.objects.exists()
+
+
+def lose(cast: Cast, how: str) -> None:
+    if how == "removed":
+        remove_member(cast.workspace, user=cast.editor, by=cast.owner)
+    elif how == "closed":
+        User.objects.filter(pk=cast.editor.pk).update(is_active=False)
+    else:
+        change_role(cast.workspace, user=cast.editor, role="viewer", by=cast.owner)
+
+
+# Tokens
+
+
+def test_a_token_opens_the_doors_it_is_for_and_no_others(cast: Cast) -> None:
+    token = signed_in(cast.editor, cast.workspace)["access_token"]
+    doors = {
+        "/mcp": 406,
+        "/v1/models": 200,
+        f"/api/v1/memory-nodes?workspace_id={cast.workspace.public_id}": 200,
+    }
+    assert {path: opens(token, path) for path in doors} == {
+        path: 406 if path == "/mcp" else 401 for path in doors
+    }
+    assert opens(signed_in(cast.editor, cast.workspace, resource="/v1")["access_token"], "/mcp") == 401
+    all_doors = signed_in(cast.editor, cast.workspace, resource="")["access_token"]
+    assert {path: opens(all_doors, path) for path in doors} == doors
+    assert opens(all_doors, "/chat/api/account") == 403, "what takes no key takes no token"
+    assert opens(token[:-1] + "x") == opens("mha_" + "a" * 43) == opens("mha_\0") == 401
+
+
+def test_each_of_the_person_loses_what_they_lose(cast: Cast) -> None:
+    got = signed_in(cast.editor, cast.workspace)
+    Membership.objects.filter(user=cast.editor, workspace=cast.workspace).delete()
+    assert error_of(refresh(got["client_id"], got["refresh_token"])) == (400, "invalid_grant")
+    closed = signed_in(cast.owner, cast.workspace)
+    User.objects.filter(pk=cast.owner.pk).update(is_active=False)
+    assert opens(closed["access_token"]) == 401
+    assert error_of(refresh(closed["client_id"], closed["refresh_token"])) == (400, "invalid_grant")
+
+
+def test_refresh_tokens_are_for_one_use_and_a_second_use_ends_all(cast: Cast) -> None:
+    first = signed_in(cast.editor, cast.workspace)
+    program = first["client_id"]
+    second = refresh(program, first["refresh_token"]).json()
+    assert opens(second["access_token"]) == opens(first["access_token"]) == 406
+    assert error_of(refresh(client_id(), second["refresh_token"])) == (400, "invalid_grant"), (
+        "another program"
+    )
+    assert opens(second["access_token"]) == 406
+    assert error_of(refresh(program, first["refresh_token"])) == (400, "invalid_grant")
+    assert opens(second["access_token"]) == 401
+    assert error_of(refresh(program, second["refresh_token"])) == (400, "invalid_grant")
+    assert ApiKey.objects.get().revoked_at is not None
+
+
+def test_scope_never_grows_by_refreshing(cast: Cast) -> None:
+    got = signed_in(cast.editor, cast.workspace, scope="read")
+    assert got["scope"] == "read"
+    program = got["client_id"]
+    assert error_of(refresh(program, got["refresh_token"], scope="read write")) == (400, "invalid_scope")
+    assert refresh(program, got["refresh_token"]).json()["scope"] == "read"
+    wide = signed_in(cast.editor, cast.workspace)
+    narrow = refresh(wide["client_id"], wide["refresh_token"], scope="read").json()
+    key = grants.verify_access(narrow["access_token"], path="/mcp", now=timezone.now())
+    assert (narrow["scope"], key.scope) == ("read", "read")
+    again = refresh(wide["client_id"], narrow["refresh_token"]).json()
+    assert again["scope"] == "read write", "what was agreed to, as RFC 6749 has it"
+    assert error_of(refresh(wide["client_id"], again["refresh_token"], resource=f"{HERE}/v1")) == (
+        400,
+        "invalid_target",
+    )
+
+
+def test_tokens_end_in_time_and_by_being_revoked(cast: Cast) -> None:
+    got = signed_in(cast.editor, cast.workspace)
+    now = timezone.now()
+    OAuthToken.objects.filter(kind="access").update(expires_at=now)
+    assert opens(got["access_token"]) == 401
+    new = refresh(got["client_id"], got["refresh_token"]).json()
+    other = client_id()
+    assert ask("/oauth/revoke", client_id=other, token=new["access_token"]).status_code == 200
+    assert opens(new["access_token"]) == 406, "another program revokes nothing"
+    assert ask("/oauth/revoke", client_id=got["client_id"], token="mhr_x").status_code == 200
+    gone = ask("/oauth/revoke", client_id=got["client_id"], token=new["refresh_token"])
+    assert gone.status_code == 200, gone.content
+    assert opens(new["access_token"]) == 401
+    assert grants.sweep(now=now + timedelta(days=31)) == 5
+    assert not OAuthToken.objects.exists()
+
+
+def test_the_person_revokes_it_where_their_keys_are(cast: Cast) -> None:
+    got = signed_in(cast.editor, cast.workspace)
+    key = ApiKey.objects.get()
+    browser = browser_of(cast.editor)
+    page = browser.get("/profile/").content.decode()
+    assert "Claude" in page and "connected by signing in" in page
+    assert browser_of(cast.owner).post(f"/profile/keys/{key.public_id}/revoke/").status_code == 404
+    listed = browser.get("/chat/api/keys").json()["items"]
+    assert [(each["id"], each["signed_in"]) for each in listed] == [(key.public_id, True)]
+    browser.post(f"/profile/keys/{key.public_id}/revoke/")
+    assert opens(got["access_token"]) == 401
+    assert error_of(refresh(got["client_id"], got["refresh_token"])) == (400, "invalid_grant")
+
+
+def test_signing_in_again_takes_the_place_of_the_last_time(cast: Cast) -> None:
+    program, browser = client_id(), browser_of(cast.editor)
+    first, second = (
+        exchange(program, said_in(consent(browser, address(program), cast.workspace))["code"]).json()
+        for _ in "12"
+    )
+    assert (opens(first["access_token"]), opens(second["access_token"])) == (401, 406)
+    assert ApiKey.objects.filter(revoked_at=None).get().name == "Claude"
+    signed_in(cast.editor, cast.workspace)
+    assert set(ApiKey.objects.filter(revoked_at=None).values_list("name", flat=True)) == {
+        "Claude",
+        "Claude 2",
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("what", ["code", "refresh"])
+def test_of_two_at_once_one_wins_and_then_both_lose(cast: Cast, what: str) -> None:
+    program = client_id()
+    code = said_in(consent(browser_of(cast.editor), address(program), cast.workspace))["code"]
+    token = exchange(program, code).json()["refresh_token"] if what == "refresh" else ""
+
+    def once(_: int) -> Any:
+        try:
+            return refresh(program, token) if token else exchange(program, code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(once, range(4)))
+    assert sorted(each.status_code for each in answers) == [200, 400, 400, 400]
+    won = next(each.json() for each in answers if each.status_code == 200)
+    assert opens(won["access_token"]) == 401 and not ApiKey.objects.filter(revoked_at=None).exists()
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/register"])
+@pytest.mark.parametrize(
+    "body", ["", "a" * 70_000, "grant_type=&client_id=%00", "client_id[]=1", "%ff%fe=%ff"]
+)
+def test_hostile_bodies_are_refused_in_oauths_form(path: str, body: str) -> None:
+    answer = Client().post(path, body, content_type="application/x-www-form-urlencoded")
+    assert answer.status_code in {400, 401, 413} and answer.json()["error"], answer.content
+    assert Client().get(path).status_code == 405

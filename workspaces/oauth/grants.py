@@ -1,0 +1,210 @@
+"""What a person lets a program do: a key that only the program's tokens open. From agreeing to it to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import DomainError
+from workspaces.access import get_workspace
+from workspaces.accounts import keys
+from workspaces.accounts.keys import NAME_LENGTH, KeyRefused, end_keys, hashed, new_text, opened
+from workspaces.models import (
+    ApiKey,
+    KeyScope,
+    OAuthClient,
+    OAuthCode,
+    OAuthToken,
+    TokenKind,
+    User,
+    Workspace,
+)
+
+PREFIXES = {TokenKind.ACCESS: "mha_", TokenKind.REFRESH: "mhr_"}
+CODE_LIVES = timedelta(minutes=2)
+ACCESS_LIVES = timedelta(minutes=30)
+UNUSED_LIVES = timedelta(days=30)  # then the program has to sign in again
+EVERYWHERE = "/"
+RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the doors below one path
+
+
+class GrantRefused(Exception):
+    """The code or token gives nothing. The message says why."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    access: str
+    refresh: str
+    scope: str
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What a person is asked by a program, as it asked for it."""
+
+    client: OAuthClient
+    redirect_uri: str
+    names_redirect: bool
+    challenge: str
+    resource: str
+
+
+def agree(agreed: Agreed, workspace: Workspace, *, scope: str, by: User, now: datetime) -> str:
+    """The person agrees; the code that the program is sent back with. Raises NotFound, Invalid as ``make_key``."""
+    keys.check_scope(scope, get_workspace(by, workspace.public_id))
+    text = new_text("mhc_")
+    OAuthCode.objects.create(
+        client=agreed.client,
+        user=by,
+        workspace=workspace,
+        scope=scope,
+        code_hash=hashed(text),
+        challenge=agreed.challenge,
+        redirect_uri=agreed.redirect_uri,
+        names_redirect=agreed.names_redirect,
+        resource=agreed.resource,
+        expires_at=now + CODE_LIVES,
+    )
+    return text
+
+
+def find_code(client_id: str, text: str) -> OAuthCode | None:
+    codes = OAuthCode.objects.filter(client__public_id=client_id)
+    return codes.filter(code_hash=hashed(text)).first()
+
+
+def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
+    """The first tokens. A code that comes a second time was stolen by one of the two: what it gave ends."""
+    with transaction.atomic():
+        locked = OAuthCode.objects.select_for_update(of=("self",)).select_related(
+            "client", "user", "workspace"
+        )
+        code = locked.get(pk=code.pk)
+        if code.key_id is None:
+            return _opened_anew(code, now=now)
+    _end(code.key_id, now=now)
+    raise GrantRefused(_("This code was used before, so what it opened was revoked. Sign in again."))
+
+
+def find_token(kind: TokenKind, text: str, *, client_id: str | None = None) -> OAuthToken | None:
+    found = OAuthToken.objects.filter(kind=kind, token_hash=hashed(text))
+    found = found.select_related("key__user", "key__workspace", "key__client")
+    return (found if client_id is None else found.filter(key__client__public_id=client_id)).first()
+
+
+def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
+    """New tokens for a refresh token, whose last use this is. Used once more, it was stolen: all of them end."""
+    with transaction.atomic():
+        locked = OAuthToken.objects.select_for_update(of=("self",)).select_related(
+            "key__user", "key__workspace"
+        )
+        token = locked.get(pk=token.pk)
+        if token.used_at is None:
+            key = _still(token.key, now=now)
+            token.used_at = now
+            token.save(update_fields=["used_at"])
+            return _issue(key, token.resource, scope=scope, now=now)
+    _end(token.key_id, now=now)
+    raise GrantRefused(_("This refresh token was used before, so access was revoked. Sign in again."))
+
+
+def verify_access(text: str, *, path: str, now: datetime) -> ApiKey:
+    """The key that this access token opens at the door of this path, with the token's scope. Raises KeyRefused."""
+    token = find_token(TokenKind.ACCESS, text)
+    if token is None:
+        raise KeyRefused(_("There is no such access token."))
+    key = opened(token.key, now=now)
+    if token.expires_at <= now:
+        raise KeyRefused(_("This access token has expired."))
+    if not is_below(path, token.resource):
+        raise KeyRefused(_("This access token is for other addresses."))
+    if token.scope == KeyScope.READ:
+        key.scope = KeyScope.READ
+    return key
+
+
+def is_below(path: str, resource: str) -> bool:
+    return resource == EVERYWHERE or path == resource or path.startswith(f"{resource}/")
+
+
+def end(token: OAuthToken, *, now: datetime) -> None:
+    """Revoke what this token, access or refresh, was given for. Twice does nothing more."""
+    _end(token.key_id, now=now)
+
+
+def sweep(*, now: datetime) -> int:
+    """Delete codes and tokens that have expired; how many."""
+    codes, _ = OAuthCode.objects.filter(expires_at__lt=now - ACCESS_LIVES).delete()
+    tokens, _ = OAuthToken.objects.filter(expires_at__lt=now).delete()
+    return codes + tokens
+
+
+def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
+    """A key for what was agreed to, in the place of what the same program had there before."""
+    if not code.user.is_active:
+        raise GrantRefused(_("This account is closed."))
+    before = ApiKey.objects.filter(
+        client=code.client, user=code.user, workspace=code.workspace, revoked_at=None
+    )
+    end_keys(list(before.values_list("pk", flat=True)), by=code.user, now=now)
+    try:
+        key, _text = keys.make_key(
+            code.workspace,
+            by=code.user,
+            name=_free_name(code.client.name, code.user),
+            scope=code.scope,
+            expires_at=now + UNUSED_LIVES,
+            now=now,
+            client=code.client,
+        )
+    except DomainError as error:  # no member any more, or not the one they were
+        raise GrantRefused(error.message) from None
+    code.key = key
+    code.save(update_fields=["key"])
+    return _issue(key, code.resource, scope=code.scope, now=now)
+
+
+def _still(key: ApiKey, *, now: datetime) -> ApiKey:
+    try:
+        opened(key, now=now)
+        get_workspace(key.user, key.workspace.public_id)
+    except (KeyRefused, DomainError) as error:
+        raise GrantRefused(str(error)) from None
+    return key
+
+
+def _issue(key: ApiKey, resource: str, *, scope: str, now: datetime) -> Tokens:
+    """``scope`` of the access token; the refresh token keeps the key's."""
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=now + UNUSED_LIVES)
+    made: dict[TokenKind, str] = {}
+    for kind, of, lives in (
+        (TokenKind.ACCESS, scope, ACCESS_LIVES),
+        (TokenKind.REFRESH, key.scope, UNUSED_LIVES),
+    ):
+        made[kind] = new_text(PREFIXES[kind])
+        OAuthToken.objects.create(
+            key=key,
+            kind=kind,
+            token_hash=hashed(made[kind]),
+            scope=of,
+            resource=resource,
+            expires_at=now + lives,
+        )
+    return Tokens(made[TokenKind.ACCESS], made[TokenKind.REFRESH], scope)
+
+
+def _end(key_pk: int | None, *, now: datetime) -> None:
+    key = ApiKey.objects.select_related("user").filter(pk=key_pk or 0).first()
+    if key is not None:
+        end_keys([key.pk], by=key.user, now=now)
+
+
+def _free_name(name: str, user: User) -> str:
+    """The program's, with a number where another key of the person has it."""
+    taken = set(ApiKey.objects.filter(user=user, revoked_at=None).values_list("name", flat=True))
+    names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
+    return next(each for each in names if each not in taken)[:NAME_LENGTH]
