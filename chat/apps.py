@@ -7,6 +7,7 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
+        from chat.agents.shown import text_for_webhook
         from chat.chats.finding import find_messages
         from chat.chats.forget_chat import leave_chats
         from chat.exchange.forget_in_files import forget_in_imports
@@ -17,10 +18,12 @@ class ChatConfig(AppConfig):
         from memories.writing.turn_text import register_loaders
         from workspaces.actions.removal import register_room
         from workspaces.quotas import register_quota
+        from workspaces.webhooks.outbox import register_text
 
         register_loaders(turn=load_turn, message=load_message)
         register_messages(find_messages)
         register_room(leave_chats)
+        register_text("run", text_for_webhook)
         register_elsewhere(forget_in_imports)
         register_quota("chats", lambda user: Chat.objects.filter(created_by=user))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))

@@ -12,15 +12,18 @@ class MemoriesConfig(AppConfig):
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
         from memories.recalling.kind import MEMORIES
+        from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
         from workspaces.actions.removal import register_room
         from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind
         from workspaces.quotas import register_quota
+        from workspaces.webhooks.outbox import register_text
 
         register_kind(MEMORIES)
         register_judge(is_delicate)
         register_room(empty_places)
+        register_text("memory", text_for_webhook)
         register_quota("memories", lambda user: Memory.objects.filter(author=user))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         run_every(1, "memories.tasks.sweep", name="memories: sweep", app=self)

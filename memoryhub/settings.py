@@ -321,6 +321,7 @@ PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # own connections to
 PEOPLE_MAY_CONNECT_INTERNAL = env.flag(
     "PEOPLE_MAY_CONNECT_INTERNAL", False
 )  # and to addresses in this network
+WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # webhooks to addresses in this network
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")

@@ -23,9 +23,22 @@ from workspaces.documents import documents, reading_jobs
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
 from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, Artifact, Document, KeyScope, Membership, Role, User, Workspace
+from workspaces.models import (
+    Agent,
+    Artifact,
+    Document,
+    KeyScope,
+    Membership,
+    Role,
+    User,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+    Workspace,
+)
 from workspaces.models.connection import Connection
 from workspaces.oauth import clients, grants
+from workspaces.webhooks.hooks import create_webhook
 
 PASSWORD = "correct horse battery"
 _number = count(1)
@@ -149,3 +162,13 @@ def make_connection(by: User | None = None, **values: Any) -> Connection:
     made.set_key(key)
     made.save()
     return made
+
+
+def make_webhook(workspace: Workspace, by: User, **fields: Any) -> Webhook:
+    values = {"name": "Wiki", "url": "https://example.org/hooks", "events": list(WebhookEvent.values)}
+    return create_webhook(workspace, by=by, now=timezone.now(), **values | fields)[0]
+
+
+def make_delivery(webhook: Webhook, **fields: Any) -> WebhookDelivery:
+    values = {"event": "memory.saved", "about": "mem_" + "a" * 24, "action": "create"}
+    return WebhookDelivery.objects.create(webhook=webhook, next_attempt_at=timezone.now(), **values | fields)

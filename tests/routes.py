@@ -26,12 +26,14 @@ from tests.factories import (
     make_asset,
     make_chat,
     make_connection,
+    make_delivery,
     make_document,
     make_key_text,
     make_memory,
     make_message,
     make_node,
     make_user,
+    make_webhook,
 )
 from workspaces.artifacts import artifacts
 from workspaces.documents import documents
@@ -105,6 +107,10 @@ AGENT = "chat/api/agents/<agent_id:agent_id>"
 CONNECTION = "chat/api/connections/<conn_id:connection_id>"
 CONNECTION_PAGE = "connections/<str:connection_id>/"
 MODEL = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m"}
+WEBHOOK = f"{WS}/webhooks/<hook_id:webhook_id>"
+WEBHOOKS_PAGE = "workspaces/<str:ws_id>/webhooks/"
+WEBHOOK_PAGE = f"{WEBHOOKS_PAGE}<str:hook_id>/"
+HOOK = {"name": "Wiki", "url": "https://example.org/hooks"}
 CHAT = "chat/api/<chat_id:chat_id>"
 CONSENT = (
     f"?response_type=code&client_id={{app}}&redirect_uri=https://example.org/back&code_challenge={'a' * 43}"
@@ -170,6 +176,14 @@ API_ROWS = [
     Row("POST", f"{ARTIFACT}/restore", EDITORS, deleted=True),
     # Its maker, or an owner: the cast's owner made it.
     Row("POST", f"{ARTIFACT}/forget", OWNERS, fresh=True),
+    Row("GET", f"{WS}/webhooks", OWNERS),
+    Row("POST", f"{WS}/webhooks", answering(201, OWNERS), HOOK | {"events": ["memory.saved"]}, fresh=True),
+    Row("GET", WEBHOOK, OWNERS),
+    Row("PATCH", WEBHOOK, OWNERS, {"name": "Wiki"}, fresh=True),
+    Row("DELETE", WEBHOOK, answering(204, OWNERS)),
+    Row("POST", f"{WEBHOOK}/rotate", OWNERS, fresh=True),
+    Row("GET", f"{WEBHOOK}/deliveries", OWNERS),
+    Row("POST", f"{WEBHOOK}/deliveries/<evt_id:delivery_id>/resend", answering(202, OWNERS)),
     Row("GET", AGENT, MEMBERS),
     Row("PATCH", AGENT, EDITORS, {"name": "Planner"}),
     Row("DELETE", AGENT, answering(204, EDITORS)),
@@ -581,6 +595,16 @@ PAGE_ROWS = [
     ),
     Row("GET", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{NODE_PAGE}delete/", answering(302, PAGE_EDITORS), fresh=True),
+    Row("GET", WEBHOOKS_PAGE, PAGE_OWNERS),
+    Row("POST", WEBHOOKS_PAGE, PAGE_OWNERS, HOOK | {"memory_saved": "on"}, fresh=True),
+    Row("GET", WEBHOOK_PAGE, PAGE_OWNERS),
+    Row("POST", WEBHOOK_PAGE, answering(302, PAGE_OWNERS), HOOK | {"run_finished": "on"}, fresh=True),
+    Row("GET", f"{WEBHOOK_PAGE}rotate/", answering(302, PAGE_OWNERS), fresh=True),
+    Row("POST", f"{WEBHOOK_PAGE}rotate/", PAGE_OWNERS, fresh=True),
+    Row("POST", f"{WEBHOOK_PAGE}enable/", answering(302, PAGE_OWNERS), fresh=True),
+    Row("GET", f"{WEBHOOK_PAGE}enable/", answering(302, PAGE_OWNERS), fresh=True),
+    Row("POST", f"{WEBHOOK_PAGE}delete/", answering(302, PAGE_OWNERS)),
+    Row("POST", f"{WEBHOOK_PAGE}deliveries/<str:delivery_id>/resend/", answering(302, PAGE_OWNERS)),
     Row("GET", "workspaces/<str:ws_id>/runs/", PAGE_MEMBERS),
     Row(
         "POST",
@@ -697,7 +721,11 @@ def make_world(cast: Cast) -> World:
     page = make_artifact(owner, workspace, "<p>Hello</p>", kind="html")
     gone_page = make_artifact(owner, workspace, kind="html")
     artifacts.delete(gone_page, by=owner, now=timezone.now())
+    hook = make_webhook(workspace, owner)
     ids = {
+        "webhook_id": hook.public_id,
+        "hook_id": hook.public_id,
+        "delivery_id": make_delivery(hook).public_id,
         "run_id": done.public_id,
         "import_id": brought.public_id,
         "session_id": sign_in.public_id,

@@ -20,18 +20,22 @@ class WorkspacesConfig(AppConfig):
         from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import forget_file
         from workspaces.documents.kind import DOCUMENTS
+        from workspaces.documents.reading_jobs import text_for_webhook
         from workspaces.index.kinds import register_kind
         from workspaces.models import ArtifactVersion, Document, DocumentVersion
         from workspaces.quotas import register_quota
+        from workspaces.webhooks.outbox import register_text
 
         sign_in.connect()
         register_kind(DOCUMENTS)
         register_kind(ARTIFACTS)
+        register_text("document", text_for_webhook)
         register_quota("bytes", Document.objects.charged_to)
         register_quota("bytes", lambda user: DocumentVersion.objects.filter(version_by=user))
         register_quota("bytes", lambda user: ArtifactVersion.objects.filter(by=user))
         for sender in (Document, DocumentVersion):
             post_delete.connect(forget_file, sender=sender, dispatch_uid=f"workspaces.{sender.__name__}")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
+        run_every(1, "workspaces.tasks.send_webhooks", name="workspaces: webhooks", app=self)
         run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
         post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")

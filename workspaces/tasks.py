@@ -15,6 +15,7 @@ from workspaces.documents import files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.oauth import clients, grants
 from workspaces.rest import once
+from workspaces.webhooks import sending
 
 
 @job
@@ -29,6 +30,7 @@ def sweep() -> str:
     artifacts.purge(now=now)
     grants.sweep(now=now)
     clients.sweep(now=now)
+    sending.sweep(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 
 
@@ -56,3 +58,15 @@ def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
 @job
 def read_document(*, document_id: int) -> str:
     return reading_jobs.read(document_id, now=timezone.now())
+
+
+@job
+def send_webhook(*, webhook_id: int) -> str:
+    """Tell one webhook what is due."""
+    return sending.send_due(seconds=settings.JOB_TIMEOUT / 4, now=timezone.now(), only=webhook_id)
+
+
+@job
+def send_webhooks() -> str:
+    """Every minute: what is tried again, and whatever a process left behind that died."""
+    return sending.send_due(seconds=settings.JOB_TIMEOUT / 4, now=timezone.now())

@@ -8,6 +8,7 @@ from workspaces.artifacts import artifact_views
 from workspaces.connections import connection_views as connections
 from workspaces.documents import document_views
 from workspaces.pages import setting_views, workspace_views
+from workspaces.webhooks import webhook_views
 
 WORKSPACE = "workspaces/<str:ws_id>/"
 MEMBER = "workspaces/<str:ws_id>/members/<str:user_id>/"
@@ -16,6 +17,8 @@ DOCUMENT = "workspaces/<str:ws_id>/documents/<str:doc_id>/"
 
 ARTIFACTS = "workspaces/<str:ws_id>/artifacts/"
 ARTIFACT = f"{ARTIFACTS}<str:art_id>/"
+WEBHOOKS = "workspaces/<str:ws_id>/webhooks/"
+WEBHOOK = f"{WEBHOOKS}<str:hook_id>/"
 
 app_name = "workspaces"
 urlpatterns = [
@@ -49,6 +52,12 @@ urlpatterns = [
     path(f"{ARTIFACT}delete/", artifact_views.delete, name="delete_artifact"),
     path(f"{ARTIFACT}restore/", artifact_views.restore, name="restore_artifact"),
     path(f"{ARTIFACT}forget/", artifact_views.forget, name="forget_artifact"),
+    path(WEBHOOKS, webhook_views.webhook_list, name="webhooks"),
+    path(WEBHOOK, webhook_views.webhook, name="webhook"),
+    path(f"{WEBHOOK}rotate/", webhook_views.rotate, name="rotate_webhook"),
+    path(f"{WEBHOOK}enable/", webhook_views.enable, name="enable_webhook"),
+    path(f"{WEBHOOK}delete/", webhook_views.delete, name="delete_webhook"),
+    path(f"{WEBHOOK}deliveries/<str:delivery_id>/resend/", webhook_views.resend, name="resend_delivery"),
     path(f"{WORKSPACE}events/", workspace_views.events, name="events"),
     path("connections/", connections.connection_list, name="connections"),
     path("connections/<str:connection_id>/", connections.connection, name="connection"),

@@ -24,6 +24,8 @@ from chat.agents.stored_run import Lost, StoredMemory, note
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
+from workspaces.models import WebhookEvent
+from workspaces.webhooks.outbox import emit
 
 PLANNING = ":plan"  # the ref of the step that plans; no plan can call one of its own so
 TICKET_SECONDS = 600  # of one job, with the longest reply of a model
@@ -171,6 +173,8 @@ def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
     run.status, run.error, run.finished_at = status, error[:300], now
     run.save(update_fields=["status", "error", "finished_at"])
     note(run, "run", {"status": status}, now=now)
+    if not run.is_private:
+        emit(run.workspace_id, WebhookEvent.RUN_FINISHED, [run.public_id], action=status)
 
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:

@@ -15,7 +15,7 @@ from chat.models.runs import Run, RunEvent, RunStep
 from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
-from workspaces.models import User
+from workspaces.models import User, Workspace
 
 POLL = 2.0  # seconds between looks where nothing is heard
 OVERLAP = 100  # events looked at again: two of them may be stored in another order than they were numbered
@@ -103,3 +103,10 @@ def _news(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[lis
     if run is None:
         raise NotFound
     return list(run.events.filter(pk__gt=after)[:MOST_AT_ONCE]), run.is_over
+
+
+def text_for_webhook(workspace: Workspace, public_id: str) -> dict[str, Any] | None:
+    run = Run.objects.filter(workspace=workspace, is_private=False, public_id=public_id).first()
+    if run is None:
+        return None
+    return {"objective": run.objective, "result": result_of(run), "error": run.error}

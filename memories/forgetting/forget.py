@@ -40,7 +40,7 @@ from memories.models.memory import MEMORY, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.words import unindex_words
 from memories.writing import tombstones
-from memories.writing.announcing import announce
+from memories.writing.announcing import announce_many
 from memories.writing.doubles import one_writer_at_a_time
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
@@ -210,8 +210,7 @@ def _forget(
         removed += _remove(part, by)
     wanted = _wanted(locked, texts)
     removed += copies.drop(wanted, _beside(locked, by).filter(_is_among(among)), by)
-    for memory in {memory.place: memory for memory in locked}.values():
-        announce(memory, "forget")
+    announce_many(locked, "forget")
     return Gone(removed, stones, locked, wanted)
 
 

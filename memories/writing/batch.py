@@ -22,7 +22,7 @@ from memories.writing import (
     gate,
     tombstones,
 )
-from memories.writing.announcing import announce
+from memories.writing.announcing import announce_many
 from memories.writing.copy_rows import (
     insert_rows,
     number_rows,
@@ -222,7 +222,7 @@ class Batch:
         self._store_vectors()
         for source, number in Counter(memory.source_type for memory in memories).items():
             transaction.on_commit(partial(metrics.count_saves, source, number))
-        announce(memories[-1], "create")
+        announce_many(memories, "create")
         if any(memory.is_automatic for memory in memories):
             cap.keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 

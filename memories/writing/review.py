@@ -22,7 +22,7 @@ from memories.writing import (
     gate,
     tombstones,
 )
-from memories.writing.announcing import announce
+from memories.writing.announcing import announce, tell_webhooks
 from memories.writing.decide import (
     Forgotten,
     Known,
@@ -144,6 +144,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
         if not decided(Memory.objects.filter(pk=locked.pk)).exists():
             raise Conflict(_("Nobody has decided about this memory yet."), code="no_proposal")
         if locked.review == Review.NONE:
+            tell_webhooks([locked], "reconsider")
             locked.embeddings.all().delete()
             unindex_words([locked.pk])
         _decide(locked, RevisionAction.PROPOSE, Review.PENDING, by, now)

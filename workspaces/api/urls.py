@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from workspaces.api import account, agents, artifacts, connections, documents, keys, views
+from workspaces.api import account, agents, artifacts, connections, documents, keys, views, webhooks
 
 ARTIFACTS = "workspaces/<ws_id:workspace_id>/artifacts"
 ARTIFACT = f"{ARTIFACTS}/<art_id:artifact_id>"
@@ -14,6 +14,7 @@ AGENT = "agents/<agent_id:agent_id>"
 CONNECTION = "connections/<conn_id:connection_id>"
 WORKSPACE = "workspaces/<ws_id:workspace_id>"
 DOCUMENT = "workspaces/<ws_id:workspace_id>/documents/<doc_id:document_id>"
+WEBHOOK = f"{WORKSPACE}/webhooks/<hook_id:webhook_id>"
 
 app_name = "workspaces_api"
 urlpatterns = [
@@ -37,6 +38,15 @@ urlpatterns = [
     path(f"{ARTIFACT}/versions", artifacts.ArtifactVersions.as_view(), name="artifact_versions"),
     path(f"{ARTIFACT}/restore", artifacts.ArtifactRestore.as_view(), name="restore_artifact"),
     path(f"{ARTIFACT}/forget", artifacts.ArtifactForget.as_view(), name="forget_artifact"),
+    path(f"{WORKSPACE}/webhooks", webhooks.WebhookList.as_view(), name="webhooks"),
+    path(WEBHOOK, webhooks.WebhookDetail.as_view(), name="webhook"),
+    path(f"{WEBHOOK}/rotate", webhooks.WebhookSecret.as_view(), name="webhook_secret"),
+    path(f"{WEBHOOK}/deliveries", webhooks.DeliveryList.as_view(), name="webhook_deliveries"),
+    path(
+        f"{WEBHOOK}/deliveries/<evt_id:delivery_id>/resend",
+        webhooks.DeliveryResend.as_view(),
+        name="webhook_resend",
+    ),
     path("connections", connections.ConnectionList.as_view(), name="connections"),
     path(CONNECTION, connections.ConnectionDetail.as_view(), name="connection"),
     path(f"{CONNECTION}/test", connections.ConnectionTest.as_view(), name="test_connection"),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.llm.addresses import is_metadata_host, is_public, literal
+from memoryhub.llm.addresses import literal
 from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
 from workspaces.models import User
@@ -27,12 +27,11 @@ from workspaces.models.connection import (
     URL_LENGTH,
     Connection,
 )
+from workspaces.typed_address import CONTROL, is_internal, wrong_shape
 
 KEY_LENGTH = 1000
 MOST_OWN = 20  # of one person
 KEY = re.compile(r"[!-~]*")  # what may stand in a header
-CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 NOT_YOURS = later("This connection does not exist, or you do not have access to it.")
 
 
@@ -219,29 +218,12 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
 
 def _wrong_address(connection: Connection) -> str:
     """What is wrong with it as far as it can be seen without asking anybody; the rest is seen at every connection."""
+    url = connection.base_url
     example = _("Must be an address such as https://api.example.org/v1.")
-    try:
-        parts = urlsplit(connection.base_url)
-        host = (parts.hostname or "").rstrip(".")
-        port_is_fine = parts.port is None or 0 < parts.port < 65536
-    except ValueError:
-        return example
-    if parts.scheme not in {"http", "https"} or not host or not port_is_fine:
-        return example
-    if (
-        len(connection.base_url) > URL_LENGTH
-        or CONTROL.search(connection.base_url)
-        or " " in connection.base_url
-    ):
-        return example
-    if parts.username or parts.password or parts.query or parts.fragment:
-        return _("Must have no name, password, ? or # in it. The key has a field of its own.")
-    if is_metadata_host(host):
-        return _("Is the address of a cloud's metadata service, which no connection may reach.")
-    address = literal(host)
-    named_internal = host.lower().split(".")[-1] in INTERNAL_NAMES or host.lower().endswith("home.arpa")
-    internal = not is_public(address) if address else named_internal
-    if connection.is_local and address and not internal:
+    if problem := wrong_shape(url, longest=URL_LENGTH, example=example):
+        return problem
+    internal = is_internal(url)
+    if connection.is_local and literal(urlsplit(url).hostname or "") and not internal:
         return _("Is an address on the internet: a connection marked local cannot be there.")
     if not connection.is_shared and internal and not settings.PEOPLE_MAY_CONNECT_INTERNAL:
         return _("Is an address inside this server's network, which only administrators may connect to.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -19,7 +21,8 @@ from workspaces.documents.media import is_picture
 from workspaces.documents.reading.process import SENTENCES, CouldNotRead, Read, longest, read_file
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.words import index_words
-from workspaces.models import Document, DocumentPassage, DocumentStatus
+from workspaces.models import Document, DocumentPassage, DocumentStatus, WebhookEvent, Workspace
+from workspaces.webhooks.outbox import emit
 
 EMBEDDED_AT_ONCE = 256  # passages of one job: the first pages are found before the last are embedded
 FAR = 10_000_000  # beyond the number of any passage
@@ -62,6 +65,8 @@ def read(document_id: int, *, now: datetime) -> str:
         locked.passage_count = len(passages)
         locked.save()
         _put_passages(locked, passages)
+        if locked.status == DocumentStatus.READY and locked.deleted_at is None:
+            emit(locked.workspace_id, WebhookEvent.DOCUMENT_READY, [locked.public_id], action="ready")
     return why or f"{len(passages)} passages"
 
 
@@ -74,6 +79,11 @@ def _unread(pages: int) -> str:
         "%(pages)d pages are pictures. Their text was not read: OCR is not installed here.",
         pages,
     ) % {"pages": pages}
+
+
+def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
+    found = Document.objects.live().filter(workspace=workspace, public_id=public_id)
+    return found.values("title", "media_type", "pages").first()
 
 
 def sweep(*, now: datetime) -> int:

@@ -32,6 +32,7 @@ from workspaces.models.people import (
     Workspace,
     WorkspaceQuerySet,
 )
+from workspaces.models.webhook import DeliveryStatus, Webhook, WebhookDelivery, WebhookEvent
 
 __all__ = [
     "Agent",
@@ -46,6 +47,7 @@ __all__ = [
     "CommonWord",
     "Connection",
     "ConnectionQuerySet",
+    "DeliveryStatus",
     "Document",
     "DocumentPassage",
     "DocumentQuerySet",
@@ -68,6 +70,9 @@ __all__ = [
     "TokenKind",
     "User",
     "VectorIndex",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookEvent",
     "Workspace",
     "WorkspaceQuerySet",
 ]

@@ -18,9 +18,9 @@ from chat.answers.threads import in_thread
 from chat.doors.openai_api.errors import error_of
 from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
 from chat.doors.openai_api.reading import Asked, Body
-from chat.doors.openai_api.recalled_for_program import Remembered, remember
+from chat.doors.openai_api.recalled_for_program import Remembered, expect_recall, remember
 from chat.doors.openai_api.served import find_model
-from chat.turns import passing
+from chat.turns import passing, runner
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
 from workspaces.access import get_workspace, role_in
@@ -57,6 +57,7 @@ class Answering:
 
 def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
     """Raises NotFound, Forbidden, TooManyRequests, and a ModelError where the model may not be asked here."""
+    expect_recall(asked, key.user, now=now)
     workspace = get_workspace(key.user, key.workspace.public_id)
     if asked.workspace not in {"", workspace.public_id, workspace.name}:
         raise NotFound(_("This workspace does not exist, or this key is not for it."))
@@ -87,7 +88,10 @@ def whole(answering: Answering) -> Body:
     reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
     read = ReadSoFar()
     read.read(reply["choices"], part="message")
-    answering.keep(read)
+    if read.is_over:
+        runner.submit(in_thread(answering.keep, read))  # who asked need not wait for it
+    else:
+        answering.keep(read)  # before the program comes back with what its tool said
     return {**reply, "memoryhub": answering.remembered.note}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from chat.doors.openai_api.reading import Asked, Body, text_of
@@ -20,11 +21,12 @@ from chat.prompting.text import tokens
 from chat.turns import passing
 from memories.consent import memory_on
 from memories.recalling.ranked_search import Recalled
+from memories.recalling.recall import expect
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.raw import INSERTED
 from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen
-from workspaces.models import KeyScope, Role
+from workspaces.models import KeyScope, Role, User
 
 logger = logging.getLogger(__name__)
 FOREIGN = frozenset({"system", "developer", "tool", "function"})  # roles that no person speaks in
@@ -48,6 +50,12 @@ class Remembered:
         return {**note, "degraded": self.degraded} if self.degraded else note
 
 
+def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
+    """Have the question's vectors begun with, beside all that is looked up before they are needed."""
+    if asked.question is not None and asked.memory != "off" and memory_on(person, None):
+        expect(text_of(asked.messages[asked.question]), now=now)
+
+
 def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     """Recall for the question, as before a turn of a chat, and note the turn. Trouble with recall costs no answer.
 
@@ -59,6 +67,8 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     if at is None or asked.memory == "off" or not memory_on(caller.person, None):
         return Remembered(messages)
     question, degraded, used = text_of(messages[at]), "", list[Recalled]()
+    said = passing.Said(list(_lines(messages[: at + 1])), list(_shown(messages)))
+    saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
     try:
         room = room_beside_answer(chosen.model.capabilities) - sum(tokens(text_of(each)) for each in messages)
         found = find_for_prompt(
@@ -77,13 +87,11 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
         logger.exception("Recall failed; the answer goes on without it, and says so")
         degraded = FAILED
     ids = tuple(item.memory.public_id for item in used)
-    said = passing.Said(list(_lines(messages[: at + 1])), list(_shown(messages)))
     turn = (
         passing.begin(caller, said, used=ids, connection=chosen.connection)
         if _may_mine(asked, caller)
         else None
     )
-    saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
     block: list[Body] = [_ours(recalled_block(used, names_people=_several(caller)))] if used else []
     return Remembered([*messages[:at], *block, *messages[at:]], ids, tuple(saved), turn, degraded)
 

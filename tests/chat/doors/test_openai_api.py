@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from chat.models import PassingTurn
-from chat.turns import passing
+from chat.turns import passing, runner
 from memories.models import Extraction, Memory
 from memories.writing.extracting import extract
 from memoryhub.llm.registry import get_embedder
@@ -46,7 +46,9 @@ def deadline(people: Cast) -> Memory:
 
 
 def ask(client: openai.OpenAI, messages: Any = ASKED, **more: Any) -> Any:
-    return client.chat.completions.create(model="scripted-model", messages=messages, **more)
+    answer = client.chat.completions.create(model="scripted-model", messages=messages, **more)
+    assert more.get("stream") or runner.wait_until_idle(10), "what was said is kept beside the answer"
+    return answer
 
 
 def test_memory_is_put_before_the_question_and_the_callers_own_prompt_stays_first(

@@ -1,0 +1,202 @@
+"""Webhooks of a workspace, over REST: its owners', in a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from workspaces.access import get_workspace
+from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
+from workspaces.models.webhook import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.rest.docs import documented_under, page_of
+from workspaces.rest.examples import ID
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
+from workspaces.rest.paging import PageQuery
+from workspaces.rest.views import ApiView
+from workspaces.webhooks import hooks
+from workspaces.webhooks.signing import PREFIX
+
+documented = documented_under("webhooks")
+URL = "https://example.org/hooks"
+
+
+class WebhookJson(serializers.Serializer[Any]):
+    """Never the secret."""
+
+    example = {"id": f"hook_{ID}", "name": "Wiki", "url": URL, "events": ["memory.saved"], "enabled": True}
+    id = serializers.CharField(source="public_id")
+    workspace_id = serializers.CharField(source="workspace.public_id")
+    name = serializers.CharField(max_length=WEBHOOK_NAME_LENGTH)
+    url = serializers.CharField(max_length=WEBHOOK_URL_LENGTH)
+    events = serializers.ListField(child=serializers.ChoiceField(choices=WebhookEvent.values))
+    with_text = serializers.BooleanField(help_text="Whether what was saved or changed is sent along.")
+    enabled = serializers.BooleanField(source="is_enabled")
+    disabled_for = serializers.CharField(help_text="Why it was turned off, if not by hand; empty otherwise.")
+    failing_since = Moment(allow_null=True, help_text="Since then nothing was delivered. null: all is well.")
+    created_at = Moment()
+    updated_at = Moment()
+
+
+class MadeWebhookJson(WebhookJson):
+    example = {**WebhookJson.example, "secret": f"{PREFIX}…"}
+    secret = serializers.CharField(
+        help_text="Deliveries are signed with it. This is the only time you see it."
+    )
+
+
+class WebhookSecretJson(serializers.Serializer[Any]):
+    example = {"secret": f"{PREFIX}…"}
+    secret = serializers.CharField(help_text="This is the only time you see it.")
+
+
+class WebhookChanges(Body):
+    example = {"events": ["memory.saved", "memory.changed"]}
+    name = Text(max_length=WEBHOOK_NAME_LENGTH, required=False)
+    url = Text(max_length=WEBHOOK_URL_LENGTH, required=False, help_text=f"Such as {URL}.")
+    events = serializers.ListField(
+        child=Choice(WebhookEvent.values), min_length=1, max_length=len(WebhookEvent.values), required=False
+    )
+    with_text = Flag(required=False, help_text="true: what was saved or changed is sent along.")
+    enabled = Flag(required=False)
+
+
+class WebhookBody(Body):
+    example = {"name": "Wiki", "url": URL, "events": ["memory.saved"]}
+    name = Text(max_length=WEBHOOK_NAME_LENGTH)
+    url = Text(max_length=WEBHOOK_URL_LENGTH, help_text=f"Such as {URL}.")
+    events = serializers.ListField(
+        child=Choice(WebhookEvent.values), min_length=1, max_length=len(WebhookEvent.values)
+    )
+    with_text = Flag(default=False, help_text="true: what was saved or changed is sent along.")
+
+
+class DeliveryJson(serializers.Serializer[Any]):
+    """Ids and words of ours; what text went along is not kept."""
+
+    example = {
+        "id": f"evt_{ID}",
+        "event": "memory.saved",
+        "about": f"mem_{ID}",
+        "action": "create",
+        "status": "delivered",
+        "answer_code": 204,
+    }
+    id = serializers.CharField(source="public_id", help_text="The `webhook-id` that it was sent with.")
+    event = serializers.ChoiceField(choices=WebhookEvent.values)
+    about = serializers.CharField(help_text="The id of what it happened to.")
+    action = serializers.CharField(help_text="How: create, edit, restore …")
+    status = serializers.ChoiceField(choices=DeliveryStatus.values)
+    attempts = serializers.IntegerField(min_value=0)
+    answer_code = serializers.IntegerField(
+        allow_null=True, help_text="The HTTP status of the last answer. null: there was none."
+    )
+    error = serializers.CharField(help_text="What went wrong last; empty otherwise.")
+    created_at = Moment()
+    attempted_at = Moment(allow_null=True)
+    next_attempt_at = Moment(allow_null=True, help_text="null: it is not tried again.")
+
+
+class DeliveryQuery(PageQuery):
+    status = Choice([*DeliveryStatus.values, "all"], default="all", help_text="Only these.")
+
+
+class _WebhookView(ApiView):
+    def found(self, workspace_id: str, webhook_id: str) -> Webhook:
+        return hooks.get_webhook(self.person, workspace_id, webhook_id)
+
+
+class WebhookList(ApiView):
+    @documented("webhooks_list", page_of(WebhookJson))
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """List the webhooks of a workspace.
+
+        Oldest first. For its owners.
+        """
+        workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
+        return self.page(hooks.webhooks_of(workspace), WebhookJson, list_name=f"webhooks of {workspace_id}")
+
+    @documented("webhooks_create", {201: MadeWebhookJson}, body=WebhookBody, errors=[409], fresh=True)
+    def post(self, request: Request, workspace_id: str) -> Response:
+        """Make a webhook.
+
+        From now on its address is told of these events, signed as Standard Webhooks says with the `secret` that is in
+        this answer only. The address is not contacted yet.
+        """
+        workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
+        self.require_fresh_password()
+        body = self.body(WebhookBody)
+        made, secret = hooks.create_webhook(workspace, by=self.person, now=timezone.now(), **body)
+        made.secret = secret  # type: ignore[attr-defined]  # shown once
+        return Response(MadeWebhookJson(made).data, status=status.HTTP_201_CREATED)
+
+
+class WebhookDetail(_WebhookView):
+    @documented("webhooks_get", WebhookJson)
+    def get(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
+        """Look at a webhook."""
+        return Response(WebhookJson(self.found(workspace_id, webhook_id)).data)
+
+    @documented("webhooks_update", WebhookJson, body=WebhookChanges, fresh=True)
+    def patch(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
+        """Change a webhook.
+
+        Fields you leave out stay as they are. `enabled: false` gives up what waits to be sent; turned on again, it is
+        told of what happens from then on.
+        """
+        found = self.found(workspace_id, webhook_id)
+        self.require_fresh_password()
+        body = self.body(WebhookChanges)
+        return Response(
+            WebhookJson(hooks.update_webhook(found, by=self.person, now=timezone.now(), **body)).data
+        )
+
+    @documented("webhooks_delete")
+    def delete(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
+        """Delete a webhook.
+
+        With its deliveries: what waits is sent no more.
+        """
+        hooks.delete_webhook(self.found(workspace_id, webhook_id), by=self.person)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class WebhookSecret(_WebhookView):
+    @documented("webhooks_rotate", WebhookSecretJson, fresh=True)
+    def post(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
+        """Change the secret of a webhook.
+
+        For 24 hours deliveries are signed with the one before it, too.
+        """
+        found = self.found(workspace_id, webhook_id)
+        self.require_fresh_password()
+        secret = hooks.rotate_secret(found, by=self.person, now=timezone.now())
+        return Response({"secret": secret})
+
+
+class DeliveryList(_WebhookView):
+    @documented("webhooks_deliveries", page_of(DeliveryJson), query=DeliveryQuery)
+    def get(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
+        """List the deliveries of a webhook.
+
+        Newest first, of the last 30 days.
+        """
+        found, wanted = self.found(workspace_id, webhook_id), self.query(DeliveryQuery)["status"]
+        rows = found.deliveries.all() if wanted == "all" else found.deliveries.filter(status=wanted)
+        name = f"deliveries {wanted} of {webhook_id}"
+        return self.page(rows.order_by("-created_at", "-id"), DeliveryJson, list_name=name, descending=True)
+
+
+class DeliveryResend(_WebhookView):
+    @documented("webhooks_resend", {202: DeliveryJson}, errors=[409])
+    def post(self, request: Request, workspace_id: str, webhook_id: str, delivery_id: str) -> Response:
+        """Send a delivery again.
+
+        Under the same `webhook-id`, whatever became of it before.
+        """
+        found = self.found(workspace_id, webhook_id)
+        again = hooks.send_again(found, delivery_id, by=self.person, now=timezone.now())
+        return Response(DeliveryJson(again).data, status=status.HTTP_202_ACCEPTED)

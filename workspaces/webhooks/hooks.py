@@ -1,0 +1,194 @@
+"""Making, changing, deleting webhooks, and sending again: what pages and API call. A workspace's owners alone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.sealing import Unsealable, reseal, seal, unseal
+from workspaces.access import get_workspace
+from workspaces.audit import Verb, record
+from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent, Workspace
+from workspaces.models.webhook import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.typed_address import CONTROL, is_internal, wrong_shape
+from workspaces.webhooks.outbox import queue_sending
+from workspaces.webhooks.signing import new_secret
+
+MOST_HOOKS = 10  # of one workspace: each save is noted once for each
+BOTH_SIGN = timedelta(hours=24)  # after a change of the secret
+
+
+def webhooks_of(workspace: Workspace) -> QuerySet[Webhook]:
+    return Webhook.objects.filter(workspace=workspace).select_related("workspace")
+
+
+def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
+    """NotFound for strangers and of other workspaces, Forbidden for all but owners."""
+    workspace = get_workspace(user, workspace_id, need=Role.OWNER)
+    found = webhooks_of(workspace).filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound(_("This webhook does not exist, or it has been deleted."))
+    found.workspace = workspace  # with its role
+    return found
+
+
+def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: Any) -> tuple[Webhook, str]:
+    """A new one of ``name``, ``url``, ``events`` and ``with_text``, and its secret: the only time that it is told.
+
+    Invalid for a wrong value, Conflict where there are too many.
+    """
+    workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
+    secret = new_secret()
+    made = Webhook(workspace=workspace, created_by=by, created_at=now, updated_at=now)
+    made.sealed_secret = seal(secret)
+    _set(made, values)
+    with transaction.atomic():
+        Workspace.objects.select_for_update().get(pk=workspace.pk)
+        if webhooks_of(workspace).count() >= MOST_HOOKS:
+            raise Conflict(_("This workspace has %d webhooks, which is as many as it can have.") % MOST_HOOKS)
+        made.save()
+        record(Verb.WEBHOOK_MADE, by=by, workspace=workspace, target=made.public_id)
+    return made, secret
+
+
+def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:
+    """Change what is passed. ``enabled``: on again, it begins with what happens from now on."""
+    with transaction.atomic():
+        held = _held(webhook, by)
+        _set(held, changes)
+        if changes.get("enabled") is True and not held.is_enabled:
+            held.disabled_at, held.disabled_for, held.failing_since = None, "", None
+        elif changes.get("enabled") is False and held.is_enabled:
+            held.disabled_at = now
+            give_up_waiting(held)
+        held.updated_at = now
+        held.save()
+        record(
+            Verb.WEBHOOK_CHANGED,
+            by=by,
+            workspace=held.workspace,
+            target=held.public_id,
+            details={"fields": [*sorted(changes)]},
+        )
+    return held
+
+
+def rotate_secret(webhook: Webhook, *, by: User, now: datetime) -> str:
+    """A new secret, told once. What is sent in the next 24 hours is signed with the one before it, too."""
+    secret = new_secret()
+    with transaction.atomic():
+        held = _held(webhook, by)
+        held.sealed_before, held.before_until = held.sealed_secret, now + BOTH_SIGN
+        held.sealed_secret, held.updated_at = seal(secret), now
+        held.save()
+        record(Verb.WEBHOOK_SECRET_CHANGED, by=by, workspace=held.workspace, target=held.public_id)
+    return secret
+
+
+def delete_webhook(webhook: Webhook, *, by: User) -> None:
+    """With its deliveries: what waits is sent no more."""
+    with transaction.atomic():
+        held = _held(webhook, by)
+        record(Verb.WEBHOOK_DELETED, by=by, workspace=held.workspace, target=held.public_id)
+        held.delete()
+
+
+def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -> WebhookDelivery:
+    """Under the id that it had. Conflict while the webhook is off."""
+    with transaction.atomic():
+        held = _held(webhook, by)
+        if not held.is_enabled:
+            raise Conflict(_("This webhook is off. Turn it on first."))
+        delivery = held.deliveries.select_for_update(of=("self",)).filter(public_id=delivery_id).first()
+        if delivery is None:
+            raise NotFound(_("This delivery does not exist, or is kept no more."))
+        delivery.status, delivery.next_attempt_at = DeliveryStatus.WAITING, now
+        delivery.save(update_fields=["status", "next_attempt_at"])
+        queue_sending(held.pk)
+    return delivery
+
+
+def give_up_waiting(webhook: Webhook) -> None:
+    webhook.deliveries.filter(status=DeliveryStatus.WAITING).update(
+        status=DeliveryStatus.FAILED, next_attempt_at=None, error=_("The webhook was turned off.")
+    )
+
+
+def secrets_of(webhook: Webhook, *, now: datetime) -> list[str]:
+    """Those that sign. Raises Unsealable."""
+    sealed = [webhook.sealed_secret]
+    if webhook.before_until is not None and webhook.before_until > now:
+        sealed.append(webhook.sealed_before)
+    return [unseal(each) for each in sealed]
+
+
+def reseal_secrets() -> tuple[int, int]:
+    """Every secret under the first of the present encryption keys: how many, and how many none of them opens."""
+    moved = lost = 0
+    for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            for held in Webhook.objects.select_for_update(of=("self",)).filter(pk=pk):
+                held.sealed_before, held.before_until = "", None  # a day's courtesy is not carried along
+                try:
+                    held.sealed_secret = reseal(held.sealed_secret)
+                except Unsealable:
+                    lost += 1
+                    continue
+                held.save(update_fields=["sealed_secret", "sealed_before", "before_until"])
+                moved += 1
+    return moved, lost
+
+
+def _held(webhook: Webhook, by: User) -> Webhook:
+    get_workspace(by, webhook.workspace.public_id, need=Role.OWNER)
+    rows = Webhook.objects.select_for_update(of=("self",)).select_related("workspace")
+    held = rows.filter(pk=webhook.pk).first()
+    if held is None:
+        raise NotFound(_("This webhook does not exist, or it has been deleted."))
+    return held
+
+
+def _set(webhook: Webhook, values: dict[str, Any]) -> None:
+    """Look at the values and set them; Invalid says all that is wrong."""
+    wrong: dict[str, str] = {}
+    if "name" in values:
+        webhook.name = " ".join(values["name"].split())
+        if not 1 <= len(webhook.name) <= WEBHOOK_NAME_LENGTH or CONTROL.search(webhook.name):
+            wrong["name"] = _("Must have 1 to %d characters.") % WEBHOOK_NAME_LENGTH
+    if "events" in values:
+        webhook.events = [each for each in WebhookEvent.values if each in values["events"]]
+        if not webhook.events or set(values["events"]) - set(webhook.events):
+            wrong["events"] = _("Name at least one of %s.") % ", ".join(WebhookEvent.values)
+    if "with_text" in values:
+        webhook.with_text = values["with_text"]
+        if webhook.with_text and webhook.workspace.local_only:
+            wrong["with_text"] = _("The memories of this workspace never leave this machine.")
+    if "url" in values:
+        webhook.url = values["url"].strip()
+        if problem := _wrong_address(webhook):
+            wrong["url"] = problem
+    if wrong:
+        raise Invalid(fields=wrong)
+
+
+def _wrong_address(webhook: Webhook) -> str:
+    """What is wrong with it as far as it can be seen without asking anybody; the rest is seen at every sending."""
+    example = _("Must be an address such as https://example.org/hooks.")
+    if problem := wrong_shape(webhook.url, longest=WEBHOOK_URL_LENGTH, example=example, query=True):
+        return problem
+    if settings.WEBHOOKS_INTERNAL:
+        return ""
+    if is_internal(webhook.url):
+        return _("Is an address inside this server's network. Whoever runs this MemoryHub may allow those.")
+    if urlsplit(webhook.url).scheme != "https":
+        return _("Must begin with https://, so that nobody on the way reads along.")
+    if webhook.workspace.local_only:
+        return _("This workspace keeps everything on this machine, so nothing outside is told of it.")
+    return ""

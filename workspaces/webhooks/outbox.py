@@ -1,0 +1,68 @@
+"""What has happened is noted for a workspace's webhooks in the transaction in which it happens.
+
+So what is rolled back is told to nobody, and what is committed to everybody: whatever process dies, the rows are there.
+What text goes along is read at the moment that it is sent (``text_of``): no delivery holds a word that somebody wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from memoryhub.database.ready import Ready
+from workspaces.models import Webhook, WebhookDelivery, Workspace
+
+TextLoader = Callable[[Workspace, str], Mapping[str, Any] | None]
+_loaders: dict[str, TextLoader] = {}
+# Asked at every save: nearly always there is none.
+_ENABLED = Ready(
+    lambda workspace: Webhook.objects.filter(workspace_id=workspace, disabled_at=None), workspace=int
+)
+
+
+def register_text(kind: str, loader: TextLoader) -> None:
+    """What webhooks that want text are told of a ``kind`` ("memory"): None of what is gone, or not everybody's."""
+    _loaders[kind] = loader
+
+
+def text_of(workspace: Workspace, kind: str, about: str) -> Mapping[str, Any] | None:
+    return _loaders[kind](workspace, about)
+
+
+def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -> None:
+    """Note for each webhook that wants to know of it that ``event`` happened to these (public ids), and queue telling
+    them. In the caller's transaction; one small query where nobody wants to know.
+    """
+    hooks = [hook for hook in _ENABLED.all(workspace=workspace_id) if event in hook.events]
+    now = timezone.now()
+    told = [
+        WebhookDelivery(
+            webhook=hook, event=event, about=about, action=action, created_at=now, next_attempt_at=now
+        )
+        for hook in hooks
+        for about in abouts
+    ]
+    WebhookDelivery.objects.bulk_create(told, batch_size=1000)
+    for hook in hooks:
+        if hook.failing_since is None:  # those that fail are tried once in a while, and nobody waits for them
+            queue_sending(hook.pk)
+
+
+@dataclass(frozen=True)
+class _Send:
+    webhook_id: int
+
+    def __call__(self) -> None:
+        async_task("workspaces.tasks.send_webhook", webhook_id=self.webhook_id, task_name="tell a webhook")
+
+
+def queue_sending(webhook_id: int) -> None:
+    """After the running transaction, once for all that is noted in it."""
+    job = _Send(webhook_id)
+    if not any(waiting[1] == job for waiting in connection.run_on_commit):
+        transaction.on_commit(job)

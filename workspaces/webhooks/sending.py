@@ -1,0 +1,234 @@
+"""Telling webhooks what happened, at least once: what is due is claimed, sent, and noted.
+
+A claim is for some minutes: what a killed process had claimed is due again after them, under the same id. Nothing is
+sent inside a transaction. Whoever does not answer is tried less and less often (``WAITS``), and holds up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Min
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memoryhub import mail
+from memoryhub.llm.addresses import AddressRange, AddressRefused
+from memoryhub.llm.clients import Endpoint, async_client
+from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.sealing import Unsealable
+from workspaces.audit import Verb, record
+from workspaces.leaving_machine import Reach
+from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent
+from workspaces.webhooks.hooks import give_up_waiting, secrets_of
+from workspaces.webhooks.outbox import text_of
+from workspaces.webhooks.signing import headers_of
+
+logger = logging.getLogger(__name__)
+# After each attempt that failed; with the first one twelve within six days. docs/programs.md tells them.
+WAITS = [timedelta(minutes=each) for each in (1, 5, 30, 120, 300, 600, *[1440] * 5)]
+LONGEST_WAIT = timedelta(days=1)  # however long a receiver asks for in Retry-After
+DISABLED_AFTER = timedelta(days=5)  # without one delivery
+CLAIMED_FOR = timedelta(minutes=10)
+ANSWER_SECONDS = 15.0  # for everything, from the name's address to the answer's first line
+HOOKS_AT_ONCE, EACH_AT_ONCE = 20, 10
+KEPT_FOR = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``code``: of HTTP, None where nobody answered. ``wait``: seconds that it asked for."""
+
+    code: int | None = None
+    error: str = ""
+    wait: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.code is not None and 200 <= self.code < 300
+
+
+def send_due(*, seconds: float, now: datetime, only: int | None = None) -> str:
+    """Send what is due, of all webhooks or of this one, for about so many seconds; what came of it."""
+    ends, delivered, failing = time.monotonic() + seconds, 0, set[int]()
+    while time.monotonic() < ends and (claimed := _claim(only, failing, now=now)):
+        answers = asyncio.run(_post_all([_prepared(each) for each in claimed]))
+        for delivery, answer in zip(claimed, answers, strict=True):
+            note(delivery, answer, now=now)
+            delivered += answer.ok
+            if not answer.ok:
+                failing.add(delivery.webhook_id)
+    return f"{delivered} delivered, {len(failing)} webhooks did not take theirs"
+
+
+def sweep(*, now: datetime) -> int:
+    """Delete the deliveries of a month ago; how many."""
+    return WebhookDelivery.objects.filter(created_at__lt=now - KEPT_FOR).delete()[0]
+
+
+def _claim(only: int | None, failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
+    """The oldest of what is due, each counted as tried before it is; of a webhook that fails, one."""
+    due = WebhookDelivery.objects.filter(
+        status=DeliveryStatus.WAITING, next_attempt_at__lte=now, webhook__disabled_at=None
+    ).exclude(webhook__in=failing)
+    if only is not None:
+        due = due.filter(webhook=only)
+    oldest = due.order_by().values("webhook", "webhook__failing_since").annotate(first=Min("next_attempt_at"))
+    claimed: list[WebhookDelivery] = []
+    with transaction.atomic():
+        for found in oldest.order_by("first")[:HOOKS_AT_ONCE]:
+            rows = due.filter(webhook=found["webhook"]).order_by("next_attempt_at", "pk")
+            rows = rows.select_for_update(of=("self",), skip_locked=True).select_related("webhook__workspace")
+            claimed += rows[: EACH_AT_ONCE if found["webhook__failing_since"] is None else 1]
+        WebhookDelivery.objects.filter(pk__in=[each.pk for each in claimed]).update(
+            attempts=F("attempts") + 1, attempted_at=now, next_attempt_at=now + CLAIMED_FOR
+        )
+    for each in claimed:
+        each.attempts += 1
+    return claimed
+
+
+def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
+    """What is told: ids and words of ours, and text where it was asked for, is there still, and may leave."""
+    hook, kind = delivery.webhook, delivery.event.partition(".")[0]
+    data: dict[str, Any] = {
+        "workspace_id": hook.workspace.public_id,
+        "kind": kind,
+        "id": delivery.about,
+        "action": delivery.action,
+    }
+    if hook.with_text and delivery.event != WebhookEvent.MEMORY_FORGOTTEN:
+        try:
+            Reach.to_model(hook.workspace, is_local=False, personal=False)
+            data[kind] = text_of(hook.workspace, kind, delivery.about)
+        except ModelNotLocal:
+            data[kind] = None
+    stamp = delivery.created_at.isoformat().replace("+00:00", "Z")
+    return {"type": delivery.event, "timestamp": stamp, "data": data}
+
+
+def range_of(webhook: Webhook) -> AddressRange | None:
+    """Where it may lead now, whatever it was made with; None: nowhere. What is not encrypted stays in this network,
+    and so does what a workspace that never leaves this machine tells.
+    """
+    inside = settings.WEBHOOKS_INTERNAL
+    if webhook.workspace.local_only or urlsplit(webhook.url).scheme != "https":
+        return AddressRange.INTERNAL if inside else None
+    return AddressRange.ANYWHERE if inside else AddressRange.PUBLIC
+
+
+def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
+    """What came of an attempt. A webhook that fails for long, or says that it is gone (410), is turned off."""
+    with transaction.atomic():
+        hook = Webhook.objects.select_for_update(of=("self",)).filter(pk=delivery.webhook_id).first()
+        if hook is None:
+            return
+        row = WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts)
+        if answer.ok:
+            row.update(
+                status=DeliveryStatus.DELIVERED, next_attempt_at=None, answer_code=answer.code, error=""
+            )
+            if hook.failing_since is not None:
+                hook.failing_since = None
+                hook.save(update_fields=["failing_since"])
+            return
+        tried_out = delivery.attempts > len(WAITS)
+        wait = WAITS[min(delivery.attempts, len(WAITS)) - 1]
+        asked = min(timedelta(seconds=answer.wait), LONGEST_WAIT)
+        row.update(
+            status=DeliveryStatus.FAILED if tried_out else DeliveryStatus.WAITING,
+            next_attempt_at=None if tried_out else now + max(wait, asked),
+            answer_code=answer.code,
+            error=answer.error[:300],
+        )
+        hook.failing_since = hook.failing_since or now
+        hook.save(update_fields=["failing_since"])
+        if answer.code == 410:
+            _disable(hook, _("Its address answered that it is gone (410)."), now=now)
+        elif hook.failing_since <= now - DISABLED_AFTER:
+            _disable(hook, _("Nothing could be delivered for %d days.") % DISABLED_AFTER.days, now=now)
+
+
+def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
+    """With a notice on its page, in the workspace's activity, and by mail to the owners that have an address."""
+    hook.disabled_at, hook.disabled_for = now, why
+    hook.save(update_fields=["disabled_at", "disabled_for"])
+    give_up_waiting(hook)
+    record(Verb.WEBHOOK_DISABLED, by=None, workspace=hook.workspace, target=hook.public_id)
+    owners = User.objects.filter(
+        memberships__workspace=hook.workspace_id, memberships__role=Role.OWNER, is_active=True
+    )
+    text = _("The webhook “%(name)s” was turned off. %(why)s You can turn it on again on its page.")
+    mail.send(
+        _("A webhook was turned off"),
+        text % {"name": hook.name, "why": why},
+        owners.exclude(email="").values_list("email", flat=True),
+    )
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    url: str = ""
+    reach: AddressRange = AddressRange.PUBLIC
+    body: bytes = b""
+    headers: dict[str, str] | None = None
+    refused: str = ""
+
+
+def _prepared(delivery: WebhookDelivery) -> _Prepared:
+    hook, reach = delivery.webhook, range_of(delivery.webhook)
+    if reach is None:
+        return _Prepared(refused=_("Webhooks may not go to this address from this workspace."))
+    try:
+        body = json.dumps(payload_of(delivery), ensure_ascii=False, separators=(",", ":")).encode()
+        keys = secrets_of(hook, now=timezone.now())
+    except Unsealable:
+        return _Prepared(refused=_("Its secret cannot be read any more. Change it."))
+    headers = headers_of(delivery.public_id, body, keys, now=timezone.now())
+    fixed = {"content-type": "application/json", "user-agent": "MemoryHub"}
+    return _Prepared(hook.url, reach, body, fixed | headers)
+
+
+async def _post_all(prepared: Sequence[_Prepared]) -> list[Answer]:
+    return await asyncio.gather(*map(_post, prepared))
+
+
+async def _post(prepared: _Prepared) -> Answer:
+    """One attempt. Of what is answered only the first line counts: nothing of it is kept that somebody could echo."""
+    if prepared.refused:
+        return Answer(error=prepared.refused)
+    endpoint = Endpoint(prepared.url, api_key="", model="", reach=prepared.reach)
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), async_client(endpoint) as client:
+            sent = client.stream("POST", prepared.url, content=prepared.body, headers=prepared.headers)
+            async with sent as response:
+                return _read(response)
+    except AddressRefused:
+        return Answer(error=_("Not an address that webhooks may reach."))
+    except (TimeoutError, httpx2.TimeoutException):
+        return Answer(error=_("There was no answer within %d seconds.") % ANSWER_SECONDS)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
+        logger.info("A webhook could not be told: %s", type(error).__name__)
+        return Answer(error=_("The address could not be connected to, or the connection broke."))
+
+
+def _read(response: httpx2.Response) -> Answer:
+    code = response.status_code
+    if 200 <= code < 300:
+        return Answer(code)
+    if 300 <= code < 400:
+        return Answer(code, _("The address answered with a redirect, and none is followed."))
+    asked = response.headers.get("retry-after", "")
+    wait = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
+    return Answer(code, _("The address answered %d.") % code, wait)
