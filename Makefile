@@ -5,6 +5,8 @@ PIP := $(PY) -m pip --disable-pip-version-check -qq
 # What is installed has the hash that requirements/*.txt name, and is a wheel: installing runs nothing of a package's own.
 INSTALL := install --require-hashes --only-binary :all:
 TOOLS := $(VENV)-tools
+PROGRAMS := $(VENV)-programs
+NODE_PROGRAMS := tests/programs/node_modules
 APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
@@ -12,11 +14,12 @@ PYTHON ?=
 TESTERS ?= logical
 PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 
-.PHONY: help run install install-dev test quick lint format fuzz attack docs lock audit licences clean clean-data
+.PHONY: help run install install-dev programs test quick lint format fuzz attack docs lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
 	@echo "make test        lint, then the whole test suite; make test T=path runs a part of it"
+	@echo "make programs    install programs of others that the tests run against MemoryHub (pip, and npm where it is)"
 	@echo "make quick       lint what changed and run the tests that need no database: some seconds"
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
@@ -69,7 +72,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 
 # All of them after the lint; with T, those alone: make test T=tests/memories/recalling/test_recall.py
 T ?=
-test: $(if $(T),install-dev,lint)
+test: $(if $(T),install-dev,lint programs)
 	@echo "Running the tests …"
 	@$(PYTEST) $(T)
 
@@ -108,6 +111,19 @@ fuzz: install-dev
 docs: install-dev
 	@$(PY) -m tests.access_docs
 
+# Without them their tests are skipped and say so: pytest -m "not programs" leaves them out on purpose.
+programs: $(PROGRAMS)/.installed $(if $(shell command -v npm),$(NODE_PROGRAMS)/.installed)
+
+$(PROGRAMS)/.installed: $(VENV)/.made requirements/programs.txt
+	@echo "Installing the programs that the tests run against MemoryHub …"
+	@$(PY) -m venv $(PROGRAMS)
+	@$(PROGRAMS)/bin/python -m pip --disable-pip-version-check -qq $(INSTALL) -r requirements/programs.txt
+	@touch $@
+
+$(NODE_PROGRAMS)/.installed: tests/programs/package-lock.json
+	@cd tests/programs && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # In an environment of its own: what these pull in is nothing that MemoryHub runs on.
 $(TOOLS)/.installed: $(VENV)/.made requirements/tools.txt
 	@$(PY) -m venv $(TOOLS)
@@ -118,7 +134,7 @@ $(TOOLS)/.installed: $(VENV)/.made requirements/tools.txt
 # there, LOCK="--upgrade-package idna" of one.
 LOCK ?=
 lock: $(TOOLS)/.installed
-	@cd requirements && for name in base dev models tools; do \
+	@cd requirements && for name in base dev models tools programs; do \
 		case $$name in models) deps=--no-deps;; *) deps=;; esac; \
 		$(abspath $(TOOLS))/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --only-binary :all: \
 			--annotation-style line --custom-compile-command "make lock" $$deps $(LOCK) $$name.in -o $$name.txt || exit 1; \
@@ -129,13 +145,13 @@ lock: $(TOOLS)/.installed
 AUDIT ?=
 audit: $(TOOLS)/.installed
 	@$(TOOLS)/bin/pip-audit $(AUDIT) --strict --require-hashes --disable-pip \
-		-r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/tools.txt
+		-r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/tools.txt -r requirements/programs.txt
 
 licences: install
 	@$(PY) -m memoryhub.licences
 
 clean:
-	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(TOOLS) $(PROGRAMS) $(NODE_PROGRAMS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find $(APPS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-data:

@@ -47,7 +47,7 @@ def pinned(requirement: str) -> tuple[str, str | None]:
 
 
 def test_each_list_has_its_lock_and_nothing_else_lies_there() -> None:
-    assert NAMES == ["base", "dev", "models", "tools"]
+    assert NAMES == ["base", "dev", "models", "programs", "tools"]
     files = {path.name for path in FOLDER.iterdir()}
     assert files == {f"{name}.{kind}" for name in NAMES for kind in ("in", "txt")}
 
@@ -95,6 +95,7 @@ def test_make_installs_by_hash_and_wheels_alone() -> None:
         "base",
         "models",
         "dev",
+        "programs",
         "tools",
     ]
     assert not re.search(r"pip\S* install(?! )", makefile.replace("pip) $(INSTALL)", ""))
