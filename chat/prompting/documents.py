@@ -9,8 +9,8 @@ from workspaces.documents.finding import FoundPassage
 
 
 def documents_block(found: Sequence[FoundPassage]) -> str:
-    """Numbered from 1, by which the answer cites; nothing for none. No text can close the block, open a tag or
-    begin an entry: its lines are marked as quoted.
+    """Numbered as the answer cites them already, else from 1; nothing for none. No text can close the block, open a
+    tag or begin an entry: its lines are marked as quoted.
     """
     if not found:
         return ""
@@ -32,6 +32,7 @@ def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassag
 
 def _entry(number: int, each: FoundPassage) -> str:
     passage = each.passage
+    number = each.number or number
     page = f"page {passage.page}" if passage.page else ""
     label = ", ".join(filter(None, (passage.document.title, page, passage.heading)))
     text = "\n".join(f"> {line}" for line in map(escape, passage.text.splitlines()) if line)

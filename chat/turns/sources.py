@@ -50,10 +50,13 @@ def sources_for(
     """The best passages for this question, kept with the answer by their numbers. Trouble never costs the turn.
 
     Costs one query where the workspace has no documents. Of documents that the question names the best passages are
-    taken however far they are, and then the first ones.
+    taken however far they are, and then the first ones. An answer that goes on has those it began with.
     """
     workspace, only = answer.chat.workspace, question.only_documents
     try:
+        if answer.attempt > 1 and answer.content:
+            may_go = not (reach.leaves and workspace.local_only)
+            return those_that_fit(_as_before(answer), int(room * SHARE)) if may_go else []
         if answer.attempt > 1:
             AnswerSource.objects.filter(message=answer).delete()
         there = Document.objects.live().filter(workspace=workspace)
@@ -85,6 +88,15 @@ def sources_for(
     except Exception:
         logger.exception("Documents could not be searched; the turn goes on without them")
         return []
+
+
+def _as_before(answer: Message) -> list[FoundPassage]:
+    """Under their numbers, without what is deleted since, or reads differently by now."""
+    return [
+        FoundPassage(source.passage, source.score, source.number)
+        for source in sources_of([answer.pk]).get(answer.pk, [])
+        if source.passage is not None
+    ]
 
 
 def sources_of(message_pks: list[int]) -> dict[int, list[AnswerSource]]:

@@ -41,6 +41,7 @@ BESIDE = 0.2  # of its score, what a passage adds to its neighbours in the order
 class FoundPassage:
     passage: DocumentPassage  # with its document
     score: float
+    number: int = 0  # by which an answer cites it already
 
 
 def find_passages(

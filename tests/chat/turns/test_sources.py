@@ -64,6 +64,31 @@ def test_a_turn_is_given_what_fits_as_data_and_the_answer_says_which(cast: Cast,
     assert page not in without and "pot [1, 7]" in without
 
 
+def test_an_answer_that_goes_on_cites_by_the_numbers_it_began_with(cast: Cast) -> None:
+    pot = make_document(cast.owner, cast.workspace, "The spare key lies under the blue pot.")
+    make_document(cast.owner, cast.workspace, "The spare key of the shed hangs by the door.")
+    question = make_message(make_chat(cast.owner, cast.workspace), "Where does the spare key lie?")
+    answer = make_message(question.chat, "", role=MessageRole.ASSISTANT, reply_to=question)
+    began = documents_block(sources_for(answer, question, cast.owner, room=1000, reach=HERE))
+    kept = list(answer.sources.values_list("number", "passage"))
+    assert len(kept) == 2
+    answer.content, answer.attempt = "Under the pot [1], and", 2
+    nearer = "Where does the spare key lie? The spare key lies in the drawer."
+    make_document(cast.owner, cast.workspace, nearer)
+    assert documents_block(sources_for(answer, question, cast.owner, room=1000, reach=HERE)) == began
+    first = next(n for n, passage in kept if passage == pot.passages.get().pk)
+    documents.delete(pot, by=cast.owner, now=timezone.now())
+    left = sources_for(answer, question, cast.owner, room=1000, reach=HERE)
+    assert [each.number for each in left] == [3 - first] and f"[{3 - first}] (" in documents_block(left)
+    assert list(answer.sources.values_list("number", "passage")) == kept
+    Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
+    answer.chat.workspace.refresh_from_db()
+    assert sources_for(answer, question, cast.owner, room=1000, reach=replace(HERE, leaves=True)) == []
+    answer.content = ""  # from the beginning on: what is nearest now
+    used = sources_for(answer, question, cast.owner, room=1000, reach=HERE)
+    assert "in the drawer" in documents_block(used)
+
+
 @pytest.mark.parametrize(
     ("text", "question", "searched", "used"),
     [
