@@ -67,6 +67,7 @@ KINDS = {
     "tests/workspaces/documents/test_reading_hostile.py": "uploads",
     "tests/workspaces/artifacts/test_artifacts.py::test_pages": "XSS",
     "tests/workspaces/artifacts/test_artifacts.py::test_a_page": "XSS",
+    "tests/workspaces/artifacts/test_artifacts.py::test_nothing": "XSS",
     "tests/workspaces/artifacts/test_artifacts.py::test_what_is_personal": "isolation",
     "tests/workspaces/artifacts/test_artifacts.py::test_comparing": "text made to be slow",
     "tests/chat/chats/test_finding.py::test_nobody": "isolation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 
@@ -31,6 +32,8 @@ HOSTILE = """<!doctype html><meta charset="utf-8"><title>x</title>
 <style>body { background: url(OUT/style) } @import "OUT/import.css";</style>
 <link rel="prefetch" href="OUT/prefetch"><link rel="preconnect" href="OUT"><base href="OUT/">
 <img src="OUT/img"><script src="OUT/script.js"></script><iframe src="OUT/frame"></iframe>
+<iframe srcdoc="<script>new RTCPeerConnection({ iceServers: [{ urls: 'stun:UDP' }] })
+  .createOffer({ offerToReceiveAudio: true })</script>"></iframe>
 <form id="form" action="OUT/form"><input name="a" value="b"></form><p id="said"></p>
 <script>
 const tried = {};
@@ -46,6 +49,18 @@ note("worker", () => { new Worker("data:text/javascript,fetch('OUT/worker')"); r
 note("beacon", () => navigator.sendBeacon("OUT/beacon", "x"));
 note("socket", () => { new WebSocket("OUT/socket".replace("http", "ws")); return "made" });
 note("image", () => { new Image().src = "OUT/image"; return "asked" });
+note("webrtc", () => { new RTCPeerConnection({ iceServers: [{ urls: "stun:UDP" }] }); return "made" });
+// A frame within would have a WebRTC of its own.
+const call = "const p = new RTCPeerConnection({ iceServers: [{ urls: 'stun:UDP' }] }); p.createDataChannel('x'); "
+  + "p.createOffer().then((offer) => p.setLocalDescription(offer))";
+for (const [name, value] of [["srcdoc", `<script>${call}<\\/script>`], ["src", `javascript:${call}`]]) {
+  const frame = document.createElement("iframe");
+  frame[name] = value;
+  document.documentElement.append(frame);
+  const host = document.createElement("div"), inner = frame.cloneNode();
+  document.documentElement.append(host);
+  host.attachShadow({ mode: "closed" }).append(inner);
+}
 const show = () => { document.getElementById("said").textContent = JSON.stringify(tried) };
 fetch("OUT/fetch", { mode: "no-cors" }).then(() => (tried.fetch = "sent"), () => (tried.fetch = "refused"))
   .then(() => fetch("HUB/chat/api/account", { credentials: "include" }))
@@ -72,9 +87,14 @@ def outside() -> Iterator[tuple[str, list[str]]]:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(server.server_address)
+    datagrams.setblocking(False)
     yield f"http://127.0.0.1:{server.server_port}", asked
     server.shutdown()
     server.server_close()
+    with datagrams, pytest.raises(BlockingIOError):
+        datagrams.recv(2000)
 
 
 def write(page: Page, title: str, kind: str, content: str) -> None:
@@ -157,12 +177,17 @@ def test_what_runs_in_the_frame_reaches_nothing(
     try:
         sign_up(page, "attacked")
         page.goto(artifacts_of(page))
-        write(page, "Hostile", "html", HOSTILE.replace("OUT", there).replace("HUB", scripted_hub.address))
+        write(
+            page,
+            "Hostile",
+            "html",
+            HOSTILE.replace("OUT", there).replace("UDP", there[7:]).replace("HUB", scripted_hub.address),
+        )
         address, title = page.url, page.title()
         said = page.frame_locator(".artifact__frame").locator("#said")
         expect(said).to_contain_text('"account"', timeout=60_000)
         tried = json.loads(said.inner_text())
-        refused = {"cookie", "storage", "parent", "fetch", "account", "popup", "top"}
+        refused = {"cookie", "storage", "parent", "fetch", "account", "popup", "top", "webrtc"}
         assert {name: tried[name] for name in refused} == dict.fromkeys(refused, "refused")
         assert tried["origin"] == "null"
         page.wait_for_timeout(1000)  # what it tries a little later

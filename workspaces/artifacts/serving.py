@@ -7,6 +7,8 @@ anywhere (docs/security.md).
 
 from __future__ import annotations
 
+import re
+
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from django.utils.text import slugify
@@ -17,6 +19,31 @@ NO_NETWORK = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
     "media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 )
+# No policy that all browsers know keeps WebRTC from the network. Chromium has a header for it; others find no WebRTC in
+# the page, nor any frame within it, where they would: whatever puts one in, it goes before it can run anything.
+NO_CONNECTIONS = {"Connection-Allowlist": "()"}
+WITHOUT_WEBRTC = """<script>{
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection"]) {
+    delete window[name];
+    Object.defineProperty(window, name, { value: undefined });
+  }
+  const { apply } = Reflect, Observer = MutationObserver, { observe } = Observer.prototype;
+  const { remove, attachShadow } = Element.prototype;
+  const watch = (root, { querySelectorAll }) => {
+    const clear = () => {
+      const found = apply(querySelectorAll, root, ["iframe, frame, object, embed, fencedframe, portal"]);
+      for (let at = 0; at < found.length; at++) apply(remove, found[at], []);
+    };
+    apply(observe, new Observer(clear), [root, { childList: true, subtree: true }]);
+  };
+  watch(document, Document.prototype);
+  Element.prototype.attachShadow = function (given) {
+    const root = apply(attachShadow, this, [given]);
+    watch(root, DocumentFragment.prototype);
+    return root;
+  };
+}</script>"""
+_DOCTYPE = re.compile(r"\s*<!doctype[^>]*>", re.IGNORECASE)
 ENDINGS = {ArtifactKind.MARKDOWN: "md", ArtifactKind.TABLE: "md", ArtifactKind.HTML: "html"}
 OF_LANGUAGES = {
     **{
@@ -53,7 +80,10 @@ def download(artifact: Artifact, version: ArtifactVersion) -> HttpResponse:
 
 def frame(version: ArtifactVersion) -> HttpResponse:
     """The page itself, for a frame of the artifact's page."""
-    response = HttpResponse(version.content.encode(), content_type="text/html; charset=utf-8")
+    doctype = _DOCTYPE.match(version.content)
+    begins = doctype.end() if doctype else 0
+    page = version.content[:begins] + WITHOUT_WEBRTC + version.content[begins:]
+    response = HttpResponse(page.encode(), content_type="text/html; charset=utf-8", headers=NO_CONNECTIONS)
     response["Content-Security-Policy"] = NO_NETWORK
     response["X-Frame-Options"] = "SAMEORIGIN"  # for browsers that know no frame-ancestors
     response["Referrer-Policy"] = "no-referrer"

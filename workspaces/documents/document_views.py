@@ -20,6 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import DomainError, Invalid, TooLarge
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
+from workspaces.artifacts.comparing import compare
 from workspaces.documents import documents, finding, forgetting, versions
 from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role
@@ -136,6 +137,7 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
         "document": found,
         "versions": found.versions.select_related("version_by"),
         "can_write": Role(found.role).allows(Role.EDITOR),
+        "can_edit": found.media_type in versions.TYPED and found.size <= versions.EDITABLE,
         "can_forget": forgetting.may_forget(found, request.user, found.role),
         "page": pages.get_page(at),
         "asked": number,
@@ -171,8 +173,49 @@ def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     except DomainError as error:
         notices.error(request, " ".join([error.message, *error.fields.values()]))
     else:
-        said = _("It is the same file as before.") if made.is_known else _("The newer file is being read.")
-        notices.success(request, said)
+        if made.is_known:
+            notices.success(request, _("It is the same file as before."))
+        else:
+            _tell_of_version(request, found, _("The newer file is being read."))
+    return redirect("workspaces:document", ws_id, doc_id)
+
+
+@require_http_methods(["GET", "POST"])
+def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """GET shows its text to type in, POST keeps that as a newer version; of two at once the second is shown both."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    text = versions.text_of(found)
+    context = {"workspace": get_workspace(request.user, ws_id), "document": found, "text": text}
+    if request.method == "GET":
+        return render(request, "documents/edit.html", context)
+    typed, seen, now = request.POST.get("text", ""), request.POST.get("version", ""), timezone.now()
+    seen_version = int(seen) if seen.isdecimal() and len(seen) < 8 else 0
+    try:
+        made = versions.edit(found, text=typed, seen=seen_version, by=request.user, now=now)
+    except DomainError as error:
+        problem = " ".join([error.message, *error.fields.values()])
+        context |= {"text": typed, "problem": problem, "lines": compare(text, typed.replace("\r\n", "\n"))}
+        return render(request, "documents/edit.html", context, status=error.status)
+    if made.is_known:
+        notices.info(request, _("Nothing was changed."))
+    else:
+        _tell_of_version(request, found, _("The newer text is being read."))
+    return redirect("workspaces:document", ws_id, doc_id)
+
+
+def _tell_of_version(request: PageRequest, before: Document, said: str) -> None:
+    """With an Undo, which brings back the version before."""
+    ids = [before.workspace.public_id, before.public_id, before.version]
+    notices.success(request, said, extra_tags=reverse("workspaces:document_back", args=ids))
+
+
+@require_POST
+def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResponse:
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    versions.bring_back(found, number, by=request.user, now=timezone.now())
+    if request.htmx:  # the undo of a notice
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
     return redirect("workspaces:document", ws_id, doc_id)
 
 

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import lock_as_editor
 from workspaces.audit import Verb, record
 from workspaces.documents import files
 from workspaces.documents.documents import Brought, get_document
-from workspaces.documents.media import media_type
+from workspaces.documents.media import CSV, ENDINGS, JSON, MARKDOWN, TEXT, media_type
 from workspaces.documents.reading_jobs import queue_reading
 from workspaces.models import Document, DocumentStatus, DocumentVersion, User
 from workspaces.quotas import require_room
 from workspaces.throttles import spend
 
+TYPED = {TEXT, MARKDOWN, CSV, JSON}  # what people write by hand
+CHUNK = 64 * 1024  # bytes
+EDITABLE = 300_000  # bytes; a form has room for so much
 
-def replace(document: Document, *, name: str, content: Iterable[bytes], by: User, now: datetime) -> Brought:
+
+class Stale(Conflict):
+    code = "stale"
+    default_message = later(
+        "This has been changed since you opened it. Nothing is lost: look at both, then decide."
+    )
+
+
+def replace(
+    document: Document,
+    *,
+    name: str,
+    content: Iterable[bytes],
+    by: User,
+    now: datetime,
+    seen: int | None = None,
+) -> Brought:
     """Keep a newer file of it, and have that read; until then the older text is found. Editors only.
 
-    The same content again changes nothing. Raises as ``documents.bring``, and Conflict where another document has it.
+    The same content again changes nothing. ``seen``: the version that it may follow; None: any. Raises as
+    ``documents.bring``, and Conflict where another document has it, or it is not as it was seen.
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)
@@ -35,6 +58,8 @@ def replace(document: Document, *, name: str, content: Iterable[bytes], by: User
             locked = Document.objects.select_for_update().live().filter(pk=document.pk).first()
             if locked is None:
                 raise NotFound(_("This document does not exist, or you do not have access to it."))
+            if seen is not None and locked.version != seen:
+                raise Stale
             if is_new := locked.sha256 != stored.sha256:
                 _set_aside(locked)
                 locked.file_name, locked.media_type = stored.file_name, media_type(name, stored.head)
@@ -60,6 +85,36 @@ def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brough
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
     return replace(document, name="text.md", content=[text.encode()], by=by, now=now)
+
+
+def text_of(document: Document) -> str:
+    """What can be edited as text. Raises Conflict for what people do not write by hand, or not in one form."""
+    if document.media_type in TYPED and document.size <= EDITABLE:
+        with files.open_document(document) as file, suppress(UnicodeDecodeError):
+            return str(file.read().decode("utf-8-sig"))
+    raise Conflict(_("Only short texts can be edited here. Bring a newer file of it instead."))
+
+
+def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -> Brought:
+    """A newer text in its place, of the same kind. Raises as ``replace``."""
+    text = text.replace("\r\n", "\n")
+    if not text.strip():
+        raise Invalid(fields={"text": _("Must not be blank.")})
+    return replace(document, name=_name(document), content=[text.encode()], by=by, now=now, seen=seen)
+
+
+def bring_back(document: Document, number: int, *, by: User, now: datetime) -> Brought:
+    """An earlier version once more, as the newest: what came between is kept."""
+    earlier = get_version(document, number)
+    with files.open_document(earlier) as file:
+        return replace(
+            document, name=_name(earlier), content=iter(partial(file.read, CHUNK), b""), by=by, now=now
+        )
+
+
+def _name(of: Document | DocumentVersion) -> str:
+    """By which it is known again as what it is."""
+    return f"text{ENDINGS.get(of.media_type, '')}"
 
 
 def get_version(document: Document, number: int) -> Document | DocumentVersion:

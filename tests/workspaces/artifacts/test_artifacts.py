@@ -14,7 +14,7 @@ from memoryhub.errors import Forbidden, NotFound
 from tests.api import Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_artifact, make_user
-from workspaces.artifacts import artifacts
+from workspaces.artifacts import artifacts, serving
 from workspaces.artifacts.comparing import compare
 from workspaces.models import (
     Artifact,
@@ -249,9 +249,27 @@ def test_a_page_is_served_for_a_frame_alone_and_without_network(cast: Cast, clie
         if name != "frame-ancestors"
     )
     assert framed["X-Frame-Options"] == "SAMEORIGIN" and framed["X-Content-Type-Options"] == "nosniff"
+    assert framed["Connection-Allowlist"] == "()"
     opened = client.get(f"{address}{artifact.public_id}/frame/", headers={"Sec-Fetch-Dest": "document"})
     assert (opened.status_code, opened["Location"]) == (302, f"{address}{artifact.public_id}/")
     assert client.get(f"{address}{code.public_id}/frame/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("page", "begins"),
+    [
+        ("<p>Hello", "<script>{"),
+        (" <!DOCTYPE html>\n<p>Hello", " <!DOCTYPE html><script>{"),
+        (
+            "<!-- --!><script>bad()</script> --><!doctype html>",
+            "<script>{",
+        ),  # where a comment ends is a matter of views
+        ('<!doctype html "><script>bad()</script>">', '<!doctype html "><script>{'),
+    ],
+)
+def test_nothing_in_a_page_runs_before_webrtc_is_taken_away(page: str, begins: str) -> None:
+    sent = serving.frame(ArtifactVersion(content=page)).content.decode()
+    assert sent.startswith(begins) and sent.replace(serving.WITHOUT_WEBRTC, "") == page
 
 
 def test_comparing_takes_a_bounded_time_whatever_it_compares() -> None:

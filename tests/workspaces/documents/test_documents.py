@@ -22,6 +22,7 @@ from chat.tools.documents import read as read_tool
 from chat.turns.sources import sources_of
 from memories.recalling.workspace_search import search_workspace
 from memoryhub.errors import Forbidden, NotFound
+from memoryhub.llm.registry import get_embedder
 from tests.api import API, Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_memory, make_message, make_user
@@ -275,6 +276,58 @@ def test_a_newer_file_takes_its_place_and_only_what_changed_is_read_anew(
     assert api.post(f"{path}/versions", {"text": "Another one"}).status_code == 409
     for wrong in ({}, {"text": " "}, {"text": 1}):
         assert api.post(f"{path}/versions", wrong).status_code == 422
+
+
+def test_a_text_is_edited_on_its_page_reads_anew_what_changed_and_is_taken_back(
+    cast: Cast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [f"Rule {n} says that thing {n} stands on shelf {n}, and nowhere else. " * 5 for n in range(9)]
+    text = "\n\n".join([*rules[:4], "On Mondays the bins go out.", *rules[4:]])
+    document = make_document(cast.owner, cast.workspace, text)
+    page = f"/workspaces/{cast.workspace.public_id}/documents/{document.public_id}/"
+    client.force_login(cast.editor)
+    assert "On Mondays" in client.get(f"{page}edit/").content.decode()
+    sent = {"text": text.replace("Mondays", "Tuesdays").replace("\n", "\r\n"), "version": "1"}
+    assert client.post(f"{page}edit/", sent).status_code == 302
+    document.refresh_from_db()
+    assert (document.version, document.version_by, document.media_type) == (2, cast.editor, "text/markdown")
+
+    embedder, read = get_embedder(), list[str]()
+    assert embedder is not None
+    embed = type(embedder).embed
+    monkeypatch.setattr(
+        type(embedder), "embed", lambda self, texts: (read.extend(texts), embed(self, texts))[1]
+    )
+    reading_jobs.read(document.pk, now=timezone.now())
+    missing = document.passages.exclude(pk__in=PassageVector.objects.filter(kind=DOCUMENT).values("ref"))
+    embed_passages(DOCUMENTS, list(missing.values_list("pk", flat=True)))
+    number = document.passages.count()
+    # What says it and its two neighbours, each with what is around it.
+    assert 0 < len(read) <= 2 * 3 < number
+    assert "Tuesdays" in "".join(read) and found(cast, "bins on Tuesdays")[0]["id"] == document.public_id
+
+    late = client.post(f"{page}edit/", {"text": "Burn it.", "version": "1"})  # of two at once the second
+    shown = late.content.decode()
+    assert late.status_code == 409 and "Burn it." in shown and "On Tuesdays" in shown
+    blank = client.post(f"{page}edit/", {"text": " \r\n", "version": "2"})
+    assert blank.status_code == 422 and Document.objects.get(pk=document.pk).version == 2
+    assert "/back/1/" in client.get(page).content.decode()
+    assert client.post(f"{page}back/1/", headers={"HX-Request": "true"})["HX-Refresh"] == "true"
+    content = Api(cast.viewer).get(
+        f"workspaces/{cast.workspace.public_id}/documents/{document.public_id}/content"
+    )
+    assert b"".join(content) == text.encode()
+    assert Document.objects.get(pk=document.pk).version == 3
+    assert client.post(f"{page}back/9/").status_code == 404
+    now = timezone.now()
+    pdf = documents.bring(
+        cast.workspace, name="x.pdf", content=[b"%PDF-1.4"], by=cast.owner, now=now
+    ).document
+    for method in (client.get, client.post):
+        assert (
+            method(f"/workspaces/{cast.workspace.public_id}/documents/{pdf.public_id}/edit/").status_code
+            == 409
+        )
 
 
 def test_forgotten_for_good_nothing_of_it_is_left(

@@ -1,0 +1,164 @@
+"""How search of documents fares beside recall of as many memories: ``manage.py bench_passages --passages 1000000``.
+
+Fills a scratch database with so many made-up memories and as many passages of documents of a hundred each, in places
+of 100, 5,000 and 100,000 of both and a long tail of others, asks the same questions of both in turn with the questions'
+vectors at hand, and prints p50 and p95 and their ratio. The vectors are those of ``bench_scale``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection, transaction
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from memories.management import synthetic
+from memories.management.commands import bench_scale
+from memories.recalling.recall import recall
+from memoryhub.llm.registry import get_embedder
+from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
+from workspaces.documents.finding import find_passages
+from workspaces.documents.kind import DOCUMENTS
+from workspaces.index import embedding, indexes
+from workspaces.index.copying import copy_vectors
+from workspaces.index.words import index_words
+from workspaces.leaving_machine import Reach
+from workspaces.models import Document, Membership, Role, User, Workspace
+
+A_DOCUMENT = 100  # passages
+SENTENCES = 5  # of a passage: some 400 characters
+BATCH = 5_000
+WARM = 3  # questions that are not counted
+_STAGE = """
+CREATE TEMP TABLE stage (document bigint, workspace bigint, number int, begins int, text text) ON COMMIT DROP
+"""
+_FROM_STAGE = """
+WITH made AS (
+    INSERT INTO workspaces_documentpassage (document_id, workspace_id, number, page, heading, begins, text, around)
+    SELECT document, workspace, number, 0, '', begins, text,
+           right(coalesce(lag(text) OVER w, ''), 250) || text || left(coalesce(lead(text) OVER w, ''), 250)
+    FROM stage WINDOW w AS (PARTITION BY document ORDER BY number)
+    RETURNING id, document_id, number)
+SELECT array_agg(id ORDER BY document_id, number) FROM made
+"""
+
+
+def fill(
+    places: NDArray[np.int64], parts: synthetic.Parts, model: str, random: np.random.Generator
+) -> Iterator[int]:
+    """A passage for each entry, which are sorted: a document is in one workspace. Yields how many there are."""
+    for start in range(0, len(places), BATCH):
+        part = places[start : start + BATCH]
+        chosen = synthetic.choose(len(part) * SENTENCES, random)
+        texts = [" ".join(map(synthetic.sentence, chosen[at :: len(part)])) + "\n" for at in range(len(part))]
+        said = sum(
+            synthetic.vectors(chosen[n * len(part) : (n + 1) * len(part)], parts, random)
+            for n in range(SENTENCES)
+        )
+        vectors = said / np.linalg.norm(said, axis=1, keepdims=True)
+        with transaction.atomic():
+            ids = _store(part, texts)
+            copy_vectors(DOCUMENTS.number, ids, part.tolist(), model, vectors)
+            index_words(DOCUMENTS, ids)
+        yield start + len(part)
+
+
+def _store(places: NDArray[np.int64], texts: list[str]) -> list[int]:
+    """Their keys, in order."""
+    cuts = [
+        at for at in range(len(places)) if at == 0 or places[at] != places[at - 1] or at % A_DOCUMENT == 0
+    ]
+    documents = Document.objects.bulk_create(
+        Document(workspace_id=int(places[at]), title="Bench", file_name=os.urandom(16).hex(), media_type="text/plain",
+                 size=1, sha256=os.urandom(32).hex(), status="ready")
+        for at in cuts
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_STAGE)
+        with cursor.copy("COPY stage FROM STDIN") as copy:
+            for document, low, high in zip(documents, cuts, [*cuts[1:], len(places)], strict=True):
+                for at in range(low, high):
+                    copy.write_row((document.pk, int(places[at]), at - low, 400 * (at - low), texts[at]))
+        cursor.execute(_FROM_STAGE)
+        return list(cursor.fetchone()[0])
+
+
+def measure(
+    workspace: Workspace, user: User, texts: list[str], embedder: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Seconds of each question to memories, and to documents."""
+    times: list[tuple[float, float]] = []
+    for number, text in enumerate(texts):
+        embedder.real.embed([f"{number} {text}"])  # what asking a new question does to the processor's caches
+        pair = [0.0, 0.0]
+        for which in (0, 1) if number % 2 else (1, 0):
+            began = time.perf_counter()
+            if which:
+                find_passages(text, workspace, user, limit=10, reach=Reach.here(workspace))
+            else:
+                recall(text, workspace, user, limit=10, reach=Reach.here(workspace))
+            pair[which] = time.perf_counter() - began
+        times.append((pair[0], pair[1]))
+    memories, documents = np.array(times[WARM:]).T
+    return memories, documents
+
+
+class Command(BaseCommand):
+    help = "Fill a scratch database with made-up memories and as many passages of documents, and ask both."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--passages", type=int, default=100_000, help="and as many memories (100,000)")
+        parser.add_argument("--questions", type=int, default=60, help="asked in each workspace (60)")
+
+    def handle(self, *args: Any, passages: int, questions: int, **options: Any) -> None:
+        real, self.random = get_embedder(), np.random.default_rng(7)
+        if real is None:
+            raise CommandError("bench_passages needs an embedder: none is configured.")
+        self.progress = Progress(self.stderr)
+        self.embedder = bench_scale._Known(real, None, self.random)
+        with (
+            running_database(),
+            bench_scale._scratch_database(self.progress.show),
+            bench_scale._embedder(self.embedder),
+        ):
+            fixed = [size for size in bench_scale.SIZES if size <= passages // 2]
+            user, made = self._fill(synthetic.long_tail(passages, max(10, passages // 1000), fixed))
+            for workspace, size in zip(made, fixed, strict=False):
+                self._measure(workspace, user, size, questions)
+
+    def _fill(self, sizes: list[int]) -> tuple[User, list[Workspace]]:
+        user = User.objects.create_user("bench")
+        made = Workspace.objects.bulk_create(Workspace(name=f"bench {size}") for size in sizes)
+        Membership.objects.bulk_create(
+            Membership(workspace=workspace, user=user, role=Role.OWNER) for workspace in made
+        )
+        parts = synthetic.embed_parts(self.embedder)
+        embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
+        places = np.repeat([workspace.pk for workspace in made], sizes)
+        for stored in fill(places, parts, self.embedder.name, self.random):
+            self.progress.show(f"{stored:,} of {len(places):,} passages")
+        for stored in synthetic.fill(places, user.pk, self.embedder.name, parts, timezone.now(), self.random):
+            self.progress.show(f"{stored:,} of {len(places):,} memories")
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+        began = time.monotonic()
+        said = indexes.keep_up(now=timezone.now())
+        self.progress.end()
+        self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
+        return user, made
+
+    def _measure(self, workspace: Workspace, user: User, size: int, questions: int) -> None:
+        chosen = synthetic.choose(questions + WARM, np.random.default_rng(size))
+        texts = [synthetic.question(each, number) for number, each in enumerate(chosen)]
+        self.embedder.embed(texts)
+        memories, documents = measure(workspace, user, texts, self.embedder)
+        ratio = np.median(documents) / np.median(memories)
+        said = f"memories {bench_scale._ms(memories)}, documents {bench_scale._ms(documents)}"
+        self.stdout.write(f"{size:>9,} of each: {said} ms (p50 / p95), {ratio:.2f} times")
