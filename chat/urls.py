@@ -33,6 +33,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/palette/", palette_views.palette, name="palette"),
     path("chats/<str:chat_id>/", views.chat, name="chat"),
     path("chats/<str:chat_id>/row/", views.row, name="row"),
+    path("chats/<str:chat_id>/mark/", views.mark, name="mark"),
     path("chats/<str:chat_id>/rename/", views.rename, name="rename"),
     path("chats/<str:chat_id>/delete/", views.delete, name="delete"),
     path("chats/<str:chat_id>/restore/", views.restore, name="restore"),

@@ -7,8 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chat.chats.marking import mark_of
 from chat.chats.personal_memories import personal_in
-from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageStatus, ToolCall
+from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
@@ -69,6 +70,11 @@ class OneChatJson(ChatJson):
         help_text="Whether your personal memories are used in your turns here: always where nobody else reads, else "
         "once you said so.",
     )
+    mark = serializers.ChoiceField(
+        ["", *ChatMark.Kind.values],
+        read_only=True,
+        help_text="pinned or archived in your own list of chats; empty: neither.",
+    )
 
 
 def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
@@ -77,6 +83,7 @@ def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
         **chat_json(chat),
         "read_by_others": personal.read_by_others,
         "use_personal_memories": personal.allowed,
+        "mark": mark_of(chat, reader),
     }
 
 
@@ -350,6 +357,11 @@ class ChatChanges(Body):
         required=False,
         help_text="For you alone: true lets your personal memories be used in your turns here though others read them.",
     )
+
+
+class MarkBody(Body):
+    example: dict[str, Any] = {"mark": "pinned"}
+    mark = Choice(["", *ChatMark.Kind.values], help_text="pinned, archived, or empty for neither.")
 
 
 class ChatBody(ChatChanges):

@@ -21,6 +21,7 @@ app_name = "chat_api"
 urlpatterns = [
     path("chats", views.ChatList.as_view(), name="chats"),
     path(f"chats/{CHAT}", views.ChatDetail.as_view(), name="chat"),
+    path(f"chats/{CHAT}/mark", views.ChatMarkView.as_view(), name="chat_mark"),
     path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
     path(f"chats/{CHAT}/forget", forgetting.ChatForget.as_view(), name="chat_forget"),
     path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),

@@ -20,6 +20,7 @@ from chat.api.serializers import (
     ChatChanges,
     EventJson,
     FoundChatJson,
+    MarkBody,
     MatchJson,
     MessageBody,
     MessageJson,
@@ -32,8 +33,9 @@ from chat.api.serializers import (
 from chat.api.turns import load, messages_json, turn_once, turn_response
 from chat.chats import actions
 from chat.chats.chat_search import LONGEST, matches_in, matching
+from chat.chats.marking import marked, set_mark
 from chat.chats.personal_memories import use_personal
-from chat.models import Chat, ChatQuerySet, Message
+from chat.models import Chat, ChatMark, ChatQuerySet, Message
 from chat.turns.begin import begin_turn
 from chat.turns.retry import continue_answer, retry_answer
 from memories.api.serializers import ReceiptJson
@@ -74,6 +76,9 @@ TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJso
 
 class ChatQuery(PageQuery):
     workspace_id = serializers.CharField(required=False, help_text="Only this workspace's chats.")
+    mark = serializers.ChoiceField(
+        ChatMark.Kind.choices, required=False, help_text="Only those that you have pinned, or archived."
+    )
     q = serializers.CharField(
         required=False,
         allow_blank=True,
@@ -109,7 +114,11 @@ class ChatList(ApiView):
             workspace = named_workspace(self.person, query["workspace_id"])
             places, asked = places.filter(pk=workspace.pk), {**asked, "workspace": workspace.pk}
         q = query.get("q", "")
-        found = matching(_listed(**asked), q, within=places.values_list("pk", flat=True)) if q else None
+        found = _listed(**asked) if q or "mark" in query else None
+        if found is not None and "mark" in query:
+            found = marked(found, query["mark"], by=self.person)
+        if found is not None and q:
+            found = matching(found, q, within=places.values_list("pk", flat=True))
         ready = LISTED_HERE if "workspace" in asked else LISTED
 
         def shape(rows: list[Chat]) -> list[dict[str, Any]]:
@@ -121,7 +130,7 @@ class ChatList(ApiView):
             ready.of(**asked) if found is None else found,
             keys=["active_at", "id"],
             descending=True,
-            list_name=f"chats {query.get('workspace_id', '')} {q} of {self.person.public_id}",
+            list_name=f"chats {query.get('workspace_id', '')} {query.get('mark', '')} {q} of {self.person.public_id}",
             shape=shape,
         )
 
@@ -188,6 +197,19 @@ class ChatDetail(ApiView):
             get_chat(self.person, chat_id, need=Role.EDITOR), by=self.person, now=timezone.now()
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ChatMarkView(ApiView):
+    @of_chats("chats_mark", OneChatJson, body=MarkBody)
+    def put(self, request: Request, chat_id: str) -> Response:
+        """Pin or archive a chat.
+
+        In your own list, whatever your role: pinned chats stand first, archived ones are left out and still found by a
+        search. Nobody else's list changes.
+        """
+        chat = get_chat(self.person, chat_id)
+        set_mark(chat, self.body(MarkBody)["mark"], by=self.person)
+        return Response(one_chat_json(chat, self.person))
 
 
 class ChatRestore(ApiView):

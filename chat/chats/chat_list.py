@@ -11,7 +11,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.chats.chat_search import Match, matches_in, matching
-from chat.models import Chat, ChatQuerySet
+from chat.chats.marking import marked, with_marks
+from chat.models import Chat, ChatMark, ChatQuerySet
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 40
@@ -34,6 +35,7 @@ class ChatListPage:
     next: str = ""
     suffix: str = ""
     matches: dict[int, Match] = field(default_factory=dict)
+    archived: bool = False
 
     @property
     def count(self) -> int:
@@ -41,16 +43,24 @@ class ChatListPage:
 
 
 def chat_list_page(
-    workspace: Workspace, user: User, *, q: str = "", before: str = "", now: datetime
+    workspace: Workspace, user: User, *, q: str = "", before: str = "", archived: bool = False, now: datetime
 ) -> ChatListPage:
-    """Chats after the chat ``before``, of a search for ``q`` those found. Five queries at most."""
+    """Chats after the chat ``before``, of a search for ``q`` those found, archived or not; else the one or the other.
+
+    Pinned ones stand first. Six queries at most.
+    """
     q = q.strip()
-    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
+    chats = with_marks(Chat.objects.visible_to(user).live().listed().filter(workspace=workspace), user)
+    pinned = [] if q or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
+    if not q:
+        chats = marked(chats, ChatMark.Kind.ARCHIVED if archived else "", by=user)
     found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
     matches = matches_in(found[:PAGE_SIZE], q) if q else {}
     more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
     days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
-    return ChatListPage(days, more, f"-{before}" if before else "", matches)
+    if pinned:
+        days.insert(0, Day("pinned", _("Pinned"), pinned))
+    return ChatListPage(days, more, f"-{before}" if before else "", matches, archived)
 
 
 def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:

@@ -25,6 +25,7 @@ from chat.models.imports import (
     ImportRow,
     ImportStatus,
 )
+from chat.models.marks import ChatMark
 from chat.models.passing import PassingTurn
 from chat.models.runs import (
     Run,
@@ -51,6 +52,7 @@ __all__ = [
     "TITLE_LENGTH",
     "AnswerSource",
     "Chat",
+    "ChatMark",
     "ChatQuerySet",
     "Compaction",
     "Import",

@@ -44,6 +44,7 @@ class ChatQuerySet(models.QuerySet["Chat"]):
 
 class Chat(models.Model):
     role: str  # the reader's, where ``with_roles`` has annotated it
+    mark: str | None  # the reader's, where ``with_marks`` has annotated it
     public_id = PublicIdField(prefix="chat")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")

@@ -16,8 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_chat, get_message
 from chat.chats import actions
 from chat.chats.chat_list import chat_list_page
+from chat.chats.marking import mark_of, set_mark
 from chat.chats.personal_memories import personal_in
-from chat.models import Chat, Message
+from chat.models import Chat, ChatMark, Message
 from chat.models.steps import Mode
 from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import begin_turn
@@ -129,8 +130,9 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_GET
 def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
-    q = request.GET.get("q", "")
-    page = chat_list_page(found, request.user, q=q, before=request.GET.get("before", ""), now=timezone.now())
+    q, before = request.GET.get("q", ""), request.GET.get("before", "")
+    archived = request.GET.get("archived") == "on"
+    page = chat_list_page(found, request.user, q=q, before=before, archived=archived, now=timezone.now())
     announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only looked at again
     context = {
         "workspace": found,
@@ -150,6 +152,7 @@ def _chat_on_screen(request: PageRequest) -> str:
 
 
 def _row(request: PageRequest, found: Chat) -> HttpResponse:
+    found.mark = mark_of(found, request.user)
     context = {
         "chat": found,
         "workspace": found.workspace,
@@ -162,6 +165,21 @@ def _row(request: PageRequest, found: Chat) -> HttpResponse:
 @require_GET
 def row(request: PageRequest, chat_id: str) -> HttpResponse:
     return _row(request, _load_chat(request, chat_id))
+
+
+@require_POST
+def mark(request: PageRequest, chat_id: str) -> HttpResponse:
+    """Pin, archive, or neither: in the list of whoever asks, whatever their role."""
+    found = _load_chat(request, chat_id)
+    kind = request.POST.get("mark", "")
+    set_mark(found, kind, by=request.user)
+    response = HttpResponse()
+    if kind == ChatMark.Kind.ARCHIVED:
+        text = _("Archived “%(title)s”. A search still finds it.") % {"title": found}
+        undo_url = reverse("chat:mark", args=[found.public_id])
+        response = render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
+    response["HX-Trigger"] = "chats:changed"
+    return response
 
 
 @require_POST
