@@ -201,6 +201,44 @@ def test_chats_are_searched_in_titles_and_messages(
     page.locator("#chat-search").evaluate("field => field.value = ''")
 
 
+def test_a_chat_is_pinned_archived_and_taken_back(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page("phone")
+    sign_up(page, "tidy")
+    for question in ("Plans for May", "Lunch on Friday"):
+        page.goto("/")
+        finished(send(page, question))
+    page.get_by_role("button", name="Show the list of chats").first.click()
+    first = page.locator("#chat-list .chat-row", has_text="Plans for May")
+
+    def choose(name: str) -> None:
+        first.locator("summary").click()
+        first.get_by_role("button", name=name).click()
+
+    choose("Pin")
+    pinned = page.get_by_role("region", name="Pinned")
+    expect(pinned).to_contain_text("Plans for May")
+    shoot(page, "page-pinned")
+    assert faults(page) == []
+    choose("Archive")
+    expect(first).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(first).to_have_count(1)
+    expect(pinned).to_have_count(0)
+    choose("Archive")
+    expect(first).to_have_count(0)
+    page.get_by_text("Switch workspace").locator("..").click()
+    page.get_by_role("button", name="Archived chats").click()
+    expect(first).to_have_count(1)
+    shoot(page, "page-archived")
+    assert faults(page) == []
+    choose("Unarchive")
+    expect(page.get_by_text("No chat is archived.")).to_be_visible()
+    page.get_by_role("button", name="All chats").click()
+    expect(page.locator("#chat-list .chat-row")).to_have_count(2)
+
+
 def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Page], model: Model) -> None:
     page = open_scripted_page()
     sign_up(page, "keys")
