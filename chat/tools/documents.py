@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.documents.documents import get_document
+from workspaces.models import Document
 
 READ_AT_ONCE = 6000  # characters
 
@@ -24,27 +26,52 @@ class ToRead(Arguments):
     )
 
 
-def read(caller: ToolCaller, asked: ToRead) -> Result:
-    """The text from there on, as data. Of another workspace there is no document."""
+@dataclass(frozen=True)
+class Piece:
+    """``text`` of a document from ``begins`` on."""
+
+    document: Document
+    begins: int
+    text: str
+
+    @property
+    def ends(self) -> int:
+        return self.begins + len(self.text)
+
+    @property
+    def next(self) -> int | None:
+        """Where to go on; None at the end."""
+        return self.ends if self.text and self.ends < self.document.characters else None
+
+
+def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = READ_AT_ONCE) -> Piece:
+    """So many characters of a document of the caller's workspace. Raises ModelNotLocal, NotFound."""
     if caller.reach.leaves and caller.workspace.local_only:
         raise ModelNotLocal
+    if not PATTERN.fullmatch(document_id) or not caller.may_draw_on(document_id):
+        raise NotFound
+    document = get_document(caller.person, document_id, workspace=caller.workspace)
+    rows = document.passages.filter(begins__lt=start + most).order_by("number")
+    passages = [each for each in rows if each.begins + len(each.text) > start]
+    text = "".join(each.text for each in passages)
+    return Piece(document, start, text[max(0, start - passages[0].begins) :][:most] if passages else "")
+
+
+def read(caller: ToolCaller, asked: ToRead) -> Result:
+    """The text from there on, as data. Of another workspace there is no document."""
     try:
-        if not PATTERN.fullmatch(asked.id) or not caller.may_draw_on(asked.id):
-            raise NotFound
-        document = get_document(caller.person, asked.id, workspace=caller.workspace)
+        return as_result(piece_of(caller, asked.id, asked.start))
     except NotFound:
         raise ToolTrouble("there is no document with this id in the workspace") from None
-    rows = document.passages.filter(begins__lt=asked.start + READ_AT_ONCE).order_by("number")
-    passages = [each for each in rows if each.begins + len(each.text) > asked.start]
-    text = "".join(each.text for each in passages)
-    if passages:
-        text = text[max(0, asked.start - passages[0].begins) :][:READ_AT_ONCE]
-    ends = asked.start + len(text)
-    if not text:
+
+
+def as_result(piece: Piece) -> Result:
+    if not piece.text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)
-    go_on = f"\n(go on from {ends} of {document.characters})" if ends < document.characters else ""
+    document = piece.document
+    go_on = f"\n(go on from {piece.next} of {document.characters})" if piece.next else ""
     return Result(
-        f"# {escape(document.title)}, characters {asked.start} to {ends}\n{_lines(text)}{go_on}",
+        f"# {escape(document.title)}, characters {piece.begins} to {piece.ends}\n{_lines(piece.text)}{go_on}",
         ToolOutcome.FOUND,
         count=1,
     )

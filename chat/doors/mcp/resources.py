@@ -1,6 +1,8 @@
-"""What a program can read over MCP without its model asking: memories, and an introduction to the workspace."""
+"""What a program can read over MCP without its model asking: memories, documents, an introduction to the workspace."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import mcp_types as types
 from django.utils.translation import gettext as _
@@ -9,23 +11,36 @@ from chat.doors.mcp.session import caller
 from chat.doors.mcp.shapes import in_sight, page
 from chat.prompting.context import recalled_block
 from chat.prompting.text import escape
+from chat.tools.base import ToolCaller
+from chat.tools.documents import piece_of
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
-from memoryhub.errors import NotFound
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.ids import PATTERN
+from workspaces.caller import Caller
+from workspaces.models import Document, DocumentQuerySet
 
-SCHEME = "memory://"
 TEXT = "text/plain"
 PAGE = 50
+DOCUMENTS = "documents"  # the cursor behind the last memory
+MOST_TEXT = 200_000  # characters of a document at once
 INTRODUCED = 20  # memories
 NAME_LENGTH = 60
 TEMPLATES = [
     types.ResourceTemplate(
         name="memory",
         title="A memory",
-        uri_template=f"{SCHEME}{{memory_id}}",
+        uri_template="memory://{memory_id}",
         description="One memory, by its id.",
         mime_type=TEXT,
-    )
+    ),
+    types.ResourceTemplate(
+        name="document",
+        title="A document",
+        uri_template="document://{document_id}",
+        description="The text of one document, by its id.",
+        mime_type=TEXT,
+    ),
 ]
 INTRODUCTION = types.Prompt(
     name="introduce_workspace",
@@ -35,21 +50,35 @@ INTRODUCTION = types.Prompt(
 
 
 def list_resources(cursor: str | None) -> types.ListResourcesResult:
-    """The memories in sight, newest first."""
+    """The memories in sight, newest first, then the documents. ``cursor``: of which the page before was the last."""
     who = caller(automatic=False)
+    if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
+        rows, more = _documents(who, cursor)
+        return types.ListResourcesResult(resources=[_of_document(each) for each in rows], next_cursor=more)
     found, more = page(in_sight(who), who, cursor, PAGE)
-    return types.ListResourcesResult(resources=[_resource(memory) for memory in found], next_cursor=more)
+    if more is None and _readable(who).exists():
+        more = DOCUMENTS
+    return types.ListResourcesResult(resources=[_of_memory(memory) for memory in found], next_cursor=more)
 
 
 def read_resource(uri: str) -> types.ReadResourceResult:
-    who = caller(automatic=False)
-    found = (
-        in_sight(who).live(who.now) if uri.startswith(SCHEME) and "\0" not in uri else Memory.objects.none()
+    who, missing = (
+        caller(automatic=False),
+        NotFound(_("This does not exist, or you do not have access to it.")),
     )
-    memory = found.filter(public_id=uri.removeprefix(SCHEME)).first()
-    if memory is None:
-        raise NotFound(_("This memory does not exist, or you do not have access to it."))
-    contents = types.TextResourceContents(uri=uri, text=memory.content, mime_type=TEXT)
+    scheme, _sep, public_id = uri.partition("://")
+    if not PATTERN.fullmatch(public_id):
+        raise missing
+    if scheme == "memory":
+        memory = in_sight(who).live(who.now).filter(public_id=public_id).first()
+        text = memory.content if memory else None
+    elif scheme == "document":
+        text = _text_of(who, public_id)
+    else:
+        raise missing
+    if text is None:
+        raise missing
+    contents = types.TextResourceContents(uri=uri, text=text, mime_type=TEXT)
     return types.ReadResourceResult(contents=[contents])
 
 
@@ -71,8 +100,41 @@ def get_prompt(name: str) -> types.GetPromptResult:
     return types.GetPromptResult(description=INTRODUCTION.description, messages=[message])
 
 
-def _resource(memory: Memory) -> types.Resource:
-    name = memory.content if len(memory.content) <= NAME_LENGTH else memory.content[: NAME_LENGTH - 1] + "…"
+def _readable(who: Caller) -> DocumentQuerySet:
+    return Document.objects.visible_to(who.person).live().filter(workspace=who.workspace, status="ready")
+
+
+def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
+    rows = _readable(who).order_by("-pk")
+    if cursor != DOCUMENTS:
+        last = Document.objects.filter(workspace=who.workspace, public_id=cursor).first()
+        if last is None:
+            raise Invalid(fields={"cursor": _("is none of this list")})
+        rows = rows.filter(pk__lt=last.pk)
+    found = list(rows[: PAGE + 1])
+    return found[:PAGE], found[PAGE - 1].public_id if len(found) > PAGE else None
+
+
+def _text_of(who: ToolCaller, public_id: str) -> str:
+    """Of a long one the beginning, which says how to go on."""
+    piece = piece_of(who, public_id, 0, most=MOST_TEXT)
+    return piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
+
+
+def _of_memory(memory: Memory) -> types.Resource:
+    title = memory.content if len(memory.content) <= NAME_LENGTH else memory.content[: NAME_LENGTH - 1] + "…"
+    return _resource("memory", memory.public_id, title, memory.updated_at)
+
+
+def _of_document(document: Document) -> types.Resource:
+    return _resource("document", document.public_id, document.title, document.updated_at)
+
+
+def _resource(scheme: str, public_id: str, title: str, changed_at: datetime) -> types.Resource:
     return types.Resource(
-        name=memory.public_id, title=name, uri=f"{SCHEME}{memory.public_id}", mime_type=TEXT
+        name=public_id,
+        title=title,
+        uri=f"{scheme}://{public_id}",
+        mime_type=TEXT,
+        annotations=types.Annotations(last_modified=changed_at.isoformat()),
     )

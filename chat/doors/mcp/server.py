@@ -77,7 +77,12 @@ async def _list_tools(ctx: Any, params: Params) -> types.ListToolsResult:
 
 
 async def _call_tool(ctx: Any, params: Params) -> types.CallToolResult:
-    return await _in_thread(call_tool)(params.name, params.arguments)
+    """Says when it begins and when it is done, to who asked. What is cancelled before it began is not done."""
+    offered = TOOLS.get(params.name)
+    await ctx.session.report_progress(0, 1, offered.title if offered else None)
+    result = await _in_thread(call_tool)(params.name, params.arguments)
+    await ctx.session.report_progress(1, 1)
+    return result
 
 
 async def _list_resources(ctx: Any, params: Params) -> types.ListResourcesResult:

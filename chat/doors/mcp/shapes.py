@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from chat.tools.base import Arguments, at_most, within
 from chat.tools.memory import Category, Limit, Query, Statement
 from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
+from memories.recalling.workspace_search import Found
 from memoryhub.errors import Invalid
 from workspaces.caller import Caller
 
@@ -45,6 +46,18 @@ class Forget(Arguments):
 class Search(Arguments):
     query: Query
     limit: Limit = 5
+    types: list[Literal["memory", "document", "artifact", "message"]] = Field(
+        [], description="Only these; all of them unless said."
+    )
+
+
+class DocumentShape(BaseModel):
+    id: str
+    title: str
+    text: str
+    begins: int = Field(description="The first character's place in the document.")
+    characters: int = Field(description="How many the document has.")
+    next_from: int | None = Field(description="Ask with it to read on; null at the end.")
 
 
 class MemoryShape(BaseModel):
@@ -73,10 +86,15 @@ class Forgotten(BaseModel):
 
 
 class FoundShape(BaseModel):
-    type: str
+    type: str = Field(description="memory, document, artifact or message.")
     id: str
+    title: str
     text: str
     score: float
+    page: int | None = Field(None, description="Of a document that has pages.")
+    begins: int | None = Field(
+        None, description="Where in a document it stands; read_document reads from there."
+    )
 
 
 class FoundShapes(BaseModel):
@@ -91,6 +109,19 @@ def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
         created_at=memory.created_at.isoformat(),
         personal=memory.owner_id is not None,
         score=None if score is None else round(score, 3),
+    )
+
+
+def found_shape(found: Found) -> FoundShape:
+    place = found.place
+    return FoundShape(
+        type=found.type,
+        id=found.id,
+        title=found.title,
+        text=found.text,
+        score=round(found.score, 3),
+        page=place.page if place else None,
+        begins=place.characters[0] if place else None,
     )
 
 

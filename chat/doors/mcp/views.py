@@ -1,21 +1,33 @@
-"""``/mcp`` over streamable HTTP: each request by itself, so that any process answers it, in whole JSON."""
+"""``/mcp`` over streamable HTTP: each request by itself, so that any process answers it. In whole JSON, or where its
+client wants to be told of progress, in events.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any
 
-from asgiref.sync import async_to_sync
-from django.http import HttpRequest, HttpResponse
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from rest_framework.request import Request
 
 from chat.doors.mcp.server import make_server
 from chat.doors.mcp.session import asking
 from memoryhub.http.asgi_scope import receiver_of, scope_of
+from workspaces.accounts.keys import still_opens
+from workspaces.event_streams import ANSWERS, EventStream, Place
 from workspaces.models import ApiKey
 from workspaces.rest.keys import KeyAuthentication, KeyedView
 
 PASSED = ("content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id")
+RECHECK_SECONDS = 2.0  # in which a revoked key is noticed
+EVENTS = "text/event-stream"
 
 
 class Mcp(KeyedView):
@@ -25,13 +37,26 @@ class Mcp(KeyedView):
     only_reads = True  # what a key that only reads must not do, its tools refuse
     schema = None
 
-    def post(self, request: Request) -> HttpResponse:
-        assert isinstance(request.auth, ApiKey), "nobody comes in without one"
-        token = asking.set(request.auth)
+    def post(self, request: Request) -> HttpResponseBase:
+        key, django_request = request.auth, request._request
+        assert isinstance(key, ApiKey), "nobody comes in without one"
+        if _wants_progress(django_request):
+            return EventStream(_events(django_request, key), place=Place(self.person, of=ANSWERS))
+        token = asking.set(key)
         try:
-            return async_to_sync(_answer)(request._request)
+            return async_to_sync(_answer)(django_request)
         finally:
             asking.reset(token)
+
+
+def _wants_progress(request: HttpRequest) -> bool:
+    if EVENTS not in request.headers.get("Accept", ""):
+        return False
+    try:
+        params = json.loads(request.body)["params"]
+        return params["_meta"].get("progressToken") is not None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
 
 
 async def _answer(request: HttpRequest) -> HttpResponse:
@@ -47,3 +72,44 @@ async def _answer(request: HttpRequest) -> HttpResponse:
     status = next(each["status"] for each in sent if each["type"] == "http.response.start")
     body = b"".join(each.get("body", b"") for each in sent if each["type"] == "http.response.body")
     return HttpResponse(body, status=status, content_type="application/json")
+
+
+async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None]:
+    """The same as it comes. Who hangs up cancels it; a key that is revoked meanwhile ends it."""
+    said: asyncio.Queue[str | None] = asyncio.Queue()
+    running = asyncio.create_task(_run(request, key, said))
+    try:
+        while True:
+            try:
+                event = await asyncio.wait_for(said.get(), RECHECK_SECONDS)
+            except TimeoutError:
+                if not await sync_to_async(still_opens)(key, now=timezone.now()):
+                    return
+                continue
+            if event is None:
+                return
+            yield event
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await sync_to_async(lambda: connection.close())()
+
+
+async def _run(request: HttpRequest, key: ApiKey, said: asyncio.Queue[str | None]) -> None:
+    asking.set(key)
+    manager = StreamableHTTPSessionManager(make_server(), stateless=True)
+    is_stream = True
+
+    async def send(message: Any) -> None:
+        nonlocal is_stream
+        if message["type"] == "http.response.start":
+            is_stream = dict(message["headers"]).get(b"content-type", b"").startswith(EVENTS.encode())
+        elif text := message.get("body", b"").decode():
+            said.put_nowait(text if is_stream else f"event: message\ndata: {text}\n\n")
+
+    try:
+        async with manager.run():
+            await manager.handle_request(scope_of(request, PASSED), receiver_of(request), send)
+    finally:
+        said.put_nowait(None)

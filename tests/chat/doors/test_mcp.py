@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 from chat.doors.mcp.tools import TOOLS
 from memories.models import Memory
 from tests.conftest import Cast
-from tests.factories import make_key_text, make_memory, make_token_text, make_workspace
+from tests.factories import make_document, make_key_text, make_memory, make_token_text, make_workspace
 from workspaces.accounts.keys import verify_key
 from workspaces.models import ApiKey, AuditEvent, KeyScope, User
 
@@ -106,20 +106,20 @@ def test_what_is_saved_is_recalled_listed_read_and_forgotten(door: str, key: str
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-def test_programs_of_two_years_are_understood(door: str, key: str, version: str) -> None:
-    def post(method: str, params: Any, number: int | None = 1) -> httpx2.Response:
+def test_programs_of_two_years_are_understood(door: str, key: str, people: Cast, version: str) -> None:
+    def post(method: str, params: Any, named: str = "name") -> httpx2.Response:
         headers = {"authorization": f"Bearer {key}", "accept": "application/json, text/event-stream"}
         if method != "initialize":
             headers["mcp-protocol-version"] = version
         if version >= "2026":
-            headers |= {"mcp-method": method, **({"mcp-name": params["name"]} if "name" in params else {})}
+            headers |= {"mcp-method": method, **({"mcp-name": params[named]} if named in params else {})}
             meta = {
                 "io.modelcontextprotocol/protocolVersion": version,
                 "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
                 "io.modelcontextprotocol/clientCapabilities": {},
             }
             params = {**params, "_meta": meta}
-        body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         return httpx2.post(f"{door}/mcp", json=body, headers=headers)
 
     if version < "2026":
@@ -127,10 +127,100 @@ def test_programs_of_two_years_are_understood(door: str, key: str, version: str)
         assert post("initialize", hello).json()["result"]["protocolVersion"] == version
     tools = post("tools/list", {}).json()["result"]["tools"]
     assert {tool["name"] for tool in tools} == set(TOOLS)
+    if version < "2026":  # which has no ping any more
+        assert post("ping", {}).json()["result"] == {}
+    make_memory("Cats purr", people.editor, people.workspace)
+    [resource] = post("resources/list", {}).json()["result"]["resources"]
+    assert post("resources/read", {"uri": resource["uri"]}, named="uri").json()["result"]["contents"][0][
+        "text"
+    ]
+    assert len(post("resources/templates/list", {}).json()["result"]["resourceTemplates"]) == 2
+    [prompt] = post("prompts/list", {}).json()["result"]["prompts"]
+    assert "Cats purr" in post("prompts/get", {"name": prompt["name"]}).text
+    refused = post("tools/call", {"name": "recall_memory", "arguments": {}}).json()["result"]
+    assert refused["isError"] and "query is required" in refused["content"][0]["text"]
+    assert post("tools/call", {"name": "no_such_tool", "arguments": {}}).json()["error"]["code"] == -32602
     made = post(
         "tools/call", {"name": "save_memory", "arguments": {"content": f"Spoken in {version}"}}
     ).json()
     assert "Saved to memory" in made["result"]["content"][0]["text"]
+
+
+def test_progress_is_told_to_who_asks_and_hanging_up_cancels(
+    door: str, key: str, people: Cast, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, of: float | None, message: str | None) -> None:
+        told.append((done, of, message))
+
+    saved = with_client(
+        door,
+        key,
+        lambda client: client.call_tool("save_memory", {"content": "Cats purr"}, progress_callback=progress),
+    )
+    assert saved.structured_content["outcome"] == "saved"
+    assert told == [(0, 1, "Save to memory"), (1, 1, None)]
+    began, may_end, ended = threading.Event(), threading.Event(), list[BaseException | None]()
+
+    async def slow(ctx: Any, params: Any) -> Any:
+        began.set()
+        try:
+            await asyncio.wait_for(asyncio.to_thread(may_end.wait, 20), 20)
+        except BaseException as error:
+            ended.append(error)
+            raise
+
+    monkeypatch.setattr("chat.doors.mcp.server._list_tools", slow)
+    headers = {"authorization": f"Bearer {key}", "accept": "application/json, text/event-stream"}
+    params = {"_meta": {"progressToken": "p"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+    with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream") and began.wait(10)
+    eventually(lambda: len(ended) == 1)
+    monkeypatch.setattr("chat.doors.mcp.views.RECHECK_SECONDS", 0.05)
+    with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
+        ApiKey.objects.update(revoked_at=timezone.now())
+        assert not [line for line in answer.iter_lines() if line.startswith("data: {")]
+    may_end.set()
+
+
+def test_documents_are_found_read_on_and_read_as_resources(door: str, key: str, people: Cast) -> None:
+    text = "".join(f"Line {number} of the manual says that ovens are hot.\n" for number in range(150))
+    document = make_document(people.owner, people.workspace, text, title="Manual")
+    make_document(people.stranger, text="The vault's code is red.", embedded=False)
+    other = make_document(
+        people.owner, make_workspace(owner=people.owner, name="Other"), "Ovens", embedded=False
+    )
+    memory = make_memory("Ovens are cleaned on Friday", people.owner, people.workspace)
+
+    async def use(client: Any) -> None:
+        asked = {"query": "What does the manual say of ovens?", "types": ["document"]}
+        [found, *_rest] = (await client.call_tool("search_workspace", asked)).structured_content["results"]
+        assert (found["type"], found["id"], found["title"]) == ("document", document.public_id, "Manual")
+        read, start = "", 0
+        while start is not None:
+            given = {"id": document.public_id, "from": start}
+            piece = (await client.call_tool("read_document", given)).structured_content
+            read, start = read + piece["text"], piece["next_from"]
+        assert read.split() == text.split() and piece["characters"] == document.characters
+        for hidden in (other.public_id, "doc_x", "\0"):
+            refused = await client.call_tool("read_document", {"id": hidden})
+            assert refused.is_error and "does not exist" in refused.content[0].text
+        first = await client.list_resources()
+        assert [each.uri for each in first.resources] == [f"memory://{memory.public_id}"]
+        second = await client.list_resources(cursor=first.next_cursor)
+        assert [(each.uri, each.title) for each in second.resources] == [
+            (f"document://{document.public_id}", "Manual")
+        ]
+        assert second.next_cursor is None and second.resources[0].annotations.last_modified
+        whole = await client.read_resource(second.resources[0].uri)
+        assert whole.contents[0].text.split() == text.split()
+        for hidden in (f"document://{other.public_id}", f"memory://{document.public_id}"):
+            with pytest.raises(MCPError):
+                await client.read_resource(hidden)
+
+    with_client(door, key, use)
 
 
 def test_pages_follow_one_another_while_memories_come_and_go(door: str, key: str, people: Cast) -> None:
@@ -342,7 +432,7 @@ def test_hostile_messages_are_answered_and_never_fail(key: str) -> None:
         return [message] * 3 if rng.random() < 0.05 else message
 
     seen: set[int] = set()
-    for number in range(300):
+    for number in range(150):
         sent = json.dumps(body()).encode()
         sent = sent[: rng.randrange(len(sent) + 1)] if rng.random() < 0.05 else sent
         version = rng.choice(["2025-06-18", "2026-07-28", "1999-01-01", "\xff", ""])
