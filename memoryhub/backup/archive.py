@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 FORMAT = 1
 DUMP, KEYS, MANIFEST = "database.dump", "keys.sealed", "manifest.json"
-FOLDERS = ("assets", "documents")  # of the data folder
+ASSETS, DOCUMENTS = FOLDERS = ("assets", "documents")  # of the data folder; what Django's storage has
 CHUNK = 1 << 20
 SHORTEST_PASSPHRASE = 12
 

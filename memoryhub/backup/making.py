@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.core.files.storage import Storage, storages
 
 from memoryhub.backup import databases
 from memoryhub.backup.archive import (
+    ASSETS,
+    DOCUMENTS,
     DUMP,
-    FOLDERS,
     KEYS,
     SHORTEST_PASSPHRASE,
     BackupError,
@@ -25,6 +27,7 @@ from memoryhub.backup.archive import (
     sealed_keys,
 )
 
+NO_STORE = "The store of the documents does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
 
 
@@ -41,7 +44,7 @@ def make_backup(path: Path, passphrase: str, say: Say) -> Manifest:
     writer = Writer(path)
     with writer.open():
         manifest = _dump_into(writer, say)
-        number = sum(_add_files(writer, settings.DATA_DIR / folder) for folder in FOLDERS)
+        number = _add_files(writer, settings.DATA_DIR / ASSETS) + _add_documents(writer)
         say(f"{number} stored files")
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
@@ -92,3 +95,33 @@ def _add_files(writer: Writer, folder: Path) -> int:
             continue
         number += 1
     return number
+
+
+def _add_documents(writer: Writer) -> int:
+    """Wherever they lie: a folder, or a store elsewhere."""
+    storage, number = storages[DOCUMENTS], 0
+    for name in _named(storage, ""):
+        try:
+            file = storage.open(name)
+            source: Any = file.file  # a store elsewhere gives it now
+        except FileNotFoundError:  # deleted since it was listed
+            continue
+        except Exception as error:
+            raise BackupError(NO_STORE % type(error).__name__) from error
+        with file:
+            writer.add(f"{DOCUMENTS}/{name}", source)
+        number += 1
+    return number
+
+
+def _named(storage: Storage, folder: str) -> Iterator[str]:
+    """Every file of the storage, in order."""
+    try:
+        folders, names = storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    except Exception as error:  # whatever a storage's own library raises
+        raise BackupError(NO_STORE % type(error).__name__) from error
+    yield from (f"{folder}{name}" for name in sorted(names))
+    for each in sorted(folders):
+        yield from _named(storage, f"{folder}{each}/")

@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psycopg
 from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage, storages
 from django.core.management import call_command
 from django.utils.module_loading import import_string
 
 from memoryhub.backup import databases
-from memoryhub.backup.archive import DUMP, BackupError, Reader
+from memoryhub.backup.archive import DOCUMENTS, DUMP, BackupError, Reader
 from memoryhub.backup.making import installation, present_keys
 from memoryhub.management.database import close_connections, newer_migrations
 
 KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
 ENCRYPTION_KEYS = "encryption-keys"
 Say = Callable[[str], None]
+Undo = Callable[[], object]
 
 
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
@@ -40,7 +44,7 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
     keys = archive.keys(passphrase) if passphrase else None
     present = databases.own_name()
     scratch = present + databases.RESTORING
-    put_back: list[Path] = []
+    put_back: list[Undo] = []
     try:
         _fill(scratch, archive, say)
         with databases.django_in(scratch):
@@ -51,8 +55,8 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
         say(f"{len(put_back)} stored files put back")
         earlier = databases.swap(scratch)
     except BaseException:
-        for file in put_back:
-            file.unlink(missing_ok=True)
+        for undo in put_back:
+            undo()
         databases.drop(scratch)
         raise
     if was_empty:
@@ -100,10 +104,18 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
     say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
 
 
-def _put_back_files(archive: Reader, put_back: list[Path]) -> None:
-    """Those that are not there, noted in ``put_back``; a stored file never changes under its name."""
+def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
+    """Those that are not there, each noted in ``put_back``; a stored file never changes under its name."""
+    storage = storages[DOCUMENTS]
     for name in archive.files():
-        path: Path = settings.DATA_DIR / name
+        folder, _, key = name.partition("/")
+        if folder == DOCUMENTS and not isinstance(storage, FileSystemStorage):
+            if not storage.exists(key):
+                with archive.open(name) as source:
+                    storage.save(key, File(source))
+                put_back.append(partial(storage.delete, key))
+            continue
+        path = Path(storage.path(key)) if folder == DOCUMENTS else settings.DATA_DIR / name
         if path.exists():
             continue
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,7 +125,7 @@ def _put_back_files(archive: Reader, put_back: list[Path]) -> None:
             os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file,
         ):
             shutil.copyfileobj(source, file)
-        put_back.append(path)
+        put_back.append(partial(path.unlink, missing_ok=True))
         draft.replace(path)
 
 

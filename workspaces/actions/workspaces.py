@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
@@ -56,6 +57,8 @@ def update_workspace(
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
+        if local_only and not settings.DOCUMENTS_STAY_HERE and workspace.documents.exists():
+            raise Conflict(_("Its documents are stored on another machine. Forget them for good first."))
         changes: dict[str, Any] = {
             "name": None if name is None else _clean_name(name),
             "description": None if description is None else _clean_description(description),

@@ -77,6 +77,7 @@ def bring(
     if spends:
         spend("uploads", by, now=now)
     require_room("bytes", by)
+    files.require_it_may_lie_there(workspace)
     stored = files.store(content)
     try:
         with transaction.atomic():

@@ -25,9 +25,9 @@ from django.db import transaction
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
-from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable
+from memoryhub.errors import Forbidden, Invalid, NotFound, TooLarge, Unavailable
 from memoryhub.http.downloads import file_response
-from workspaces.models import Document, DocumentVersion
+from workspaces.models import Document, DocumentVersion, Workspace
 
 logger = logging.getLogger(__name__)
 ORPHAN_AGE = timedelta(days=1)
@@ -40,6 +40,14 @@ class Stored:
     size: int
     sha256: str
     head: bytes
+
+
+def require_it_may_lie_there(workspace: Workspace) -> None:
+    """Forbidden where its texts never leave this machine, and files are stored elsewhere."""
+    if workspace.local_only and not settings.DOCUMENTS_STAY_HERE:
+        raise Forbidden(
+            _("Texts of this workspace never leave this machine, and files are stored on another one.")
+        )
 
 
 def store(content: Iterable[bytes]) -> Stored:
@@ -67,10 +75,16 @@ def store(content: Iterable[bytes]) -> Stored:
 
 def open_document(document: Document | DocumentVersion) -> IO[Any]:
     try:
-        return storages["documents"].open(_key(document.file_name))
+        file = storages["documents"].open(_key(document.file_name))
+        if file.file is None:  # looked at, so that a store elsewhere gives it now
+            raise FileNotFoundError
+        return file
     except FileNotFoundError:
         logger.error("The file %s is missing", document.file_name)
         raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
+    except Exception as error:  # as above
+        logger.error("The file %s could not be had: %s", document.file_name, type(error).__name__)
+        raise Unavailable(_("The server could not get the file. Try again later.")) from None
 
 
 def download(document: Document, of: Document | DocumentVersion | None = None) -> StreamingHttpResponse:
@@ -90,7 +104,11 @@ def local_copy(document: Document) -> Iterator[Path]:
 
 
 def remove(file_name: str) -> None:
-    storages["documents"].delete(_key(file_name))
+    """What a store that does not answer keeps is removed by ``sweep``."""
+    try:
+        storages["documents"].delete(_key(file_name))
+    except Exception as error:  # as above
+        logger.error("The file %s could not be removed: %s", file_name, type(error).__name__)
 
 
 def sweep(*, now: datetime) -> int:

@@ -50,6 +50,7 @@ def replace(
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)
+    files.require_it_may_lie_there(document.workspace)
     stored = files.store(content)
     try:
         with transaction.atomic():
