@@ -18,7 +18,7 @@ NO_KEY = f"{PREFIX}…"  # in the place of one, where none was just made
 class Program:
     """``where``: a file, a shell, a page of the program. ``lines`` go there as they are."""
 
-    name: str
+    name: str | Promise
     where: str | Promise
     lines: str
 
@@ -89,6 +89,11 @@ def tools(base: str, key: str) -> Iterator[Program]:
     """Programs with a model of their own: they get tools by which it looks things up and saves them."""
     url, headers = f"{base}/mcp", {"Authorization": f"Bearer {key}"}
     header = f"Authorization: Bearer {key}"
+    yield Program(
+        _("Without a key: programs that can sign in"),
+        _("Add this address as a connector or MCP server. A page here then asks what it may do."),
+        url,
+    )
     yield Program(
         "Claude Code",
         _("In a terminal"),

@@ -48,6 +48,10 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workspaces.workspace')),
             ],
+            options={
+                'verbose_name': 'sign-in of a program',
+                'verbose_name_plural': 'sign-ins of programs',
+            },
         ),
         migrations.CreateModel(
             name='OAuthToken',
@@ -62,6 +66,8 @@ class Migration(migrations.Migration):
                 ('key', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='workspaces.apikey')),
             ],
             options={
+                'verbose_name': 'token of a program',
+                'verbose_name_plural': 'tokens of programs',
                 'constraints': [models.CheckConstraint(condition=models.Q(('kind', 'refresh'), ('used_at', None), _connector='OR'), name='only_refresh_is_used_up')],
             },
         ),

@@ -44,6 +44,10 @@ class OAuthCode(models.Model):
     resource = models.CharField(max_length=20)
     expires_at = models.DateTimeField(db_index=True)
 
+    class Meta:
+        verbose_name = "sign-in of a program"
+        verbose_name_plural = "sign-ins of programs"
+
     def __str__(self) -> str:
         return f"{self.client} for {self.user}"
 
@@ -68,6 +72,8 @@ class OAuthToken(models.Model):
     used_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name = "token of a program"
+        verbose_name_plural = "tokens of programs"
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=models.Q(kind="refresh") | models.Q(used_at=None), name="only_refresh_is_used_up"

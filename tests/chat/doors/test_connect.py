@@ -43,9 +43,10 @@ def test_a_new_key_stands_in_every_line_and_is_shown_once(cast: Cast) -> None:
 
 
 def test_the_lines_are_what_the_programs_read() -> None:
-    lines = {each.name: each.lines for each in (*models("http://h", "mh_k"), *tools("http://h", "mh_k"))}
+    lines = {str(each.name): each.lines for each in (*models("http://h", "mh_k"), *tools("http://h", "mh_k"))}
     for name in ("Claude Desktop", "Cursor", "VS Code"):
         assert "mh_k" in str(json.loads(lines[name]))
+    assert lines["Without a key: programs that can sign in"] == "http://h/mcp"
     assert yaml.safe_load(lines["LibreChat"])["endpoints"]["custom"][0]["baseURL"] == "http://h/v1"
     assert yaml.safe_load(lines["llm"])[0]["api_base"] == "http://h/v1"
 

@@ -30,7 +30,7 @@ from tests.workspaces.oauth.programs import (
     said_in,
     signed_in,
 )
-from workspaces.actions.workspaces import change_role, remove_member
+from workspaces.actions.workspaces import change_role, delete_workspace, remove_member
 from workspaces.models import ApiKey, Membership, OAuthClient, OAuthCode, OAuthToken, User
 from workspaces.oauth import clients, grants
 
@@ -271,6 +271,11 @@ def test_each_of_the_person_loses_what_they_lose(cast: Cast) -> None:
     got = signed_in(cast.editor, cast.workspace)
     Membership.objects.filter(user=cast.editor, workspace=cast.workspace).delete()
     assert error_of(refresh(got["client_id"], got["refresh_token"])) == (400, "invalid_grant")
+    gone = make_workspace(owner=cast.owner, name="Gone")
+    there = signed_in(cast.owner, gone)
+    delete_workspace(gone, by=cast.owner)
+    assert opens(there["access_token"]) == 401
+    assert error_of(refresh(there["client_id"], there["refresh_token"])) == (400, "invalid_grant")
     closed = signed_in(cast.owner, cast.workspace)
     User.objects.filter(pk=cast.owner.pk).update(is_active=False)
     assert opens(closed["access_token"]) == 401
