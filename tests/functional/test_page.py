@@ -224,6 +224,7 @@ def test_a_chat_is_pinned_archived_and_taken_back(
     choose("Archive")
     expect(first).to_have_count(0)
     page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast")).to_have_count(0)
     expect(first).to_have_count(1)
     expect(pinned).to_have_count(0)
     choose("Archive")
