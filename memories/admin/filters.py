@@ -124,7 +124,7 @@ class ReviewFilter(ChoiceFilter):
     ]
     _failed = Extraction.objects.filter(status=ExtractionStatus.FAILED).values("chat_id")
     rules = {
-        "replaces": Q(may_replace__isnull=False),
+        "replaces": Q(may_replace__isnull=False, may_replace__deleted_at=None),
         "extraction-failed": Q(source_chat_id__in=_failed) & ~Q(source_chat_id=""),
         "pinned": Q(pinned=True),
     }

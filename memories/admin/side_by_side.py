@@ -41,7 +41,9 @@ class Pair:
 
 def possible_updates(user: Any, workspace_id: int | None) -> QuerySet[Memory]:
     """The newer ones that are linked to an older one, newest first."""
-    rows = readable(Memory.objects.live().filter(may_replace__isnull=False), user)
+    rows = readable(
+        Memory.objects.live().filter(may_replace__isnull=False, may_replace__deleted_at=None), user
+    )
     rows = rows if workspace_id is None else rows.filter(workspace=workspace_id)
     return rows.order_by("-created_at", "-id")
 

@@ -254,6 +254,13 @@ class Memory(models.Model):
         return self.deleted_at is None and not self.has_expired(timezone.now())
 
     @property
+    def replaced(self) -> Memory | None:
+        """What it took the place of by itself, as long as that is forgotten; see ``memories.writing.correcting``."""
+        older = self.may_replace
+        was_replaced = older is not None and older.public_id == self.source_details.get("replaced")
+        return older if was_replaced and older is not None and older.deleted_at is not None else None
+
+    @property
     def is_automatic(self) -> bool:
         """Made by the model or from a conversation: these count towards the cap and may be evicted."""
         return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
@@ -276,6 +283,7 @@ class RevisionAction(models.TextChoices):
     HIDE = "hide", "Hidden: looks like a credential"
     KEY = "key", "Its key went to another"
     ALSO_SAID = "also_said", "Also said as"
+    REPLACE = "replace", "Replaced by a newer one"
 
 
 class Revision(models.Model):

@@ -30,9 +30,11 @@ ON_CARD = (
     "source_type",
     "source_chat_id",
     "source_message_id",
+    "source_details",
     "created_at",
     "author__username",
     "agent__name",
+    "may_replace__public_id",
     "may_replace__content",
     "may_replace__deleted_at",
 )

@@ -16,7 +16,7 @@ from memories.consent import vetoed
 from memories.judging.extraction.model import synthesize
 from memories.models import Extraction, Memory
 from memories.models.extraction import ExtractionStatus
-from memories.writing import gate, refusals
+from memories.writing import correcting, gate, refusals
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.mined import candidates_of, completer_for, draft_of, place_for
@@ -108,11 +108,12 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
         place = place_for(extraction, turn) if turn else None
         if turn is None or place is None:
-            return _store(extraction, "", [], now=now)
+            return _store(extraction, "", [], [], now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
-        name, candidates = candidates_of(turn, complete)
+        name, candidates = candidates_of(turn, complete, faint=True)
         drafts = [draft_of(extraction, turn, place, name, candidate) for candidate in candidates]
-        return _store(extraction, name, drafts, now=now)
+        said = [text for role, text in turn.messages if role == "user" and not turn.is_output]
+        return _store(extraction, name, drafts, said, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
         _failed(extraction, error, now)
         return f"failed: {type(error).__name__}"
@@ -138,7 +139,9 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
     return extraction
 
 
-def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: datetime) -> str:
+def _store(
+    extraction: Extraction, extractor: str, drafts: list[Draft], said: list[str], *, now: datetime
+) -> str:
     cleaned, refused = [], 0
     for draft in drafts:
         try:
@@ -153,6 +156,7 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
     known_already = list(zip(by_tool, embedded[len(cleaned) :] if embedded else repeat(None), strict=False))
     for draft, vectors in zip(cleaned, embedded or (), strict=False):
         gate.read_ahead(draft, vectors, now=now)
+    replaced = correcting.replaced_by(cleaned, embedded, said, now=now)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:
@@ -161,13 +165,18 @@ def _store(extraction: Extraction, extractor: str, drafts: list[Draft], *, now: 
             return "another worker was first"
         saved = []
         for number, draft in enumerate(cleaned):
+            if number not in replaced and draft.source_details.get("faint"):
+                continue
             try:
                 vectors = embedded[number] if embedded else None
                 if known := says_the_same(draft, vectors, known_already, now=now):
-                    saved.append(gate.Saved(known, created=False, duplicate=True))
-                    continue
-                with refusals.counted(draft.workspace.pk, draft.source_type, now):
-                    saved.append(gate.save_embedded(draft, vectors, by=None, now=now))
+                    result = gate.Saved(known, created=False, duplicate=True)
+                else:
+                    with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                        result = gate.save_embedded(draft, vectors, by=None, now=now)
+                saved.append(result)
+                if number in replaced and result.memory.is_live:
+                    correcting.supersede(replaced[number], by=result.memory, now=now)
             except (WasForgotten, QuotaReached):
                 refused += 1
         stored = [result.memory for result in saved if result.created]

@@ -50,12 +50,15 @@ def completer_for(
     return completer(chosen_for(turn.workspace or workspace, user, first=turn.connection), json=json)
 
 
-def candidates_of(turn: TurnText, complete: Complete | None) -> tuple[str, list[Candidate]]:
+def candidates_of(
+    turn: TurnText, complete: Complete | None, *, faint: bool = False
+) -> tuple[str, list[Candidate]]:
+    """Who found them, and what; ``faint`` as ``extract_with_rules`` has it."""
     if turn.is_output:  # rules read what people say of themselves, which an output is not
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text)) if complete else ("none", [])
     if complete is None:
-        return "rules", extract_with_rules(turn.messages, get_reader())
+        return "rules", extract_with_rules(turn.messages, get_reader(), faint=faint)
     around = Around(
         earlier=turn.earlier,
         said_on=turn.said_at.date() if turn.said_at else None,

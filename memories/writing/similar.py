@@ -72,19 +72,26 @@ def find_similar(
     At or above ``threshold``, by these vectors or by the encoder that reads both, and merged by the guard: a
     duplicate. Near, but with another number, date, name or negation: a possible update, however close the vectors are.
     """
+    near = nearest(embedded, place, now=now, least=min(threshold, LEAST), before=before)
+    found = judge(content, near, threshold=threshold, key=key)
+    return Similar(_loaded(found.duplicate), _loaded(found.possible_update))
+
+
+def nearest(
+    embedded: Embedded, place: int, *, now: datetime, least: float, before: int = MOST_KEYS
+) -> list[tuple[Stored, float]]:
+    """The ``NEAREST`` live memories of a place, best first, with their cosines, which are ``least`` or more."""
     given = {
         "place": place,
         "model": embedded.model,
         "dimension": len(embedded.statement),
         "vector": prepared.halfvec(embedded.statement),
-        "least": min(threshold, LEAST),
+        "least": least,
         "now": now,
         "before": before,
     }
     rows = prepared.rows(_NEAREST, given)
-    nearest = [(Stored(pk, text, own_key), cosine) for pk, text, own_key, cosine in rows]
-    found = judge(content, nearest, threshold=threshold, key=key)
-    return Similar(_loaded(found.duplicate), _loaded(found.possible_update))
+    return [(Stored(pk, text, own_key), cosine) for pk, text, own_key, cosine in rows]
 
 
 def fits(memory: Stored | Memory, key: str | None) -> bool:
@@ -97,14 +104,14 @@ def _loaded(stored: Stored | None) -> Memory | None:
 
 
 def judge(
-    content: str, nearest: Sequence[tuple[M, float]], *, threshold: float, key: str | None = None
+    content: str, near: Sequence[tuple[M, float]], *, threshold: float, key: str | None = None
 ) -> Similar[M]:
     """What a text is to its nearest live memories, given with their cosines, best first.
 
     To one with a key those of other keys are no duplicates.
     """
     possible_update: M | None = None
-    for memory, cosine in nearest[:MOST_READ]:
+    for memory, cosine in near[:MOST_READ]:
         if cosine < min(threshold, LEAST):
             break
         least = 0.0 if cosine >= threshold else threshold

@@ -70,7 +70,7 @@ def main() -> None:
     begun = time.perf_counter()
     measured = [(message, found_of(message, encoder, LEAST)) for message in known]
     print(f"{(time.perf_counter() - begun) / len(known) * 1000:.0f} ms a message")
-    for split in ("fit", "tune", "held back", "held back, short"):
+    for split in ("fit", "tune", "held back", "held back, short", "held back, blind"):
         print(f"\n{split}: messages, facts, precision, recall")
         for language in sorted({message.language for message in known}):
             of = [counts for m, counts in measured if (m.language, m.split) == (language, split)]

@@ -5,6 +5,9 @@ edit, `r [Ann] manages [Bob]` an exchange of roles, `t Ann is ill || [Ann|Bob] i
 and both at once. `data/keeping/LANG.txt`, a message a line: `{…}` is a fact to keep
 (`{p:…}` preference, `{i:…}` instruction, `{d:…}` decision, `{e:…}` event), `~` takes back what was said before it.
 
+`data/corrections/LANG.txt`, a message a line: what was kept before, then what is said now, then which of those that
+replaces, counted from 1, or 0: `I live in Bristol | I run >> I've just moved to Cardiff. >> 1`.
+
 Files with the highest number of their kind were written before what was fitted last, in another manner, and are held
 back whole. What was held back before them, and a share by a hash, is what thresholds for keeping were chosen on; those
 for pairs are chosen on folds.
@@ -51,6 +54,27 @@ class Message:
     split: str
 
 
+@dataclass(frozen=True)
+class Correction:
+    language: str
+    kept: list[str]
+    said: str
+    replaces: int | None  # which of those kept
+    split: str
+    line: int  # 0 to 99; messages about the same have the same
+
+
+def corrections_said() -> Iterator[Correction]:
+    """Files with a 2 were written first; one half of their lines was looked at while the head was chosen."""
+    for path in sorted((DATA / "corrections").glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            kept, said, at = line.split(" >> ")
+            halves = "looked at" if bucket(line) < 50 else "held back"
+            split = halves if path.stem[-1] == "2" else "fit"
+            replaces = int(at) - 1 if int(at) else None
+            yield Correction(path.stem[:2], kept.split(" | "), said, replaces, split, bucket(kept))
+
+
 def pairs() -> Iterator[Pair]:
     for path in sorted((DATA / "same").glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -87,6 +111,10 @@ def messages() -> Iterator[Message]:
             share = bucket(text)
             held = "held back, short" if "short" in path.stem else "held back"
             split = held if path.stem[-1] in "45" else "fit" if share < 80 else "tune"
+            if (
+                path.stem[-1] == "6"
+            ):  # written before the code was run on them; the second half was not looked at
+                split = "tune" if share < 50 else "held back, blind"
             if path.stem[-1] == "3":  # held back once; looked at since
                 split = "tune"
             yield Message(path.stem[:2], text, facts, takes_back, split)

@@ -23,6 +23,7 @@ _APOSTROPHES = "'\u2019"
 _SAME = 0.98  # likeness of a word to itself, wherever it stands
 _FEW = 3  # words beside which an exchange of roles is taken for one
 _LOWEST = 4  # of the likenesses that are looked at one by one
+MEASURES = 30  # of a pair, before what is measured in each dimension
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,13 @@ class Words:
     vectors: Vectors  # (words, 384), of length 1, without what all texts have in common
     whole: Vectors  # the mean of the states
     names: list[str]  # as far as capitals tell
+
+    @property
+    def direction(self) -> Vectors:
+        """The whole, without what all texts have in common, of length 1."""
+        own = self.whole - head()["centre"]
+        pointing: Vectors = own / max(float(np.linalg.norm(own)), 1e-6)
+        return pointing
 
 
 def words_of(read: Read) -> Words:
@@ -76,7 +84,7 @@ def same_words(a: Words, b: Words) -> bool:
 
 
 def measure(a: Words, b: Words) -> Vectors:
-    """What the head weighs of a pair, the same both ways around: 30 measures, then in each dimension how far apart
+    """What the head weighs of a pair, the same both ways around: ``MEASURES``, then in each dimension how far apart
     lie the words that only one of them has, and their product. Neither may be without words.
     """
     if a.words > b.words:

@@ -143,10 +143,10 @@ def judge(text: str, encoder: Encoder) -> list[Judged]:
     ]
 
 
-def chosen(judged: Sequence[Judged], least: float) -> list[Judged]:
+def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
     """Of clauses that overlap those that together are the surest: two facts joined by "and" are two."""
     sure = {each.sentence for each in judged if each.chance >= least}
-    least -= BESIDE
+    least -= beside
     likely = sorted(
         (each for each in judged if each.chance >= least and each.sentence in sure), key=lambda each: each.end
     )

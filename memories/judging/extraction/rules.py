@@ -1,15 +1,17 @@
 """Extraction without a model: what users say of themselves, their people, their project and their wishes.
 
 It takes little and takes it whole: the user's own words, trimmed. Which of them is for a head over the encoder's
-states (`keeping`); here is only what is done with them: no more than eight, none that was taken back, a value that
-was corrected in its place.
+states (`keeping`); here is only what is done with them: no more than eight, none that was taken back or corrected in
+the same message.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from memories.judging.corrections import surest
 from memories.judging.duplicates import normalise
 from memories.judging.encoder import Encoder
 from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
@@ -17,6 +19,8 @@ from memories.judging.extraction.keeping import Judged, chosen, judge
 from memories.judging.extraction.sentences import own_part
 
 LEAST = 0.65  # chance from which a clause is kept; docs/recall.md has what others would give
+FAINT = 0.6  # the same of one that takes the place of a memory
+LEAST_FAINT = 0.2  # and whose sentence takes back something besides
 TAKEN_BACK = 0.5
 IMPORTANCE = {"fact": 0.6, "preference": 0.6, "instruction": 0.8, "decision": 0.75, "event": 0.7}
 _BLANKS = re.compile(r"\s+")
@@ -24,24 +28,50 @@ _VALUE = re.compile(r"\d+(?:[:.,]\d+)*")
 
 
 def extract_with_rules(
-    messages: Sequence[tuple[str, str]], encoder: Encoder | None, *, least: float = LEAST
+    messages: Sequence[tuple[str, str]], encoder: Encoder | None, *, least: float = LEAST, faint: bool = False
 ) -> list[Candidate]:
     """Return up to eight candidates from the user's messages among (role, text), in the order they were said.
 
-    Without an encoder none. Raises EmbedderError.
+    With ``faint`` up to eight more, which say so in their details: too little sure to be kept but where they take the
+    place of what was kept before. Without an encoder none. Raises EmbedderError.
     """
     found: list[Candidate] = []
     for role, text in messages:
         if role == "user" and encoder is not None:
             found += _from_message(own_part(text), encoder, least)
-    return keep_best(found)
+    sure = keep_best([each for each in found if not each.details.get("faint")])
+    return sure + keep_best([each for each in found if each.details.get("faint")]) if faint else sure
 
 
 def _from_message(text: str, encoder: Encoder, least: float) -> list[Candidate]:
     judged = judge(text, encoder)
-    kept = _not_taken_back(chosen(judged, least), judged)
-    made = (_made(text[each.start : each.end], each) for each in kept)
+    useful = _without_taking_back(judged)
+    kept = chosen(useful, least)
+    sure = {each.sentence for each in kept}
+    backs = {each.sentence for each in judged if each.takes_back >= TAKEN_BACK}
+    faintly = [each for each in useful if each.chance >= FAINT or each.sentence in backs]
+    unsure = [each for each in chosen(faintly, LEAST_FAINT, beside=0) if each.sentence not in sure]
+    kept, faint = _corrected(text, kept, unsure, encoder)
+    kept = _not_taken_back(kept, judged)
+    made = [_made(text[each.start : each.end], each) for each in kept]
+    made += [_made(text[each.start : each.end], each, faint=True) for each in faint]
     return [candidate for candidate in made if candidate]
+
+
+def _without_taking_back(judged: list[Judged]) -> list[Judged]:
+    """Of "Scratch that, deploy on Friday" the second clause, as sure as the two together."""
+    backs = [each for each in judged if each.takes_back >= TAKEN_BACK and each.start == each.sentence[0]]
+    holding = [each for each in judged if any(_holds(each, back) for back in backs)]
+    rest = [each for each in judged if each not in holding]
+    left = [each for each in holding if not any(other.sentence == each.sentence for other in rest)]
+    for each in rest:
+        both = [other.chance for other in holding if _holds(other, each)]
+        left.append(replace(each, chance=max([each.chance, *both])))
+    return left
+
+
+def _holds(outer: Judged, inner: Judged) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
 
 
 def _not_taken_back(kept: list[Judged], judged: list[Judged]) -> list[Judged]:
@@ -51,9 +81,27 @@ def _not_taken_back(kept: list[Judged], judged: list[Judged]) -> list[Judged]:
     return [each for each in kept if each.end not in before]
 
 
-def _made(text: str, judged: Judged) -> Candidate | None:
+def _corrected(
+    text: str, kept: list[Judged], unsure: list[Judged], encoder: Encoder
+) -> tuple[list[Judged], list[Judged]]:
+    """Without what a later sentence replaces ("Deploy on Monday. Actually no, on Friday."), which is kept if it was
+    unsure; and what is unsure still.
+    """
+    left: list[Judged] = []
+    faint: list[Judged] = []
+    for each in sorted([*kept, *unsure], key=lambda each: each.start):
+        earlier = [other for other in left if other.sentence != each.sentence]
+        olds = [text[other.start : other.end] for other in earlier]
+        at = surest(olds, text[slice(*each.sentence)], encoder) if olds else None
+        if at is not None:
+            left.remove(earlier[at])
+        (left if at is not None or each in kept else faint).append(each)
+    return left, faint
+
+
+def _made(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
     text = _BLANKS.sub(" ", text).strip()
     if len(text.split()) > MAX_WORDS or len(text) > MAX_TEXT or len(normalise(text)) < 2:
         return None
-    details = {"rule": "head", "chance": round(judged.chance, 2)}
+    details = {"rule": "head", "chance": round(judged.chance, 2)} | ({"faint": True} if faint else {})
     return Candidate(text[0].upper() + text[1:], judged.kind, IMPORTANCE[judged.kind], details)

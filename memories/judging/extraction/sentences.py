@@ -2,7 +2,7 @@
 
 # ruff: noqa: RUF001  marks and letters of other scripts are meant
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 MAX_READ = 12_000  # characters of one message that are read at all
 LONG = 2_000  # a message longer than this is mostly pasted; what the user says themselves stands at its start
@@ -24,6 +24,7 @@ _ABBREVIATION = re.compile(
     r"им|ул|г|т\.е|a\.m|p\.m|U\.S|U\.K)|\b[A-Z])\.$|\s\d{1,2}\.$"
 )
 _GOES_ON = re.compile(r"\s*(?:[a-zа-яà-ÿ,]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
+_SHORT = 25  # characters of a sentence that says how to take the next: "No, wait."
 _FEW = 3  # words: a quoted name is the author's, a quoted sentence somebody else's
 
 
@@ -47,6 +48,25 @@ def own_part(text: str) -> str:
         return text
     start = text[:OWN_PART]
     return start.rsplit("\n", 1)[0] if "\n" in start else start.rsplit(". ", 1)[0]
+
+
+def sentence_with(statement: str, texts: Sequence[str]) -> str:
+    """The sentence of these texts that shares most with the statement, and a short one before it; empty for none."""
+    wanted, best, most = _threes(statement), "", 0
+    for text in map(own_part, texts):
+        short = ""
+        for start, end, quotes in sentences(text):
+            own = text[start:end]
+            shared = 0 if quotes else len(_threes(own) & wanted)
+            if shared > most:
+                best, most = f"{short} {own}".strip(), shared
+            short = own if len(own) <= _SHORT else ""
+    return best
+
+
+def _threes(text: str) -> set[str]:
+    plain = text.casefold()
+    return {plain[at : at + 3] for at in range(max(len(plain) - 2, 1))}
 
 
 def _is_long(quote: str) -> bool:

@@ -1,0 +1,57 @@
+"""Whether what somebody says now takes the place of a statement that was kept: a job left for another, a meeting
+moved, a value said wrong.
+
+Two things must come together, that a change or a mistake is told and that it is this statement's, so small nets are
+given both texts beside each other and what is said now as a whole. Pure; there is no list of words of any language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from memories.judging.duplicates.alignment import MEASURES, Words, measure, words_of
+from memories.judging.encoder import Encoder
+from memories.judging.nets import logits
+from memoryhub.llm.base import Vectors
+
+__all__ = ["given_of", "head", "surest"]
+
+
+def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
+    """Which of the statements ``said`` replaces, None for none of them. Reads each, some milliseconds; Raises
+    EmbedderError.
+    """
+    read_said, *read = map(words_of, encoder.states([said, *olds]))
+    there = [at for at, words in enumerate(read) if words.words]
+    if not there or not read_said.words:
+        return None
+    fitted = head()
+    given = (np.stack([given_of(read[at], read_said) for at in there]) - fitted["mean"]) / fitted["scale"]
+    sure = logits(given.astype(np.float32), fitted).mean(axis=0)
+    best = int(sure.argmax())
+    return there[best] if sure[best] > fitted["floor"] else None
+
+
+def given_of(old: Words, said: Words) -> Vectors:
+    """How the two lie beside each other, what is said as a whole, and in which dimensions both point the same way."""
+    width = old.vectors.shape[1]
+    whole_old, whole = old.direction, said.direction
+    shares = [_own(old, said), _own(said, old), 4 * float(whole_old @ whole)]
+    beside = measure(old, said)[: MEASURES + width]
+    return np.concatenate([beside, np.array(shares, np.float32), whole, whole_old * whole])
+
+
+def _own(words: Words, other: Words) -> float:
+    """The share of its words that the other lacks."""
+    return sum(word not in other.words for word in words.words) / len(words.words)
+
+
+@cache
+def head() -> dict[str, Vectors]:
+    """What was fitted, by tests/bench/fit_corrections.py."""
+    with np.load(Path(__file__).with_name("head.npz")) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored.files}

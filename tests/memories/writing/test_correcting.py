@@ -1,0 +1,169 @@
+"""What somebody corrects is replaced: read from conversations by the bundled encoder, in eight languages."""
+
+# ruff: noqa: E501, RUF001  messages of other scripts, a case a line
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from memories import tasks
+from memories.models import Memory
+from memories.writing import extracting
+from memories.writing.gate import Draft, restore_memory, save_memory
+from tests.factories import make_chat, make_message, make_user, make_workspace
+from workspaces.models import Membership, Role, User, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def person() -> User:
+    return make_user()
+
+
+@pytest.fixture
+def room(person: User) -> Workspace:
+    return make_workspace(owner=person)
+
+
+def kept(room: Workspace, author: User, *texts: str, **more: object) -> list[Memory]:
+    drafts = [Draft(content=text, workspace=room, author=author, **more) for text in texts]
+    return [save_memory(draft, by=author, now=timezone.now()).memory for draft in drafts]
+
+
+def say(room: Workspace, person: User, *texts: str, **chat: object) -> list[str]:
+    """Each a turn of one chat, mined; what is live then."""
+    here = make_chat(person, workspace=room, **chat)
+    for text in texts:
+        question = make_message(here, text)
+        answer = make_message(here, "Noted.", "assistant", reply_to=question)
+        row = extracting.queue_extraction(
+            workspace=room, user=person, chat_id=here.public_id, message_id=answer.public_id,
+            source_type="auto_chat", now=timezone.now(),
+        )  # fmt: skip
+        tasks.extract_turn(extraction_id=row.pk)
+    return live()
+
+
+def live() -> list[str]:
+    return list(Memory.objects.live(timezone.now()).order_by("pk").values_list("content", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "beside", "said", "new"),
+    [
+        ("The meeting is on Tuesday", "The launch is on March 3", "Actually the meeting is on Thursday, not Tuesday.", "Thursday"),
+        ("I work at Acme as an analyst", "My wife is called Dana", "I left Acme, I'm at Globex now.", "Globex"),
+        ("Deploy on Wednesday", "Use tabs in the code", "Scratch that, deploy on Friday.", "Friday"),
+        ("Das Treffen ist am Dienstag", "Ich trinke gern Tee", "Das Treffen ist doch am Donnerstag, nicht am Dienstag.", "Donnerstag"),
+        ("La reunión es el martes", "Me gusta el té", "En realidad la reunión es el jueves, no el martes.", "jueves"),
+        ("La réunion est mardi", "J'aime le thé", "En fait la réunion est jeudi, pas mardi.", "jeudi"),
+        ("La riunione è martedì", "Mi piace il tè", "In realtà la riunione è giovedì, non martedì.", "giovedì"),
+        ("A reunião é na terça", "Gosto de chá", "Na verdade a reunião é na quinta, não na terça.", "quinta"),
+        ("会议是周二", "我喜欢喝茶", "不对，会议是周四，不是周二。", "周四"),
+        ("Встреча во вторник", "Я люблю чай", "На самом деле встреча в четверг, а не во вторник.", "четверг"),
+    ],
+)  # fmt: skip
+def test_a_correction_takes_the_place_of_what_was_kept(
+    room: Workspace, person: User, old: str, beside: str, said: str, new: str
+) -> None:
+    older, _other = kept(room, person, old, beside)
+    now_live = say(room, person, said)
+    assert old not in now_live and beside in now_live
+    assert new in now_live[-1]
+    newer = Memory.objects.live(timezone.now()).get(content=now_live[-1])
+    assert newer.replaced == older
+    older.refresh_from_db()
+    assert [each.action for each in older.revisions.order_by("pk")] == ["create", "replace"]
+
+
+def test_two_turns_of_a_chat_and_two_sentences_of_a_message(room: Workspace, person: User) -> None:
+    assert "Wednesday" not in " ".join(
+        say(room, person, "Deploy on Wednesday.", "Scratch that, deploy on Friday.")
+    )
+    Memory.objects.all().delete()
+    found = say(room, person, "The demo is on Monday at noon. Sorry, the demo is on Wednesday, not Monday.")
+    assert len(found) == 1 and "Wednesday" in found[0]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My friend Rob left Acme, he is at Globex now.",
+        "I also do some work for Globex.",
+        "Imagine I left Acme and was at Globex now.",
+        "Translate: I left Acme, I'm at Globex now.",
+        "Acme has a new canteen.",
+    ],
+)
+def test_nothing_is_replaced_where_nothing_was_corrected(room: Workspace, person: User, said: str) -> None:
+    kept(room, person, "I work at Acme as an analyst", "I live in Boston")
+    assert {"I work at Acme as an analyst", "I live in Boston"} <= set(say(room, person, said))
+
+
+def test_what_another_said_or_only_its_person_sees_stays(room: Workspace, person: User) -> None:
+    other = make_user()
+    Membership.objects.create(workspace=room, user=other, role=Role.EDITOR)
+    kept(room, other, "I work at Acme as an analyst")
+    assert "I work at Acme as an analyst" in say(room, person, "I left Acme, I'm at Globex now.")
+    Memory.objects.all().delete()
+    kept(room, person, "I work at Acme as an analyst")
+    assert "I work at Acme as an analyst" in say(
+        room, person, "I left Acme, I'm at Globex now.", is_private=True
+    )
+
+
+@pytest.mark.parametrize("more", [{"pinned": True}, {"key": "meeting"}])
+def test_what_is_pinned_or_has_a_key_is_asked_about(
+    room: Workspace, person: User, more: dict[str, object]
+) -> None:
+    [older] = kept(room, person, "The meeting is on Tuesday", **more)
+    assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 2
+    newer = Memory.objects.order_by("pk").last()
+    assert newer is not None and newer.may_replace == older and newer.replaced is None
+
+
+def test_undo_on_the_card_brings_it_back(room: Workspace, person: User, client: Client) -> None:
+    [older] = kept(room, person, "The meeting is on Tuesday")
+    say(room, person, "Actually the meeting is on Thursday, not Tuesday.")
+    client.force_login(person)
+    panel = reverse("memories:panel", args=[room.public_id])
+    undo = reverse("memories:restore", args=[room.public_id, older.public_id])
+    assert undo in client.get(panel).content.decode()
+    stranger = Client()
+    stranger.force_login(make_user())
+    assert stranger.post(undo).status_code == 404
+    assert client.post(undo).status_code == 200
+    assert "The meeting is on Tuesday" in live()
+    page = client.get(panel).content.decode()
+    assert undo not in page and "May replace" in page
+
+
+def test_what_is_forgotten_meanwhile_replaces_nothing(
+    room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the reading and the transaction."""
+    [older] = kept(room, person, "The meeting is on Tuesday")
+    find = extracting.correcting.replaced_by
+
+    def and_forget(*args: object, **named: object) -> object:
+        found = find(*args, **named)  # type: ignore[arg-type]
+        assert found
+        Memory.objects.filter(pk=older.pk).delete()
+        return found
+
+    monkeypatch.setattr(extracting.correcting, "replaced_by", and_forget)
+    assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 1
+    assert Memory.objects.get().may_replace is None
+
+
+def test_a_replaced_one_that_was_brought_back_is_replaced_again(room: Workspace, person: User) -> None:
+    [older] = kept(room, person, "The meeting is on Tuesday")
+    say(room, person, "Actually the meeting is on Thursday, not Tuesday.")
+    older.refresh_from_db()
+    restore_memory(older, by=person, now=timezone.now())
+    assert "The meeting is on Tuesday" not in say(
+        room, person, "No, the meeting is on Thursday, not on Tuesday."
+    )
