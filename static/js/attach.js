@@ -83,12 +83,13 @@ function upload(item, file) {
   item.stop = () => request.abort();
 }
 
-// Until it is read. Where that fails its text is not used, and it says why.
+// Until it is read. Where that fails its text is not used, and it says why; a picture without a text says so, too.
 function follow(item, found) {
   if (!item.isConnected) return;
+  item.known ??= found.duplicate;
   if (found.status === "ready") {
     busy.delete(item);
-    say(item, texts.fileReady);
+    say(item, found.error || (item.known ? texts.fileKnown : texts.fileReady));
     settle();
   } else if (found.status === "failed") {
     item.querySelector("input").remove();

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.fakes.openai_server import Answer, Received, Reply
 from tests.functional.conftest import ScriptedHub, finished, open_more, shoot, sign_up
@@ -67,3 +67,60 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     without = send(page, "Where is the key?")
     finished(without)
     expect(without).to_contain_text("I do not know.")
+
+
+BRING = """(at, [how, ...files]) => {
+  const data = new DataTransfer();
+  for (const [name, text] of files) data.items.add(new File([text], name));
+  const more = { bubbles: true, cancelable: true };
+  if (how === "paste") at.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, ...more }));
+  else at.dispatchEvent(new DragEvent(how, { dataTransfer: data, ...more }));
+}"""
+
+
+def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again_and_known(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    page = open_scripted_page("desktop", "light")
+    sign_up(page, "documents_dropped")
+    composer, files = page.locator("[data-composer]"), page.locator(".attached__file")
+    held: list[Route] = []
+
+    def meddle(route: Route) -> None:
+        sent = (route.request.post_data_buffer or b"") if route.request.method == "POST" else b""
+        if b"held.md" in sent:
+            held.append(route)
+        elif b"fails.md" in sent and not failed:
+            failed.append(True)
+            route.fulfill(status=503, json={"error": {"code": "x", "message": "The disk is full."}})
+        else:
+            route.continue_()
+
+    failed: list[bool] = []
+    page.route("**/documents", meddle)
+    composer.evaluate(BRING, ["paste", ["pasted.md", "Blue bins go out on Mondays."]])
+    expect(files).to_have_count(1)
+    body = page.locator("body")
+    body.evaluate(BRING, ["dragover", ["one.md", "x"]])
+    expect(page.locator("#composer")).to_have_class(re.compile("composer--drop"))
+    dropped = [["one.md", "The gas is off."], ["fails.md", "The key is lost."], ["held.md", "Never sent."]]
+    body.evaluate(BRING, ["drop", *dropped])
+    expect(page.locator("#composer")).not_to_have_class(re.compile("composer--drop"))
+    expect(files).to_have_count(4)
+    for number in (0, 1):
+        expect(files.nth(number).locator("[data-state]")).to_have_text("ready", timeout=30_000)
+    expect(files.nth(2)).to_contain_text("The disk is full.")
+    files.nth(2).get_by_role("button", name="Retry").click()
+    expect(files.nth(2).locator("[data-state]")).to_have_text("ready", timeout=30_000)
+    expect(files.nth(3).locator("progress")).to_be_visible()
+    expect(files.nth(3)).to_contain_text("is being sent")
+    files.nth(3).get_by_role("button", name="Leave out").click()
+    expect(files).to_have_count(3)
+    body.evaluate(BRING, ["drop", ["again.md", "The gas is off."]])
+    expect(files.nth(3).locator("[data-state]")).to_have_text("was here already, ready")
+    shoot(page, "documents-5-dropped-desktop-light")
+    address = page.locator("#composer").get_attribute("data-documents")
+    kept = page.request.get(str(address)).json()["items"]
+    assert sorted(each["title"] for each in kept) == ["fails.md", "one.md", "pasted.md"]
+    for route in held:
+        route.abort()
