@@ -291,6 +291,10 @@ def test_staff_read_a_failed_document_again_and_see_neither_its_title_nor_its_te
     listed = looking.get(f"{page}?status=failed").content.decode()
     assert made.public_id in listed and fine.public_id not in listed and "damaged" in listed
     assert fine.public_id in looking.get(f"{page}?media_type=text/markdown&o=4").content.decode()
+    kinds = listed[listed.index("By kind") : listed.index("</section>", listed.index("By kind"))]
+    assert "?media_type=application%2Fpdf" in kinds and "?media_type=text%2Fmarkdown" in kinds
+    assert kinds.index("Markdown") < kinds.index("PDF"), "the most room first"
+    assert kinds.count("1 document<") == 2 and f"{fine.size}\xa0bytes" in kinds
     for shown in (
         listed,
         *(looking.get(f"{page}{each.pk}/change/").content.decode() for each in (made, fine)),
