@@ -151,8 +151,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         words = ["in use" if memory.is_live else "forgotten" if memory.deleted_at else "expired"]
         words = [memory.get_review_display().lower()] if memory.review else words
         words += ["pinned"] if memory.pinned else []
-        is_asked = memory.may_replace_id and "replaced" not in memory.source_details
-        words += ["may replace an older one"] if is_asked else []
+        words += ["may replace an older one"] if memory.may_replace_id else []
         words += ["personal"] if memory.owner_id else []
         words += ["an assistant's"] if memory.agent_id else []
         meaning = self.meaning(memory) if memory.is_live else "yes"  # of what is in use alone
