@@ -407,6 +407,8 @@ SPECTACULAR_SETTINGS = {
         "ScopeEnum": "memories.models.Scope.values",
         "OrganisationScopeEnum": "memories.api.v1.serializers.SCOPE_WORDS",
         "KeyScopeEnum": "workspaces.models.KeyScope.values",
+        "WebhookEventEnum": "workspaces.models.WebhookEvent.values",
+        "DeliveryStatusEnum": "workspaces.models.DeliveryStatus.values",
         "DocumentStatusEnum": "workspaces.models.document.DocumentStatus.values",
         "ArtifactKindEnum": "workspaces.models.ArtifactKind.values",
         "RunStatusEnum": "chat.models.RunStatus.values",

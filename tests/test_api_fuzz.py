@@ -33,7 +33,12 @@ UPLOADS = (
     "documents_create",
     "documents_replace",
 )  # what bytes are a right file no schema can say
-ADDRESSED = ("connections_create", "connections_update")  # and what text is an address
+ADDRESSED = (
+    "connections_create",
+    "connections_update",
+    "webhooks_create",
+    "webhooks_update",
+)  # and what text is an address
 EXAMPLES = 3  # of each kind for each route: quick enough for every run
 ROWS = [
     row for row in API_ROWS if row.route.startswith(("chat/api/", "api/v1/")) and row.route not in NO_ROUTE

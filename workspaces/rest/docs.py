@@ -254,7 +254,10 @@ class StrictBody(OpenApiSerializerExtension):
         if auto_schema.method == "PATCH":
             schema["minProperties"] = 1  # a change that names nothing is refused
         if self.target.at_least_one_of:
-            schema["anyOf"] = [{"required": [name]} for name in self.target.at_least_one_of]
+            # Each alternative whole: what makes clients of the schema makes nothing of a bare list of names.
+            schema["anyOf"] = [
+                {**schema, "required": [*required, name]} for name in self.target.at_least_one_of
+            ]
         return schema
 
 
