@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.documents.cutting import SIZE, Block, passages_of
-from workspaces.documents.media import clean_title, media_type
+from workspaces.documents.media import EPUB, clean_title, media_type
 from workspaces.documents.reading.process import read_file
 
 
@@ -20,6 +21,16 @@ def test_each_kind_is_read_with_its_pages_and_headings(name: str, tmp_path: Path
     blocks = read_file(path, media_type(name, content[:512])).blocks
     assert next((block.page, block.heading) for block in blocks if SENTENCE in block.text) == (page, heading)
     assert "evil" not in "".join(block.text for block in blocks)
+
+
+def test_chapters_of_a_book_lie_where_its_list_says_from_where_it_lies(tmp_path: Path) -> None:
+    out = tmp_path / "book"
+    with zipfile.ZipFile(out, "w") as book:
+        book.writestr("META-INF/container.xml", '<c><rootfile full-path="in/book.opf"/></c>')
+        chapter = '<item id="a" href="../text/ch%201.xhtml"/><itemref idref="a"/>'
+        book.writestr("in/book.opf", f"<p>{chapter}</p>")
+        book.writestr("text/ch 1.xhtml", f"<p>{SENTENCE}</p>")
+    assert [block.text.strip() for block in read_file(out, EPUB).blocks] == [SENTENCE]
 
 
 def test_passages_one_after_the_other_are_the_whole_text() -> None:

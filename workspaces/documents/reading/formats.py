@@ -10,11 +10,13 @@ import email
 import email.policy
 import io
 import json
+import posixpath
 import re
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from workspaces.documents.reading import ocr
 
@@ -178,8 +180,7 @@ def read_epub(path: Path) -> Blocks:
         opf = _xml(archive.read(package))
         files = {each.get("id"): each.get("href", "") for each in opf.iter("{*}item")}
         for number, each in enumerate(opf.iter("{*}itemref"), 1):
-            name = files.get(each.get("idref"), "")
-            full = f"{folder}/{name}" if folder else name
+            full = posixpath.normpath(posixpath.join(folder, unquote(files.get(each.get("idref"), ""))))
             if full in archive.namelist():
                 for block in _html(archive.read(full)):
                     yield block._replace(page=number)
