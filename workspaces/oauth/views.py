@@ -25,7 +25,7 @@ from starlette.requests import Request
 
 from memoryhub.errors import NotFound
 from memoryhub.http.asgi_scope import receiver_of, scope_of
-from workspaces.models import KeyScope, TokenKind
+from workspaces.models import KeyScope, OAuthToken, TokenKind
 from workspaces.oauth import clients, grants
 from workspaces.oauth.provider import SCOPES, Provider
 
@@ -67,6 +67,9 @@ def _answer(view: View, request: HttpRequest, method: str, limit: str, kwargs: A
             413, "invalid_request", _("The request has more than %s bytes.") % f"{MOST_BYTES:,}"
         )
     elif limit and not ratelimit.consume(request, action=limit):
+        OAuthToken.objects.filter(pk=0).update(
+            used_at=None
+        )  # a database that takes no writes counts nothing: 503
         response = _error(
             429, "temporarily_unavailable", _("Too many requests from your network. Try later.")
         )

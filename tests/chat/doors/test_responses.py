@@ -69,7 +69,7 @@ def test_an_answer_has_memory_before_the_question_and_what_was_asked_for(
 
 
 def test_events_are_those_that_the_library_follows_and_the_turn_is_mined_once(
-    client: openai.OpenAI, scripted_model: ScriptedOpenAI, deadline: Memory
+    client: openai.OpenAI, scripted_model: ScriptedOpenAI, deadline: Memory, eventually: Callable[..., None]
 ) -> None:
     scripted_model.script(Answer("On ", "March 15."))
     with client.responses.stream(model="default", input=QUESTION) as stream:
@@ -90,6 +90,7 @@ def test_events_are_those_that_the_library_follows_and_the_turn_is_mined_once(
     assert final.id == first.response.id and final.output[0].status == "completed"
     client.responses.create(model="default", input=QUESTION)
     client.chat.completions.create(model="default", messages=[{"role": "user", "content": QUESTION}])
+    eventually(lambda: Extraction.objects.count() == 1)
     turn = PassingTurn.objects.get()
     assert Extraction.objects.get().message_id == turn.public_id, (
         "said once, whichever form it is sent in again"
@@ -99,7 +100,7 @@ def test_events_are_those_that_the_library_follows_and_the_turn_is_mined_once(
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_calls_of_tools_go_out_and_what_they_came_to_comes_back(
-    client: openai.OpenAI, scripted_model: ScriptedOpenAI, streams: bool
+    client: openai.OpenAI, scripted_model: ScriptedOpenAI, eventually: Callable[..., None], streams: bool
 ) -> None:
     scripted_model.script(
         Answer("Wait.", calls=[Call("look", {"at": 1}), Call("look", {"at": 2})]), Answer("Green.")
@@ -137,7 +138,7 @@ def test_calls_of_tools_go_out_and_what_they_came_to_comes_back(
         c.call_id for c in calls
     ]
     assert two.tool_results == ["The lamp is green"] * 2
-    assert Extraction.objects.count() == 1
+    eventually(lambda: Extraction.objects.count() == 1)
 
 
 class Due(BaseModel):
