@@ -96,6 +96,8 @@ def text_of(message: Body) -> str:
 
 
 def _is_message(message: Any) -> bool:
-    if not isinstance(message, dict) or message.get("role") not in ROLES or INSERTED in message:
+    if not isinstance(message, dict) or INSERTED in message:
+        return False
+    if not isinstance(message.get("role"), str) or message["role"] not in ROLES:
         return False
     return isinstance(message.get("content"), str | list | None)

@@ -386,3 +386,9 @@ def test_calls_are_counted_and_limited(client: openai.OpenAI, settings: Any) -> 
             client.models.list()
     assert ApiKey.objects.get().calls >= 2
     assert not OrmQ.objects.exists()
+
+
+@pytest.mark.parametrize("role", [{}, [], {"a": []}, 1, None, "nobody"], ids=str)
+def test_a_role_that_is_none_is_refused_and_no_failure(client: openai.OpenAI, role: Any) -> None:
+    with pytest.raises(openai.BadRequestError):
+        ask(client, [{"role": role, "content": "Hello"}])
