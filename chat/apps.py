@@ -7,6 +7,7 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
+        from chat.agents.forget_in_runs import forget_in_runs
         from chat.agents.shown import text_for_webhook
         from chat.chats.finding import find_messages
         from chat.chats.forget_chat import leave_chats
@@ -25,6 +26,7 @@ class ChatConfig(AppConfig):
         register_room(leave_chats)
         register_text("run", text_for_webhook)
         register_elsewhere(forget_in_imports)
+        register_elsewhere(forget_in_runs)
         register_quota("chats", lambda user: Chat.objects.filter(created_by=user))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))
         run_every(1, "chat.tasks.sweep", name="chat: sweep", app=self)

@@ -23,7 +23,13 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/chats/", views.create, name="create"),
     path("workspaces/<str:ws_id>/chats/list/", views.chat_list, name="chat_list"),
     path("workspaces/<str:ws_id>/runs/", run_views.runs, name="runs"),
+    path(
+        "workspaces/<str:ws_id>/runs/templates/<str:template_id>/delete/",
+        run_views.delete,
+        name="run_template_delete",
+    ),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/", run_views.run, name="run"),
+    path("workspaces/<str:ws_id>/runs/<str:run_id>/template/", run_views.keep, name="run_template"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/live/", run_views.live, name="run_live"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/entry/", run_views.entry, name="run_entry"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/stop/", run_views.stop, name="run_stop"),

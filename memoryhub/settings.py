@@ -323,6 +323,9 @@ PEOPLE_MAY_CONNECT_INTERNAL = env.flag(
     "PEOPLE_MAY_CONNECT_INTERNAL", False
 )  # and to addresses in this network
 WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # webhooks to addresses in this network
+SEARCH_URL = env.url(
+    "SEARCH_URL"
+)  # of a SearXNG: with it runs and research may search the web and read pages
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")

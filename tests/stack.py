@@ -49,6 +49,7 @@ class Web:
 class Stack:
     folder: Path
     env: dict[str, str]
+    database: EmbeddedPostgres
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def manage(self, *arguments: str) -> str:
@@ -95,6 +96,13 @@ class Stack:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
+    def kill_database(self) -> None:
+        """SIGKILL the server, and start it anew, as a supervisor would."""
+        database = self.database
+        assert database._process is not None, "it runs"
+        self.kill(database._process)
+        database.start()
+
     def stop(self) -> None:
         for process in reversed(self.processes):
             if process.poll() is None:
@@ -134,7 +142,7 @@ def running_stack(folder: Path, *, durable: bool = False, **env: str) -> Iterato
     database = EmbeddedPostgres(folder, durable=durable)
     database.initialise()
     database.start()
-    stack = Stack(folder, environment(folder, **env))
+    stack = Stack(folder, environment(folder, **env), database)
     try:
         stack.manage("migrate", "--verbosity", "0")
         shutil.copytree(Path(_static_files().name) / "static", folder / "static", dirs_exist_ok=True)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.agents.board import BoardTask, TaskBoard
+from chat.agents.estimate import expected_tokens
 from chat.agents.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
 from chat.agents.run_memory import AgentMemory, MemoryKind
@@ -47,13 +48,15 @@ def begin(run: Run, *, now: datetime) -> None:
         step = PlannedStep("work", run.objective)
         run.plan = TaskPlan((PlannedTask("work", _("The whole objective"), steps=(step,)),)).as_json()
     if run.plan is None:
+        run.expected_tokens = expected_tokens(run.workspace_id, run.user, run.mode)
+        run.save(update_fields=["expected_tokens"])
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
         inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
         _add(run, Unit(planning, "", _("Plan"), tuple(inputs)), now=now)
         hurry()
         return
     take_plan(run)
-    go_on(run, now=now)
+    _begin_or_wait(run, now=now)
 
 
 def settle(step: RunStep, outcome: Outcome, *, now: datetime) -> None:
@@ -83,6 +86,10 @@ def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
         return
     run.plan = read_plan(outcome.value).as_json()
     take_plan(run)
+    _begin_or_wait(run, now=now)
+
+
+def _begin_or_wait(run: Run, *, now: datetime) -> None:
     if run.reviews_plan:
         run.status = RunStatus.WAITING
         run.save(update_fields=["plan", "board", "status"])
@@ -96,7 +103,8 @@ def take_plan(run: Run) -> None:
     plan = plan_of(run)
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
-    run.save(update_fields=["plan", "board", "states"])
+    run.expected_tokens = expected_tokens(run.workspace_id, run.user, run.mode, plan)
+    run.save(update_fields=["plan", "board", "states", "expected_tokens"])
     run.tasks.all().delete()
     _show_tasks(run, plan)
 

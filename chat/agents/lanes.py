@@ -44,6 +44,18 @@ def take_next(*, now: datetime) -> RunStep | None:
     if not waiting:
         return None
     people = [row["user"] for row in waiting]
+    if len(people) > 1:
+        people = _by_turn(people, now)
+    for person in people:
+        with transaction.atomic():
+            rows = takeable(now).filter(user=person).order_by("run__served_at", "pk")
+            step = rows.select_for_update(of=("self",), skip_locked=True).first()
+            if step is not None:
+                return _taken(step, now)
+    return None
+
+
+def _by_turn(people: list[int], now: datetime) -> list[int]:
     busy = dict(
         RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
         .order_by()
@@ -53,14 +65,7 @@ def take_next(*, now: datetime) -> RunStep | None:
     served = dict(
         Run.objects.filter(user__in=people).order_by().values_list("user").annotate(Max("served_at"))
     )
-    people.sort(key=lambda person: (busy.get(person, 0), served[person]))
-    for person in people:
-        with transaction.atomic():
-            rows = takeable(now).filter(user=person).order_by("run__served_at", "pk")
-            step = rows.select_for_update(of=("self",), skip_locked=True).first()
-            if step is not None:
-                return _taken(step, now)
-    return None
+    return sorted(people, key=lambda person: (busy.get(person, 0), served[person]))
 
 
 def _taken(step: RunStep, now: datetime) -> RunStep:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
-from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind, as_json_text, memory_keys
+from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
 from chat.agents.step_tools import LONGEST_RESULT, StepTool, step_tool
 from chat.tools.base import Arguments, ToolTrouble, at_most
 
@@ -35,8 +35,8 @@ Kinds = Annotated[
 
 class ToList(Arguments):
     kind: Kinds = None
-    key_prefix: str = Field("", description="Such as task:")
-    sources: SomeTexts = Field(None, description="Ids of producers.")
+    key_prefix: str = ""
+    sources: SomeTexts = None
 
 
 class ToRead(Arguments):
@@ -44,8 +44,8 @@ class ToRead(Arguments):
 
 
 class ToWrite(Arguments):
-    key: Annotated[str, at_most(LONGEST_KEY)] = Field(description="Stored as shared:<key>.")
-    value: Any = Field(description="Any JSON.")
+    key: Annotated[str, at_most(LONGEST_KEY)]
+    value: Any
     title: Annotated[str, at_most(200)] | None = None
     description: Annotated[str, at_most(1000)] | None = None
 
@@ -72,31 +72,29 @@ def memory_tools(memory: AgentMemory, *, source: str, told: Told) -> tuple[StepT
     return (
         step_tool(
             "memory_list",
-            "See what the run's memory holds: keys, titles and sizes, no values. Newest 200.",
+            "What the run's memory holds, without values; newest 200.",
             ToList,
             listed,
         ),
-        step_tool("memory_read", "Get the whole values of these keys.", ToRead, read),
-        step_tool(
-            "memory_write", "Publish a fact or an interim result that other steps need.", ToWrite, write
-        ),
+        step_tool("memory_read", "Get whole values.", ToRead, read),
+        step_tool("memory_write", "Publish under shared:<key>.", ToWrite, write),
     )
 
 
 def list_entries(memory: AgentMemory, asked: ToList) -> dict[str, Any]:
     """The newest 200 of those that all filters let through, oldest first, without their values."""
-    found = memory.list(kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources)
-    found.sort(key=lambda entry: entry.created_at)
-    shown = found[-MOST_LISTED:]
+    total, shown = memory.newest(
+        MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
+    )
     return {
-        "total": len(found),
+        "total": total,
         "returned": len(shown),
-        "truncated": len(shown) < len(found),
+        "truncated": len(shown) < total,
         "entries": [_listed(entry) for entry in shown],
     }
 
 
-def _listed(entry: MemoryEntry) -> dict[str, Any]:
+def _listed(entry: Head) -> dict[str, Any]:
     said = {"title": entry.title, "description": _cut(entry.description), "source": entry.source}
     return {
         "key": entry.key,
@@ -139,13 +137,13 @@ def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
         raise ToolTrouble("key must not be blank")
     if len(as_json_text(asked.value).encode()) > LONGEST_VALUE:
         raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")
-    if not memory.has(key) and len(memory.snapshot()) >= MOST_ENTRIES:
+    if not memory.has(key) and memory.count() >= MOST_ENTRIES:
         raise ToolTrouble("the run's memory is full; write to a key that is there already")
     said = {"source": source, "title": asked.title, "description": asked.description}
     return memory.set(key, MemoryKind.SHARED, asked.value, **said)
 
 
-def _iso(entry: MemoryEntry) -> str:
+def _iso(entry: Head) -> str:
     return entry.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

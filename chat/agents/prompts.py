@@ -35,13 +35,13 @@ def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) ->
         entry = memory.get(key)
         title = one_line(entry.title or "") if entry else ""
         lines.append(f"- {key} — {title}" if title else f"- {key}")
-    return "\n".join([instructions, "", "# This builds on (call `memory_read` with these keys)", *lines])
+    return "\n".join([instructions, "", "# Builds on (`memory_read` these)", *lines])
 
 
 def finish_tool(schema: Any) -> Tool:
     return Tool(
         FINISH,
-        "Hand in the step's result and end it.",
+        "End with the result.",
         {"type": "object", "properties": {"result": schema}, "required": ["result"]},
     )
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,25 @@ class MemoryEntry:
             **{name: text for name in ("source", "title", "description") if (text := getattr(self, name))},
             "createdAt": int(self.created_at.timestamp() * 1000),
         }
+
+
+class Head(Protocol):
+    """What an entry is, without its value."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def value_bytes(self) -> int: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def source(self) -> str | None: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def description(self) -> str | None: ...
 
 
 Listener = Callable[[MemoryEntry], None]
@@ -173,6 +192,18 @@ class AgentMemory:
             and entry.key.startswith(key_prefix)
             and (origins is None or entry.source in origins)
         ]
+
+    def newest(
+        self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
+    ) -> tuple[int, Sequence[Head]]:
+        """How many these filters let through, and the newest of them, oldest first."""
+        found = self.list(kind=kind, key_prefix=key_prefix, sources=sources)
+        found.sort(key=lambda entry: entry.created_at)
+        return len(found), found[-most:]
+
+    def count(self) -> int:
+        with self._lock:
+            return len(self._entries)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every entry written from now on; what is returned ends that, twice as well."""

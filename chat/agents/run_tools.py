@@ -5,38 +5,58 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 from django.utils import timezone
 
+from chat.agents import web_tools
 from chat.agents.board import TaskBoard
 from chat.agents.course import alone
 from chat.agents.step_tools import StepTool
 from chat.models import ToolOutcome
 from chat.models.runs import Run
 from chat.tools.base import ChatTool, ToolCaller, read_arguments
+from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach
-from workspaces.models import Role
+from workspaces.models import Role, Workspace
 
 OFFERED: dict[str, ChatTool] = {
-    tool.name: tool for tool in (X_RECALL_MEMORY, X_WORKSPACE_SEARCH, X_SAVE_MEMORY)
+    tool.name: tool for tool in (X_RECALL_MEMORY, X_WORKSPACE_SEARCH, READ_DOCUMENT, X_SAVE_MEMORY)
 }
-USUAL = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name)  # what saves is given by who starts the run
+
+
+def usual(workspace: Workspace) -> tuple[str, ...]:
+    """What looks up. What saves is given by who starts the run."""
+    found = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
+    return found + (web_tools.NAMES if web_tools.may_use(workspace) else ())
+
+
+def offered(workspace: Workspace) -> tuple[str, ...]:
+    return (*usual(workspace), X_SAVE_MEMORY.name)
 
 
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
-    return tuple(_step_tool(run, OFFERED[name], is_local=is_local) for name in run.tools if name in OFFERED)
+    names = [name for name in run.tools if name in OFFERED]
+    if READ_DOCUMENT.name in names and not run.workspace.documents.live().exists():
+        names.remove(READ_DOCUMENT.name)
+    own = tuple(_step_tool(run, OFFERED[name], is_local=is_local) for name in names)
+    return own + web_tools.web_tools(run)
 
 
 def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
     def call(arguments: str, key: str) -> str:
-        result = tool.act(caller_of(run, is_local=is_local), read_arguments(tool.takes, arguments))
+        was_outside = bool(web_tools.urls_of(run))
+        caller = replace(
+            caller_of(run, is_local=is_local), call=f"{run.public_id}:{key}", for_review=was_outside
+        )
+        result = tool.act(caller, read_arguments(tool.takes, arguments))
         if result.outcome == ToolOutcome.SAVED:
             note_saved(run, result.memory_ids)
         return result.text
 
-    # What the gate has stored it knows when the same call comes again.
+    # What a call has stored is known by its name when it comes again.
     return StepTool(tool.tool, call, is_repeatable=True)
 
 

@@ -16,7 +16,7 @@ from chat.agents.course import PLANNING, alone, begin, go_on, hurry, plan_of, ta
 from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
 from chat.agents.run_memory import MemoryEntry, as_json_text
-from chat.agents.run_tools import OFFERED, USUAL
+from chat.agents.run_tools import offered, usual
 from chat.agents.stored_run import Lost, StoredMemory, entry_of, limits_of, note
 from chat.agents.task import seed_inputs
 from chat.models import Message
@@ -67,7 +67,7 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
     require(workspace.role, Role.EDITOR)
     if why := why_not(chosen_for(workspace, by)):
         raise Invalid(why, code="model_cannot")
-    plan, limits = _checked(wanted)
+    plan, limits = _checked(wanted, offered(workspace))
     open_now = Run.objects.filter(user=by).exclude(status__in=[RunStatus.DONE, RunStatus.FAILED])
     if open_now.count() >= MOST_ACTIVE:
         raise Conflict(_("You have %s runs that are not over. Stop or finish some first.") % MOST_ACTIVE)
@@ -81,8 +81,8 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
             plan=plan.as_json() if plan else None,
             answer=wanted.answer,
             is_private=wanted.is_private,
-            reviews_plan=wanted.reviews_plan and plan is None and wanted.mode != RunMode.LOOP,
-            tools=list(USUAL if wanted.tools is None else dict.fromkeys(wanted.tools)),
+            reviews_plan=wanted.reviews_plan and wanted.mode != RunMode.LOOP,
+            tools=list(usual(workspace) if wanted.tools is None else dict.fromkeys(wanted.tools)),
             limits=asdict(limits),
             deadline_at=now + timedelta(minutes=limits.minutes),
             created_at=now,
@@ -130,7 +130,18 @@ def resume_run(
             _change_plan(locked, _read(plan))
         locked.status, locked.error, locked.limits = RunStatus.RUNNING, "", asdict(limits)
         locked.deadline_at = now + timedelta(minutes=limits.minutes)
-        locked.save(update_fields=["status", "error", "limits", "deadline_at", "plan", "board", "states"])
+        locked.save(
+            update_fields=[
+                "status",
+                "error",
+                "limits",
+                "deadline_at",
+                "plan",
+                "board",
+                "states",
+                "expected_tokens",
+            ]
+        )
         note(locked, "run", {"status": locked.status}, now=now)
         if locked.plan is None:  # its planning goes on
             hurry()
@@ -236,7 +247,7 @@ def _fill(run: Run, inputs: Mapping[str, Any]) -> None:
     memory.check()
 
 
-def _checked(wanted: Wanted) -> tuple[TaskPlan | None, Limits]:
+def _checked(wanted: Wanted, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():
         wrong["objective"] = _("must not be blank")
@@ -246,10 +257,10 @@ def _checked(wanted: Wanted) -> tuple[TaskPlan | None, Limits]:
         wrong["mode"] = _("Allowed: %s.") % ", ".join(RunMode.values)
     if why := _why_bad_inputs(wanted.inputs):
         wrong["inputs"] = why
-    if unknown := [name for name in wanted.tools or () if name not in OFFERED]:
+    if unknown := [name for name in wanted.tools or () if name not in tools]:
         wrong["tools"] = _("There is no “%(name)s”. Allowed: %(all)s.") % {
             "name": unknown[0][:60],
-            "all": ", ".join(OFFERED),
+            "all": ", ".join(tools),
         }
     if wrong:
         raise Invalid(fields=wrong)

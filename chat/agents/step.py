@@ -171,7 +171,7 @@ class StepExecutor:
             log.concluding = True
             log.messages.append(Message("user", prompt_text("run_conclude")))
             log.save()
-        messages, offered = [*prompt, *log.messages], self._offered()
+        messages, offered = [*prompt, *log.messages], self.offered()
         may_call = not log.concluding or self._finish is not None
         reply = self.context.ask(messages, offered, may_call=may_call)
         log.rounds += 1
@@ -188,7 +188,8 @@ class StepExecutor:
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
         return Reply(reply.text, calls)
 
-    def _offered(self) -> list[Tool]:
+    def offered(self) -> list[Tool]:
+        """The tools of the next reply."""
         finish = [self._finish] if self._finish else []
         if self.transcript.concluding and finish:
             return finish

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from chat.agents.budget import Budget, Limits, Used
-from chat.agents.run_memory import AgentMemory, MemoryEntry, MemoryKind
+from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind
 from chat.models.runs import Run, RunEntry, RunEvent
 from memoryhub import events
 
@@ -33,6 +33,17 @@ def note(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: date
     with transaction.atomic():
         RunEvent.objects.create(run_id=run.pk, step=step, kind=kind, data=data, at=now)
         events.publish(run_channel(run.public_id), kind)
+
+
+@dataclass(frozen=True)
+class StoredHead:
+    key: str
+    kind: str
+    value_bytes: int
+    created_at: datetime
+    source: str | None
+    title: str | None
+    description: str | None
 
 
 @dataclass
@@ -58,6 +69,21 @@ class StoredMemory(AgentMemory):
     def snapshot(self) -> list[MemoryEntry]:
         self._catch_up()
         return super().snapshot()
+
+    def newest(
+        self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
+    ) -> tuple[int, Sequence[Head]]:
+        """As the rows say, without a value: two queries however many there are."""
+        rows = RunEntry.objects.filter(run_id=self.run_pk, key__startswith=key_prefix)
+        rows = rows if kind is None else rows.filter(kind__in=list(kind))
+        rows = rows if sources is None else rows.filter(source__in=list(sources))
+        heads = rows.order_by("-created_at", "-pk").values_list(
+            "key", "kind", "size", "created_at", "source", "title", "description"
+        )[:most]
+        return rows.count(), [StoredHead(*head) for head in reversed(heads)]
+
+    def count(self) -> int:
+        return RunEntry.objects.filter(run_id=self.run_pk).count()
 
     def check(self) -> None:
         if self.trouble is not None:

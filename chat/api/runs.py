@@ -68,6 +68,9 @@ class RunJson(RunLineJson):
     plan = serializers.JSONField(help_text="null until there is one.")
     result = serializers.SerializerMethodField(help_text="Of the last task; null until that is done.")
     budget = serializers.SerializerMethodField()
+    expected_tokens = serializers.IntegerField(
+        help_text="As guessed before it began, from runs done here; 0: not yet."
+    )
     tools = serializers.ListField(child=serializers.CharField())
     memory_ids = serializers.ListField(
         child=serializers.CharField(), help_text="What it saved to long-term memory."

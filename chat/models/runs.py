@@ -74,6 +74,7 @@ class Run(models.Model):
     states: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     tools = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     limits: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    expected_tokens = models.BigIntegerField(default=0, help_text="As they were guessed before it began.")
     rounds = models.PositiveIntegerField(default=0, help_text="Replies of the model so far.")
     tokens_in = models.BigIntegerField(default=0)
     tokens_out = models.BigIntegerField(default=0)
@@ -82,6 +83,12 @@ class Run(models.Model):
         default=list,
         blank=True,
         help_text="What it saved to long-term memory.",
+    )
+    web_urls = ArrayField(
+        models.TextField(),
+        default=list,
+        blank=True,
+        help_text="What its searches found: it reads no other page.",
     )
     created_at = models.DateTimeField(default=timezone.now)
     deadline_at = models.DateTimeField(help_text="When its minutes are up.")
@@ -104,6 +111,28 @@ class Run(models.Model):
     @property
     def is_over(self) -> bool:
         return self.status in (RunStatus.DONE, RunStatus.FAILED)
+
+
+class RunTemplate(models.Model):
+    """What a run was asked, to be asked again: everyone in the workspace can start from it."""
+
+    public_id = PublicIdField(prefix="rtp")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="run_templates")
+    user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    name = models.CharField(max_length=80)
+    mode = models.CharField(max_length=12, choices=RunMode.choices)
+    objective = models.TextField()
+    plan: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
+    tools = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    limits: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_run_template_a_name")]
+
+    def __str__(self) -> str:
+        return self.public_id
 
 
 class RunTask(models.Model):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import json
 from contextlib import suppress
+from typing import Any
 
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.agents.runs import Wanted, start_run, stop_run
+from chat.agents.citing import with_sources
+from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
+from chat.agents.run_memory import MemoryKind
+from chat.agents.runs import MOST_INPUTS, Wanted, start_run, stop_run
 from chat.agents.shown import result_text, tasks_of
 from chat.agents.stored_run import run_channel
 from chat.answers.live import LiveAnswer
@@ -21,7 +24,7 @@ from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end, tell
 from chat.tools.loop import Plan
-from memories.models import Memory, SourceType
+from memories.models import SourceType
 from memoryhub import events
 from memoryhub.errors import Conflict, DomainError
 from memoryhub.llm.base import Capabilities
@@ -30,7 +33,6 @@ from workspaces.access import get_workspace
 from workspaces.models import User
 
 POLL = 2.0  # seconds between looks where nothing is heard
-SOURCE = re.compile(r"\b(mem|msg)_[A-Za-z0-9]{24}\b")
 MARKS = {"done": "✓", "failed": "✗", "skipped": "-", "running": "…"}
 
 
@@ -88,18 +90,15 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     return start_run(workspace, wanted, by=user, now=timezone.now())
 
 
-def _earlier(chat: Chat) -> dict[str, str]:
-    """A further question goes on from what the last research in this chat has found."""
+def _earlier(chat: Chat) -> dict[str, Any]:
+    """A further question goes on with the memory of the last research in this chat: its results and what it noted."""
     last = Run.objects.filter(answer__chat=chat, status=RunStatus.DONE).order_by("-pk").first()
     if last is None:
         return {}
-    found = {f"earlier.{task.ref}": _text_of(last, task.ref) for task in last.tasks.all()}
-    return {"earlier.question": last.objective} | {name: text for name, text in found.items() if text}
-
-
-def _text_of(run: Run, task: str) -> str:
-    entry = run.entries.filter(key=f"task:{task}").first()
-    return entry.json[:8_000] if entry else ""
+    kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
+    newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
+    found = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}
+    return {"earlier.question": last.objective} | {name: json.loads(row.json) for name, row in found.items()}
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
@@ -127,27 +126,5 @@ def _stop(run: Run, user_pk: int) -> None:
 
 
 def _report(run: Run, user_pk: int) -> str:
-    """The report, in which the id of a source that its reader may see is a link to where that was said."""
-    user, text = User.objects.get(pk=user_pk), result_text(run)
-    ids = {match[0] for match in SOURCE.finditer(text)}
-    chats = Chat.objects.visible_to(user).live().filter(workspace=run.workspace)
-    places = dict(
-        Message.objects.filter(chat__in=chats, public_id__in=ids).values_list("public_id", "chat__public_id")
-    )
-    links = {message: (chat, message) for message, chat in places.items()}
-    memories = Memory.objects.visible_to(user).filter(public_id__in=ids)
-    said = memories.values_list("public_id", "source_chat_id", "source_message_id")
-    open_to = set(
-        chats.filter(public_id__in=[chat for _id, chat, _m in said if chat]).values_list(
-            "public_id", flat=True
-        )
-    )
-    links |= {name: (chat, message) for name, chat, message in said if chat and chat in open_to}
-
-    def linked(match: re.Match[str]) -> str:
-        place = links.get(match[0])
-        if place is None:
-            return match[0]
-        return f"[{match[0]}]({reverse('chat:chat', args=[place[0]])}#{place[1] or ''})"
-
-    return SOURCE.sub(linked, text)
+    run.refresh_from_db()
+    return with_sources(run, result_text(run), User.objects.get(pk=user_pk))

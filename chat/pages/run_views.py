@@ -8,12 +8,16 @@ from typing import Any
 from django import forms
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat.agents.run_tools import USUAL
+from chat.agents.citing import with_sources
+from chat.agents.estimate import expected_tokens
+from chat.agents.graph import graph_of
+from chat.agents.run_tools import usual
 from chat.agents.runs import (
     LONGEST_OBJECTIVE,
     Wanted,
@@ -27,6 +31,7 @@ from chat.agents.runs import (
 )
 from chat.agents.shown import planning_of, result_text, tasks_of
 from chat.agents.stored_run import limits_of
+from chat.agents.templates import delete_template, get_template, save_template
 from chat.models.runs import Run, RunMode, RunStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
@@ -61,6 +66,7 @@ class RunForm(DomainForm):
     tokens = forms.IntegerField(
         label=later("At most so many tokens"), initial=400_000, min_value=1_000, max_value=5_000_000
     )
+    template = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
     saves = forms.BooleanField(label=later("It may save what it finds to memory"), required=False)
     reviews_plan = forms.BooleanField(label=later("Show me the plan first"), required=False, initial=True)
 
@@ -69,7 +75,8 @@ class RunForm(DomainForm):
 def runs(request: PageRequest, ws_id: str) -> HttpResponse:
     """The runs of a workspace, newest first, and the form for another."""
     if request.method == "GET":
-        return _runs(request, get_workspace(request.user, ws_id), RunForm())
+        workspace = get_workspace(request.user, ws_id)
+        return _runs(request, workspace, _form_for(workspace, request.GET.get("template", "")))
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     form = RunForm(request.POST)
 
@@ -78,15 +85,37 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
         wanted = Wanted(
             said["objective"],
             said["mode"],
-            tools=[*USUAL, *(["x_save_memory"] if said["saves"] else [])],
+            tools=[*usual(workspace), *(["x_save_memory"] if said["saves"] else [])],
             budget={"tokens": said["tokens"]},
             reviews_plan=said["reviews_plan"],
+            plan=_plan_of(workspace, said["template"], said["mode"]),
         )
         return start_run(workspace, wanted, by=request.user, now=timezone.now())
 
     if run := form.done(start):
         return redirect("chat:run", ws_id, run.public_id)
     return _runs(request, workspace, form, status=422)
+
+
+def _form_for(workspace: Workspace, template_id: str) -> RunForm:
+    """Filled in where a template was chosen."""
+    if not template_id:
+        return RunForm()
+    template = get_template(workspace, template_id)
+    initial = {
+        "objective": template.objective,
+        "mode": template.mode,
+        "tokens": template.limits.get("tokens"),
+        "saves": "x_save_memory" in template.tools,
+        "reviews_plan": True,
+        "template": template.public_id,
+    }
+    return RunForm(initial={name: value for name, value in initial.items() if value is not None})
+
+
+def _plan_of(workspace: Workspace, template_id: str, mode: str) -> Any:
+    template = get_template(workspace, template_id) if template_id else None
+    return template.plan if template and template.mode == mode else None
 
 
 def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int = 200) -> HttpResponse:
@@ -108,6 +137,8 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
         "is_owner": Role(workspace.role).allows(Role.OWNER),
         "shown": shown,
         "filters": RunStatus.choices,
+        "templates": workspace.run_templates.select_related("user"),
+        "estimates": [(label, expected_tokens(workspace.pk, request.user, mode)) for mode, label in MODES],
     }
     return render(request, "chat/runs.html", context, status=status)
 
@@ -162,6 +193,20 @@ def again(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     return redirect("chat:run", ws_id, made.public_id)
 
 
+@require_POST
+def keep(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """Save it as a template."""
+    found = _found(request, ws_id, run_id)[1]
+    made = save_template(found, request.POST.get("name", ""), by=request.user, now=timezone.now())
+    return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={made.public_id}")
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, template_id: str) -> HttpResponse:
+    delete_template(get_workspace(request.user, ws_id), template_id, by=request.user)
+    return redirect("chat:runs", ws_id)
+
+
 def _found(request: PageRequest, ws_id: str, run_id: str) -> tuple[Workspace, Run]:
     workspace = get_workspace(request.user, ws_id)
     return workspace, get_run(request.user, workspace, run_id)
@@ -191,17 +236,20 @@ def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
     is_open = run.status == RunStatus.RUNNING
     entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
     saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
-    limits = limits_of(run)
+    limits, tasks = limits_of(run), tasks_of(run)
     return {
         "workspace": workspace,
         "run": run,
-        "tasks": tasks_of(run),
+        "tasks": tasks,
+        "graph": graph_of(tasks),
         "planned": [
             {"id": task["id"], "title": task["title"], "wording": _wording(task)}
             for task in (run.plan or {}).get("tasks", [])
         ],
         "planning": planning_of(run),
-        "result": _rendered(result_text(run)) if run.status == RunStatus.DONE else "",
+        "result": _rendered(with_sources(run, result_text(run), user))
+        if run.status == RunStatus.DONE
+        else "",
         "entries": entries,
         "events": run.events.order_by("-pk")[:LOGGED],
         "saved": [memory for memory in saved if memory.is_live],

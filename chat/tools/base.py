@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import (
@@ -44,9 +45,14 @@ class InChat:
 
 @dataclass(frozen=True)
 class ToolCaller(Caller):
-    """``turn``: None where the conversation is not stored, as with programs that keep it themselves."""
+    """``turn``: None where the conversation is not stored, as with programs that keep it themselves. ``call``: a name
+    for this call that is the same when it is made again, where whoever makes it may die in the middle. ``for_review``:
+    what it saves waits for a person, since strangers may have said it.
+    """
 
     turn: InChat | None = None
+    call: str = ""
+    for_review: bool = False
 
     def may_draw_on(self, document_id: str) -> bool:
         """Whether the question leaves this document to its answer: one that names its documents leaves no other."""
@@ -117,11 +123,13 @@ class ChatTool(Generic[A]):
         return Tool(self.name, self.description, schema_of(self.takes))
 
 
+@cache  # pydantic takes milliseconds for each
 def schema_of(takes: type[Arguments]) -> dict[str, Any]:
     """What a model is told of the arguments."""
     whole = takes.model_json_schema()
     plain = {name: _plain(field) for name, field in whole["properties"].items()}
-    return {"type": "object", "properties": plain, "required": whole.get("required", [])}
+    needed = {"required": whole["required"]} if "required" in whole else {}
+    return {"type": "object", "properties": plain, **needed}
 
 
 def read_arguments(takes: type[A], text: str) -> A:

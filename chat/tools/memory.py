@@ -87,8 +87,11 @@ def store(
         agent=agent,
         author=person,
         source_type=SourceType.MODEL,
-        source_details={"tool": True},
+        source_details={"tool": True} | ({"call": caller.call} if caller.call else {}),
+        for_review=caller.for_review,
     )
+    if (made := _made_by(caller)) is not None:
+        return _said_of(made)
     if turn is not None:
         draft = replace(draft, **_origin(turn, content, by=person))
     try:
@@ -109,7 +112,19 @@ def store(
         return Result(text, ToolOutcome.DUPLICATE, (memory.public_id,))
     if saved.created and turn is not None:
         announce_auto_saved([memory], chat_id=turn.chat.public_id)
+    return _said_of(memory)
+
+
+def _said_of(memory: Memory) -> Result:
     return Result(f"Saved to memory:\n{escape(memory.content)}", ToolOutcome.SAVED, (memory.public_id,))
+
+
+def _made_by(caller: ToolCaller) -> Memory | None:
+    """What this very call has stored before whoever made it died, also where that was deleted since."""
+    if not caller.call:
+        return None
+    mine = Memory.objects.filter(author=caller.person, source_type=SourceType.MODEL)
+    return mine.filter(workspace=caller.workspace, source_details__call=caller.call).first()
 
 
 def _origin(turn: InChat, content: str, *, by: User) -> dict[str, Any]:

@@ -236,8 +236,13 @@ def _beside(memories: Sequence[Memory], by: User | None) -> QuerySet[Memory]:
 
 
 def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wanted:
-    said = dict.fromkeys(text for _, text in texts)
-    return Wanted(list(said), {memory.source_chat_id for memory in memories}, len(memories))
+    said: dict[str, None] = {}
+    shared: dict[int, set[str]] = {}
+    for place, text in texts:
+        said[text] = None
+        if place > 0:
+            shared.setdefault(place, set()).add(text)
+    return Wanted(list(said), {memory.source_chat_id for memory in memories}, len(memories), shared)
 
 
 def _leave_notes(

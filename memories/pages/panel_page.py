@@ -126,7 +126,7 @@ def is_shared(workspace: Workspace) -> bool:
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
-    """Those that hold every word of the search somewhere, and pass the other filters."""
+    """Those that hold every word of the search somewhere, an id too, and pass the other filters."""
     for word in filters.q.split()[:MOST_WORDS]:
         memories = memories.filter(
             Q(content__icontains=word)
@@ -134,6 +134,7 @@ def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
             | Q(key__icontains=word)
             | Q(category__icontains=word)
             | Q(tags__icontains=word)
+            | Q(public_id=word)
         )
     if filters.category:
         memories = memories.filter(category=filters.category)

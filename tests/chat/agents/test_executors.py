@@ -22,7 +22,6 @@ from chat.agents.step_tools import step_tool
 from chat.agents.task import TaskExecutor
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State
-from chat.prompting.context import tokens_of_tools
 from chat.prompting.text import tokens
 from chat.tools.base import Arguments
 from memoryhub.llm.base import ToolCall
@@ -320,12 +319,21 @@ def test_an_agent_step_brings_its_edges_as_inputs(
     golden("agent_step", scripted_model.chat_requests[0])
 
 
-def test_what_the_machinery_adds_to_a_prompt(scripted_model: ScriptedOpenAI, context: StepContext) -> None:
-    executor = StepExecutor(step_of(), context)
-    added = tokens_of_tools([tool.tool for tool in executor.tools.values()]) + tokens(
-        executor.prompt()[0].content
-    )
-    assert added <= 600, added
+def test_a_step_adds_at_most_400_tokens_to_the_bare_call(context: StepContext) -> None:
+    """Beside its instructions and the schema of its result: the contract, four tools, and the name of a key."""
+    context.memory.set("task:a", MemoryKind.TASK_RESULT, 1, title="Findings")
+    executor = StepExecutor(step_of(), context, upstream=["task:a"], finishes_task=True, task_id="t")
+    assert added_tokens(executor) <= 400
+
+
+def added_tokens(executor: StepExecutor) -> int:
+    """Schemas as they are sent, without blanks."""
+    sent = sum(tokens(message.content) for message in executor.prompt())
+    for tool in executor.offered():
+        schema = json.dumps(dict(tool.parameters), separators=(",", ":"))
+        sent += tokens(tool.name + tool.description + schema)
+    own = json.dumps(executor.step.schema, separators=(",", ":"))
+    return sent - tokens(executor.step.instructions) - tokens(own)
 
 
 # --- a list, item by item

@@ -12,15 +12,18 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents import doing, lanes, stored_run
+from chat.agents import doing, lanes, run_tools, stored_run
 from chat.agents.doing import Held
 from chat.agents.lanes import take_next, work
-from chat.agents.run_memory import MemoryKind
+from chat.agents.memory_tools import ToList, list_entries
+from chat.agents.run_memory import AgentMemory, MemoryKind
 from chat.agents.runs import Wanted, resume_run, run_again, start_run, stop_run
 from chat.agents.step import Outcome
 from chat.agents.stored_run import Lost, StoredMemory
-from chat.models import Run, RunMode, RunStatus, RunStep
+from chat.models import Run, RunEntry, RunMode, RunStatus, RunStep
+from chat.tools import memory as memory_tools
 from memories.models import Memory
+from memories.writing.gate import delete_memory
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user, make_workspace
@@ -98,7 +101,9 @@ class Killed(BaseException):
 
 @pytest.fixture
 def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """``killing[0]``: after how many more steps forward (transcripts kept, entries written, steps settled) it dies."""
+    """``killing[0]``: after how many more steps forward (transcripts kept, entries written, memories saved, steps
+    settled) it dies.
+    """
     left = [10_000]
 
     def count(original: Any) -> Any:
@@ -114,6 +119,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(Held, "beat", count(Held.beat))
     monkeypatch.setattr(stored_run, "_keep", count(stored_run._keep))
     monkeypatch.setattr(doing, "settle", count(doing.settle))
+    monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left
 
 
@@ -146,13 +152,33 @@ def test_killed_at_any_moment_a_run_goes_on_and_does_nothing_twice(
         asked = len(model.chat_requests) - before
         assert run.status == RunStatus.DONE, (after, run.error)
         assert json.loads(run.entries.get(key="task:report").json) == "Done: Report it."
-        assert Memory.objects.count() == 1 and run.entries.get(key="shared:cheapest").json == "7"
+        assert run.memory_ids == [Memory.objects.get().public_id]  # saved once, and listed with the run
+        assert run.entries.get(key="shared:cheapest").json == "7"
         if not died:
             whole = asked
             break
         assert asked <= 6, after  # the five replies, and at most one of them a second time
         after += stride
     assert whole == 5 and after > 10
+
+
+def test_a_call_made_again_saves_nothing_that_was_undone_meanwhile(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(place, cast.owner, mode="loop", objective="Find offers", plan=None, tools=["x_save_memory"])
+    with monkeypatch.context() as patch:
+        patch.setattr(run_tools, "note_saved", dying)
+        with pytest.raises(Killed):
+            work(seconds=30, at_once=1)
+    RunStep.objects.update(beat_at=timezone.now() - timedelta(minutes=1))
+    delete_memory(Memory.objects.get(), by=cast.owner, now=timezone.now())
+    go(run)
+    saved = Memory.objects.get()
+    assert run.status == "done" and saved.deleted_at is not None and run.memory_ids == [saved.public_id]
+
+
+def dying(*args: object) -> None:
+    raise Killed
 
 
 def handed_in(answer: Answer) -> Answer:
@@ -196,6 +222,34 @@ def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, mo
     entry = here.get("shared:a")
     assert entry is not None and entry.value == [1] and [e.key for e in here.snapshot()] == ["shared:a"]
     assert abs(entry.created_at - first.created_at) < timedelta(milliseconds=1)
+
+
+def test_a_thousand_entries_are_listed_in_two_queries_as_they_are_in_the_process(
+    place: Workspace, cast: Cast, model: ScriptedOpenAI, django_assert_num_queries: Any
+) -> None:
+    run, plain = begin(place, cast.owner), AgentMemory()
+    for number in range(1_000):
+        source = "odd" if number % 2 else None
+        plain.set(
+            f"shared:{number}", MemoryKind.SHARED, "é" * 9, source=source, title="T", description="d" * 300
+        )
+    RunEntry.objects.bulk_create(
+        RunEntry(run=run, key=e.key, kind=e.kind, json=e.json, size=e.value_bytes, source=e.source, title=e.title,
+                 description=e.description, created_at=e.created_at)
+        for e in plain.snapshot()
+    )  # fmt: skip
+    stored = StoredMemory(run_pk=run.pk)
+    for filters in (
+        {},
+        {"key_prefix": "shared:9"},
+        {"sources": ["odd"]},
+        {"kind": "input"},
+        {"kind": ["shared"]},
+    ):
+        asked = ToList.model_validate(filters)
+        with django_assert_num_queries(2):
+            listed = list_entries(stored, asked)
+        assert listed == list_entries(plain, asked) and listed["returned"] <= 200
 
 
 def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:

@@ -77,7 +77,10 @@ def test_a_question_is_researched_and_its_report_names_its_sources(
     answer = ask(cast, "What does hosting cost?", chat)
     eventually(lambda: ended(answer), 20)
     assert answer.status == "done", answer.error
-    assert f"[{memory.public_id}](/chats/{chat.public_id}/#{said.public_id})" in answer.content
+    opens = f"</workspaces/{cast.workspace.public_id}/?find={memory.public_id}>"
+    assert (
+        f"[{memory.public_id}]({opens})" in answer.content and f"euros [\\[1\\]]({opens})." in answer.content
+    )
     assert memory.public_id in scripted_model.chat_requests[2].tool_results[0]
     step = answer.steps.get()
     assert (step.kind, step.outcome, step.text) == ("research", "planned", "✓ Write the report")

@@ -26,6 +26,7 @@ MOST_PAGES = 5_000
 MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR
 DOTS = 200  # an inch, of such a page
 PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of the library is ever tried
+WEB_PAGE = "text/html; of=web"  # read for what it is about, where a document is read whole
 ROWS_AT_ONCE = 20  # of a table in one block, with its head repeated
 
 
@@ -190,6 +191,15 @@ def read_html(path: Path) -> Blocks:
     yield from _html(path.read_bytes())
 
 
+def read_web_page(path: Path) -> Blocks:
+    """What a page of the web says, without its menus, notices and comments; whole where nothing stands out."""
+    from trafilatura import extract
+
+    data = path.read_bytes()
+    text = extract(data, output_format="txt", include_comments=False)
+    yield from [Block(text)] if text else _html(data)
+
+
 def read_markdown(path: Path) -> Blocks:
     headings: list[tuple[int, str]] = []
     lines: list[str] = []
@@ -248,6 +258,7 @@ READERS: dict[str, Callable[[Path], Blocks]] = {
     "application/vnd.oasis.opendocument.text": read_odt,
     "application/epub+zip": read_epub,
     "text/html": read_html,
+    WEB_PAGE: read_web_page,
     "text/markdown": read_markdown,
     "text/csv": read_csv,
     "application/json": read_json,

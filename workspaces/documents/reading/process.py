@@ -51,9 +51,11 @@ def longest() -> float:
     return float(2 * settings.DOCUMENT_SECONDS + settings.OCR_SECONDS)
 
 
-def read_file(path: Path, media_type: str) -> Read:
-    """Raises CouldNotRead. Takes at most DOCUMENT_SECONDS, OCR_SECONDS beside them and DOCUMENT_MEMORY_MB."""
-    seconds = settings.DOCUMENT_SECONDS
+def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
+    """Raises CouldNotRead. Takes at most DOCUMENT_SECONDS, OCR_SECONDS beside them and DOCUMENT_MEMORY_MB, or ``most``
+    seconds.
+    """
+    seconds = most or settings.DOCUMENT_SECONDS
     command = [sys.executable, "-m", "workspaces.documents.reading.reader", str(path), media_type]
     command += [str(settings.DOCUMENT_MEMORY_MB * 2**20), str(seconds)]
     with tempfile.TemporaryFile() as out:
@@ -65,7 +67,7 @@ def read_file(path: Path, media_type: str) -> Read:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.DEVNULL,
-                timeout=longest(),
+                timeout=most or longest(),
                 check=False,
             )
         except subprocess.TimeoutExpired:

@@ -1,0 +1,58 @@
+"""Runs kept as templates: what was asked, with its plan, for everyone in the workspace to start from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from chat.models.runs import Run, RunTemplate
+from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from workspaces.access import get_workspace, require
+from workspaces.models import Role, User, Workspace
+
+MOST = 100  # of a workspace
+LONGEST_NAME = 80
+
+
+def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplate:
+    """Raises Invalid for a name that is blank, too long or taken; Conflict for a private run or too many."""
+    workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
+    name = " ".join(name.replace("\x00", "").split())
+    if not name or len(name) > LONGEST_NAME:
+        raise Invalid(fields={"name": _("must have 1 to %s characters") % LONGEST_NAME})
+    if run.is_private:
+        raise Conflict(_("This run is private, and everyone in the workspace would read the template."))
+    if workspace.run_templates.count() >= MOST:
+        raise Conflict(_("There are %s templates here, which is the most. Delete one first.") % MOST)
+    values = {
+        "mode": run.mode,
+        "objective": run.objective,
+        "tools": run.tools,
+        "limits": run.limits,
+        "plan": run.plan,
+    }
+    try:
+        with transaction.atomic():
+            return RunTemplate.objects.create(
+                workspace=workspace, user=by, name=name, created_at=now, **values
+            )
+    except IntegrityError:
+        raise Invalid(fields={"name": _("is taken by another template")}) from None
+
+
+def get_template(workspace: Workspace, public_id: str) -> RunTemplate:
+    found = workspace.run_templates.filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound(_("This template does not exist."))
+    return found
+
+
+def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
+    """Raises Forbidden but for who made it, as long as they may write, and the workspace's owners."""
+    require(workspace.role, Role.EDITOR)
+    template = get_template(workspace, public_id)
+    if template.user_id != by.pk and not Role(workspace.role).allows(Role.OWNER):
+        raise Forbidden(_("Only who made a template and the workspace's owners can delete it."))
+    template.delete()

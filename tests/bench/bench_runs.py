@@ -1,0 +1,206 @@
+"""What runs cost beside the model: a step, a long memory, and a hundred runs at once.
+
+    python -m tests.bench.bench_runs [steps] [memory] [hundred]
+
+Starts a database in a temporary folder and a scripted model over real HTTP. **steps**: milliseconds and tokens of a
+step over the bare call of the model. **memory**: lists and reads at 100 and at 1,000 entries, as ratios, and queries.
+**hundred**: a hundred runs of twenty steps, half of them one person's, by two worker processes; how long those wait who
+started one alone.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import django
+
+from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from tests.stack import Stack, running_stack
+
+STEPS = 60
+DELAY = 0.05  # seconds that the scripted model takes for a reply, where runs are many
+PEOPLE, RUNS, LONG = 11, 100, 20
+MOST_SECONDS = 380
+
+
+def a_plan(steps: int) -> dict[str, Any]:
+    """A chain: each step builds on the one before."""
+    chain = [
+        {"id": f"s{n}", "instructions": "Say a word.", "depends_on": [f"s{n - 1}"] if n else []}
+        for n in range(steps)
+    ]
+    return {"tasks": [{"id": "task", "title": "Task", "steps": chain}]}
+
+
+def median_ms(act: Callable[[], object], times: int = 30) -> float:
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        act()
+        taken.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(taken)
+
+
+def begin(person: Any, steps: int) -> Any:
+    from django.utils import timezone
+
+    from chat.agents.runs import Wanted, start_run
+    from workspaces.access import default_workspace, get_workspace
+
+    place = get_workspace(person, default_workspace(person).public_id)
+    return start_run(place, Wanted("Say words", plan=a_plan(steps)), by=person, now=timezone.now())
+
+
+def measure_steps() -> None:
+    from chat.agents.asking import asking
+    from chat.agents.lanes import work
+    from chat.agents.plan import PlannedStep
+    from chat.agents.run_memory import AgentMemory, MemoryKind
+    from chat.agents.step import StepContext, StepExecutor
+    from memoryhub.llm.registry import get_chat_model
+    from tests.chat.agents.test_executors import added_tokens
+    from tests.factories import make_user
+
+    person, ask, memory = make_user(), asking(get_chat_model()), AgentMemory()
+    memory.set("task:a", MemoryKind.TASK_RESULT, 1, title="Findings")
+    for what, schema, upstream in (
+        ("plain text", None, []),
+        ("a schema and a key", {"type": "string"}, ["task:a"]),
+    ):
+        step = PlannedStep("s", "Say a word.", schema=schema)
+        executor = StepExecutor(
+            step, StepContext(memory, ask), upstream=upstream, finishes_task=True, task_id="t"
+        )
+        print(f"tokens over the bare call, {what}: {added_tokens(executor)}")
+    prompt = executor.prompt()
+    bare = median_ms(lambda: ask(prompt, [], may_call=False), STEPS)
+    whole = []
+    for _ in range(3):
+        begin(person, STEPS)
+        begun, busy = time.perf_counter(), time.process_time()
+        done = work(seconds=120, at_once=1)
+        whole.append((time.perf_counter() - begun) * 1000 / done)
+        own = (time.process_time() - busy) * 1000 / done
+    print(
+        f"a bare call {bare:.1f} ms; a step {', '.join(f'{each:.1f}' for each in whole)} ms (three runs of {STEPS})"
+    )
+    print(f"a step costs {min(whole) - bare:.1f} to {max(whole) - bare:.1f} ms over the bare call")
+    print(
+        f"of which worker and scripted model compute {own:.1f} ms; the rest is the database and what else runs"
+    )
+
+
+def measure_memory() -> None:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    from chat.agents.memory_tools import ToList, list_entries, read_entries
+    from chat.agents.run_memory import MemoryKind
+    from chat.agents.stored_run import StoredMemory
+    from chat.models import RunEntry
+    from tests.factories import make_user
+
+    run, took = begin(make_user(), 1), dict[str, list[float]]()
+    for count in (100, 1_000):
+        filling = StoredMemory(run_pk=run.pk)
+        for number in range(RunEntry.objects.filter(run=run).count(), count):
+            filling.set(f"shared:{number}", MemoryKind.SHARED, "word " * 400, title=f"Entry {number}")
+        known = StoredMemory(run_pk=run.pk)
+        acts: dict[str, Callable[[], object]] = {
+            "the first list of a step": lambda: list_entries(StoredMemory(run_pk=run.pk), ToList()),
+            "a further list": partial(list_entries, known, ToList()),
+            "a list by prefix": partial(list_entries, known, ToList(key_prefix="shared:9")),
+            "reading one": partial(read_entries, known, ["shared:7"]),
+        }
+        for name, act in acts.items():
+            act()
+            with CaptureQueriesContext(
+                connection,
+            ) as queries:
+                act()
+            took.setdefault(name, []).append(median_ms(act))
+            print(f"{count:5} entries of 2 kB, {name}: {took[name][-1]:.1f} ms, {len(queries)} queries")
+    for name, (few, many) in took.items():
+        print(f"{name}: {many / few:.1f} times as long at 1,000 as at 100")
+
+
+def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
+    from chat.models import Run, RunStep
+    from tests.factories import make_user
+
+    server.respond = lambda request: Answer("A word.", delay=DELAY)
+    people = [make_user() for _ in range(PEOPLE)]
+    few = RUNS // 2 // (PEOPLE - 1)
+    for person in people:
+        for _ in range(RUNS // 2 if person is people[0] else few):
+            begin(person, LONG)
+    workers = [
+        stack.start(f"lane-{n}", sys.executable, "-m", "tests.chat.agents.lane", "4") for n in range(2)
+    ]
+    begun = time.monotonic()
+    while (left := Run.objects.filter(status="running").count()) and time.monotonic() - begun < MOST_SECONDS:
+        print(f"\r{time.monotonic() - begun:.0f} s, {left} runs left  ", end="", flush=True)
+        time.sleep(1)
+    whole = time.monotonic() - begun
+    for worker in workers:
+        stack.kill(worker)
+    done = RunStep.objects.filter(status="done")
+    first = done.order_by("started_at").values_list("started_at", flat=True)[0]
+    print(
+        f"\r{done.count()} steps of {RUNS} runs in {whole:.0f} s, {done.count() / whole:.1f} a second; {left} runs left"
+    )
+    each = []
+    for person in people:
+        ends = done.filter(user=person).order_by("-finished_at").values_list("finished_at", flat=True)[0]
+        each.append((ends - first).total_seconds())
+    alone, others = each[0], f"{min(each[1:]):.0f} to {max(each[1:]):.0f} s"
+    print(f"who started {RUNS // 2} was done after {alone:.0f} s, who started {few} after {others}")
+    waits = [
+        (step.started_at - step.run.created_at).total_seconds()
+        for step in done.filter(ref="s0").select_related("run")
+    ]
+    print(
+        f"the first step of a run began {statistics.median(waits):.1f} s after its start, {max(waits):.1f} s at most"
+    )
+    print(
+        f"requests to the model: {len(server.chat_requests)}; done twice: {done.filter(lease__gt=1).count()}"
+    )
+
+
+def main(parts: list[str]) -> None:
+    server = ScriptedOpenAI().start()
+    server.respond = lambda request: Answer("A word.")
+    model = {
+        "MEMORYHUB_LLM_BASE_URL": server.base_url,
+        "MEMORYHUB_LLM_API_KEY": server.api_key,
+        "MEMORYHUB_LLM_MODEL": server.model,
+        "MEMORYHUB_EMBEDDING_MODEL": "none",
+        "MEMORYHUB_TURN_RATE": "10000",
+        "MEMORYHUB_WORKERS": "3",
+    }
+    with tempfile.TemporaryDirectory(prefix="bench-runs-") as folder:
+        try:
+            with running_stack(Path(folder), durable=True, **model) as stack:
+                os.environ.update({"DJANGO_SETTINGS_MODULE": "memoryhub.settings", **stack.env})
+                sys.argv[:] = ["manage.py", "qcluster"]
+                django.setup()
+                if "steps" in parts:
+                    measure_steps()
+                if "memory" in parts:
+                    measure_memory()
+                if "hundred" in parts:
+                    measure_hundred(stack, server)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["steps", "memory", "hundred"])

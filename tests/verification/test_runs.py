@@ -1,0 +1,128 @@
+"""Runs outlive the death of the database, a web server and a worker in the middle of a step, a list and a team."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx2 as http
+import pytest
+
+from tests.chat.agents.test_killed import PLANS
+from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
+from tests.stack import Stack, Web, running_stack, signed_up
+
+AT_ONCE = {"step": 1, "list": 3, "team": 3}  # replies of the model that are waited for in each
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOpenAI]:
+    server = ScriptedOpenAI().start()
+    server.respond = saving_slowly
+    yield server
+    server.release()
+    server.stop()
+
+
+@pytest.fixture
+def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> Iterator[Stack]:
+    model = {
+        "MEMORYHUB_LLM_BASE_URL": server.base_url,
+        "MEMORYHUB_LLM_API_KEY": server.api_key,
+        "MEMORYHUB_LLM_MODEL": server.model,
+        "MEMORYHUB_EMBEDDING_MODEL": "none",
+    }
+    with running_stack(tmp_path_factory.mktemp("stack"), durable=True, **model) as stack:
+        yield stack
+
+
+def saving_slowly(request: Received) -> Answer:
+    """Saves something of its own, then hands in after a while."""
+    asked = request.messages[1]["content"]
+    if asked.startswith("Find"):
+        return Answer(calls=[Call("finish_step", {"result": ["a", "b", "c"]})])
+    if not request.tool_results:
+        me = re.search(r"You are (\w+)\.", request.messages[0]["content"])
+        item = re.search(r"input:\S+", asked)
+        name = me[1] if me else item[0] if item else "nobody else"
+        return Answer(calls=[Call("x_save_memory", {"content": f"The locker of {name} is open on Mondays"})])
+    finish = [Call("finish_step", {"result": "done"})] if "finish_step" in request.tool_names else []
+    return Answer("done", HOLD, calls=finish)
+
+
+def followed(person: http.Client, url: str, after: str = "") -> Iterator[tuple[str, str]]:
+    """The id and the name of each event, as far as the stream goes."""
+    number = ""
+    with suppress(http.TransportError), person.stream("GET", url, headers={"Last-Event-ID": after}) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("id: "):
+                number = line[4:]
+            if line.startswith("event: "):
+                yield number, line[7:]
+
+
+def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
+    stack: Stack, server: ScriptedOpenAI, eventually: Callable[..., None]
+) -> None:
+    """Half a minute, for three deaths of real processes in three kinds of run at once."""
+
+    def worker() -> Any:
+        return stack.start("lane", sys.executable, "-m", "tests.chat.agents.lane", "8")
+
+    def are_asked(times: int) -> Callable[[], bool]:
+        """Whether each reply that is held was asked for so often."""
+        return lambda: sum(bool(each.tool_results) for each in server.chat_requests) >= times * held
+
+    web, held = stack.web(), sum(AT_ONCE.values())
+    person = signed_up(web, "runner")
+    place = f"/chat/api/workspaces/{person.get('/chat/api/workspaces').json()['items'][0]['id']}"
+    runs = {what: started(person, place, what) for what in PLANS}
+    working = worker()
+    eventually(are_asked(1), 30)
+    before = [
+        number for number, _name in seen_until_killed(stack, web, person, f"{place}/runs/{runs['team']}")
+    ]
+    stack.kill_database()
+    eventually(are_asked(2), 30)  # only the replies that were cut are asked for again
+    stack.kill(working)
+    working = worker()
+    eventually(are_asked(3), 30)
+    person.base_url = stack.web().url
+    server.release()
+    eventually(lambda: all(now(person, place, run)["status"] == "done" for run in runs.values()), 30)
+    results = {what: now(person, place, run)["result"] for what, run in runs.items()}
+    assert results == {"step": "done", "list": ["done"] * 3, "team": "done"}
+    saved = [memory["id"] for memory in person.get(f"{place}/memories").json()["items"]]
+    listed = [each for run in runs.values() for each in now(person, place, run)["memory_ids"]]
+    assert sorted(saved) == sorted(listed) and len(saved) == held == len(set(listed))
+    assert (
+        len(server.chat_requests) == 1 + held + 3 * held
+    )  # the list, what was saved, and the replies that were cut
+    rest = list(followed(person, f"{place}/runs/{runs['team']}/events", before[-1]))
+    assert rest[-1][1] == "done" and not {number for number, _name in rest} & set(before)
+
+
+def started(person: http.Client, place: str, what: str) -> str:
+    body = {"objective": "Do it", "plan": PLANS[what], "tools": ["x_save_memory"]}
+    body["mode"] = "multi-agent" if what == "team" else "plan"
+    answer = person.post(f"{place}/runs", json=body)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def now(person: http.Client, place: str, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = person.get(f"{place}/runs/{run}").json()
+    return found
+
+
+def seen_until_killed(stack: Stack, web: Web, person: http.Client, url: str) -> list[tuple[str, str]]:
+    """Events of a run, in the middle of which the web process that sends them is killed."""
+    seen = []
+    for event in followed(person, f"{url}/events"):
+        seen.append(event)
+        if len(seen) == 6:
+            stack.kill(web.process)
+    return seen

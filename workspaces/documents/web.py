@@ -1,0 +1,132 @@
+"""The web, where the operator has set a search endpoint: what SearXNG finds, and pages, read by a process with limits.
+
+Every page is on the internet by the address that is really connected to; nothing in this server's network is reached,
+also not after a redirect, and no cloud's metadata service.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+from django.conf import settings
+
+from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.clients import Endpoint, blocking_client
+from workspaces.documents.reading.formats import WEB_PAGE
+from workspaces.documents.reading.process import CouldNotRead, read_file
+
+SECONDS = 15.0  # of one request, and of reading what came
+MOST_BYTES = 4_000_000  # of a page
+MOST_HOPS = 4
+LONGEST_URL = 2_000
+PAGES = AddressRange.PUBLIC
+KINDS = {
+    "text/html": WEB_PAGE,
+    "application/xhtml+xml": WEB_PAGE,
+    "text/plain": "text/plain",
+    "text/markdown": "text/markdown",
+    "application/pdf": "application/pdf",
+}
+
+
+class WebTrouble(Exception):
+    """Why nothing came of it, in words for who asked. Never what a server said."""
+
+
+@dataclass(frozen=True)
+class WebFound:
+    url: str
+    title: str
+    text: str
+
+
+def is_on() -> bool:
+    return bool(settings.SEARCH_URL)
+
+
+def search_web(query: str, *, limit: int) -> list[WebFound]:
+    """By the API of SearXNG. Raises WebTrouble."""
+    assert settings.SEARCH_URL is not None, "asked for only where there is one"
+    endpoint = Endpoint(settings.SEARCH_URL, "", "", AddressRange.ANYWHERE)
+    try:
+        with blocking_client(endpoint) as client:
+            asked = {"q": query, "format": "json"}
+            answer = client.get(f"{settings.SEARCH_URL}/search", params=asked, timeout=SECONDS)
+            answer.raise_for_status()
+            results = answer.json()["results"]
+            found = [_found(each) for each in results]
+    except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
+        raise WebTrouble("the search engine does not answer as it should") from None
+    return [each for each in found if is_address(each.url)][:limit]
+
+
+def _found(result: dict[str, object]) -> WebFound:
+    url, title, text = (str(result.get(name) or "") for name in ("url", "title", "content"))
+    return WebFound(url[: LONGEST_URL + 1], title[:300], text[:1000])
+
+
+def is_address(url: str) -> bool:
+    """Of a page that may be asked for: over HTTP, without a name and password in it."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    return (
+        len(url) <= LONGEST_URL
+        and url.isprintable()
+        and not set(url) & set(' <>"')
+        and parts.scheme in {"http", "https"}
+        and bool(parts.hostname)
+        and parts.username is None
+    )
+
+
+def read_web_page(url: str) -> str:
+    """What the page says, without what stands around it. Raises WebTrouble."""
+    for _ in range(MOST_HOPS):
+        body, kind, elsewhere = _fetch(url)
+        if not elsewhere:
+            return _text(body, kind)
+        url = urljoin(url, elsewhere)
+    raise WebTrouble("the page leads on and on")
+
+
+def _fetch(url: str) -> tuple[bytes, str, str]:
+    """A page's content and its kind, or where it leads. Each hop is looked at like the first."""
+    if not is_address(url):
+        raise WebTrouble("this is no address of a page")
+    body = bytearray()
+    try:
+        with (
+            blocking_client(Endpoint(url, "", "", PAGES)) as client,
+            client.stream("GET", url, timeout=SECONDS, headers={"user-agent": "MemoryHub"}) as answer,
+        ):
+            if answer.is_redirect:
+                return b"", "", answer.headers["location"]
+            answer.raise_for_status()
+            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind not in KINDS:
+                raise WebTrouble("pages of this kind are not read")
+            for part in answer.iter_bytes():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise WebTrouble("the page is too long")
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
+        raise WebTrouble("the page cannot be reached from here") from None
+    return bytes(body), KINDS[kind], ""
+
+
+def _text(body: bytes, kind: str) -> str:
+    with tempfile.NamedTemporaryFile(prefix="page-") as file:
+        file.write(body)
+        file.flush()
+        try:
+            blocks = read_file(Path(file.name), kind, most=int(SECONDS)).blocks
+        except CouldNotRead:
+            raise WebTrouble("the page cannot be read") from None
+    return "\n\n".join(block.text for block in blocks)
