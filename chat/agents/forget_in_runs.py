@@ -20,7 +20,7 @@ from django.db.models import F, Model, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from chat.agents.run_memory import as_json_text
-from chat.models.runs import Run, RunEntry, RunEvent, RunStep, RunStepStatus
+from chat.models.runs import Run, RunEntry, RunEvent, RunStep, RunStepStatus, RunTemplate
 from chat.prompting.text import escape
 from memories.forgetting.copies import AT_ONCE, Wanted, holding, named
 from workspaces.actions.removal import Counts
@@ -40,20 +40,21 @@ SAID = {
 
 def forget_in_runs(wanted: Wanted, by: User) -> Counts:
     """How many places changed. What the person asked a run for stays, as what is said in chats does."""
-    removed = _forget_in(Run.objects.filter(user=by), wanted.texts)
+    removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
     for workspace, texts in wanted.shared.items():
         owned = Membership.objects.filter(user=by, role=Role.OWNER).values("workspace")
         theirs = Run.objects.visible_to(by).filter(workspace=workspace, workspace__in=owned).exclude(user=by)
-        removed += _forget_in(theirs, texts)
+        templates = RunTemplate.objects.filter(workspace=workspace, workspace__in=owned).exclude(user=by)
+        removed += _forget_in(theirs, templates, texts)
     return removed
 
 
-def _forget_in(runs: QuerySet[Run], texts: Collection[str]) -> Counts:
+def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Collection[str]) -> Counts:
     removed: Counts = Counter()
     every = list(
         dict.fromkeys([*texts, *map(escape, texts), *map(_in_json, texts)])
     )  # as tools show it, and calls
-    if not every or not runs.exists():
+    if not every or not (runs.exists() or templates.exists()):
         return removed
     for start in range(0, len(every), AT_ONCE):
         part = every[start : start + AT_ONCE]
@@ -64,6 +65,9 @@ def _forget_in(runs: QuerySet[Run], texts: Collection[str]) -> Counts:
             _in_steps(RunStep.objects.filter(**of_runs), part, holds)
             _in_events(RunEvent.objects.filter(**of_runs), part, holds)
             _in_plans(runs, part, holds)
+            for template in _saying(templates, ("plan",), part):
+                template.plan = _without(template.plan, holds, only=SAID)
+                template.save(update_fields=["plan"])
     return removed
 
 

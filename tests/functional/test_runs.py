@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply
 from tests.functional.conftest import ScriptedHub, shoot, sign_up
 from tests.functional.test_accessibility import faults
+from tests.functional.test_deep_think import begin, choose, remember
 
 PLAN = {
     "tasks": [
@@ -66,5 +67,44 @@ def test_a_run_is_planned_watched_and_read(
     expect(page.locator(".run-entry__text").first).to_contain_text("C 7 euros")
     shoot(page, f"run-done-{size}")
     assert faults(page) == []
-    page.get_by_role("button", name="Run again from here").last.click()
-    expect(page.locator("#run-live .tag").first).to_have_text(re.compile("Running|Done"))
+    expect(page.locator(".run-graph__task--done")).to_have_count(3)
+    page.get_by_text("Save as a template").click()
+    page.get_by_label("Name", exact=True).fill("Offers")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_label("What is to be done")).to_have_value(re.compile("Compare our three"))
+    shoot(page, f"runs-template-{size}")
+    assert faults(page) == []
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_text("This is the plan.")).to_be_visible()  # the one that was kept, without a model
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])
+def test_research_in_a_chat_opens_its_sources(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    def respond(request: Received) -> Reply:
+        if "Split it into the fewest tasks" in str(request.messages[0]["content"]):
+            return Answer(calls=[Call("finish_step", {"result": PLAN})])
+        if "x_recall_memory" not in request.tool_names:
+            return Answer("[]")
+        if not request.tool_results:
+            return Answer(calls=[Call("x_recall_memory", {"query": "Where may we host?"})])
+        found = re.search(r"mem_\w+", request.tool_results[0])
+        named = found[0] if found else "nothing"
+        return Answer(f"We host **in Europe** alone [1].\n\nSources\n\n1. {named}, our rule")
+
+    scripted_hub.server.respond = respond
+    page = open_scripted_page(size, scheme)
+    begin(page, f"researcher-{size}")
+    remember(page, "We host in Europe alone")
+    choose(page, "Research")
+    page.get_by_role("textbox", name="Message", exact=True).fill("Where may we host?")
+    page.keyboard.press("Enter")
+    citation = page.locator(".message .prose a", has_text="[1]")
+    expect(citation).to_be_visible(timeout=30_000)
+    shoot(page, f"research-{size}")
+    assert faults(page) == []
+    with page.context.expect_page() as opened:
+        citation.click()
+    expect(opened.value.locator("[data-memory]", has_text="We host in Europe alone")).to_be_visible()
+    shoot(opened.value, f"research-source-{size}")

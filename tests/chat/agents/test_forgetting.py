@@ -14,6 +14,7 @@ from chat.agents.lanes import work
 from chat.agents.run_memory import MemoryKind
 from chat.agents.runs import Wanted, start_run, stop_run
 from chat.agents.stored_run import StoredMemory
+from chat.agents.templates import save_template
 from chat.models import Run
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory
@@ -58,10 +59,14 @@ def test_a_text_forgotten_for_good_goes_from_the_runs_of_its_workspace(
 ) -> None:
     mine, theirs = run_of(cast.owner, cast, mode=mode), run_of(cast.editor, cast, mode=mode)
     memory = make_memory(TEXT, cast.owner, cast.workspace)
+    templates = [save_template(run, run.public_id, by=run.user, now=timezone.now()) for run in (mine, theirs)]
     assert TEXT.lower() in said_in(mine) and TEXT.lower() in said_in(theirs)
     report = forget(memory, cast.owner)
     assert TEXT.lower() not in said_in(mine) + said_in(theirs)
     assert report.removed["entries of runs"] == 4
+    for template in templates:
+        template.refresh_from_db()
+        assert template.plan["tasks"][0]["title"] == "Note: […]"
     scripted_model.respond = lambda request: (
         Answer(calls=[Call("finish_step", {"result": "Done."})])
         if "finish_step" in request.tool_names

@@ -16,12 +16,15 @@ from chat.answers.state import stop_answer
 from chat.models import Message, Run
 from chat.models.runs import STUCK
 from chat.turns.begin import begin_turn
-from memories.models import Extraction
+from memories.models import Extraction, Memory
+from tests.chat.turns import test_auto_saved
+from tests.chat.turns.test_auto_saved import mine
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
 
 PLAN = {"tasks": [{"id": "report", "title": "Write the report", "description": "Write the report."}]}
+told = test_auto_saved.told  # the fixture
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -58,7 +61,10 @@ def researching(memory_id: str) -> Callable[[Received], Answer]:
         if "Split it into the fewest tasks" in str(request.messages[0]["content"]):
             return Answer(calls=[Call("finish_step", {"result": PLAN})])
         if not request.tool_results:
-            return Answer(calls=[Call("x_recall_memory", {"query": "What does hosting cost?"})])
+            noted = Call("memory_write", {"key": "noted", "value": "7"}, id="noted")
+            return Answer(
+                calls=[Call("x_recall_memory", {"query": "What does hosting cost?"}, id="found"), noted]
+            )
         return Answer(
             f"Hosting costs 7 euros [1]. {'It is known. ' * 20}\n\nSources\n\n1. {memory_id}, a memory"
         )
@@ -67,7 +73,11 @@ def researching(memory_id: str) -> Callable[[Received], Answer]:
 
 
 def test_a_question_is_researched_and_its_report_names_its_sources(
-    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+    scripted_model: ScriptedOpenAI,
+    cast: Cast,
+    worker: None,
+    eventually: Callable[..., None],
+    told: list[tuple[str, dict[str, Any]]],
 ) -> None:
     chat = make_chat(cast.owner, cast.workspace, memory_enabled=True)
     said = make_message(chat, "Hosting costs 7 euros a month")
@@ -84,12 +94,23 @@ def test_a_question_is_researched_and_its_report_names_its_sources(
     assert memory.public_id in scripted_model.chat_requests[2].tool_results[0]
     step = answer.steps.get()
     assert (step.kind, step.outcome, step.text) == ("research", "planned", "✓ Write the report")
-    assert Extraction.objects.filter(message_id=answer.public_id, source_type="auto_research").exists()
+    assert Extraction.objects.get(source_type="auto_research").message_id == answer.public_id
+    mine("auto_research", scripted_model, "What hosting costs is known")
+    saved = Memory.objects.get(source_type="auto_research")
+    data = {
+        "workspace_id": cast.workspace.public_id,
+        "chat_id": chat.public_id,
+        "source_type": "auto_research",
+    }
+    channel = f"workspace:{cast.workspace.public_id}"
+    assert told == [(channel, data | {"memory_ids": [saved.public_id], "count": 1})]
     asked = len(scripted_model.chat_requests)
     again = ask(cast, "And per year?", chat)
     eventually(lambda: ended(again), 20)
     planning = scripted_model.chat_requests[asked].last_user_text
-    assert "input:earlier.report" in planning and "7 euros" not in planning
+    assert (
+        "input:earlier.report" in planning and "input:earlier.noted" in planning and "7 euros" not in planning
+    )
 
 
 def test_a_stop_of_the_answer_stops_the_run(
