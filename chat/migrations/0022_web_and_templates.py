@@ -11,7 +11,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0020_only_documents'),
+        ('chat', '0021_chat_marks'),
         ('workspaces', '0019_words'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
