@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.text import escape
+from chat.tools import artifacts, documents
 from chat.tools.base import (
     Arguments,
     ChatTool,
@@ -21,11 +22,12 @@ from chat.tools.base import (
     at_most,
     within,
 )
+from chat.tools.portion import ToRead
 from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.recalling.recall import QUERY_LENGTH, Recall, recall_for
-from memories.recalling.workspace_search import TYPES, Found, search_workspace
+from memories.recalling.workspace_search import Found, search_workspace
 from memories.writing.announcing import announce_auto_saved
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten
@@ -35,10 +37,11 @@ from workspaces.models import Agent, Role, User
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
+READ = {"doc_": documents.read, artifacts.PREFIX: artifacts.read}
 LONGEST_LIST = 12_000  # characters of a list: twenty of the longest memories would fill a context
 
 Query = Annotated[str, at_most(QUERY_LENGTH)]
-Limit = Annotated[int, *within(1, MOST_RECALLED), Field(description="at most 20")]
+Limit = Annotated[int, *within(1, MOST_RECALLED)]
 Statement = Annotated[str, at_most(CONTENT_LENGTH)]
 Category = Annotated[str, at_most(CATEGORY_LENGTH)]
 
@@ -55,9 +58,11 @@ class ToRecall(Arguments):
 
 
 class ToSearch(Arguments):
+    """``query`` may be the id of a document or artifact: then it is read, from character ``start`` on."""
+
     query: Query
     limit: Limit = RECALLED
-    types: list[Literal["memory", "document", "artifact", "message"]] | None = None
+    start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
 
 
 def save(caller: ToolCaller, asked: ToSave) -> Result:
@@ -156,13 +161,18 @@ def recalled(found: Recall, *, first: int = 1) -> Result:
 
 
 def search(caller: ToolCaller, asked: ToSearch) -> Result:
-    """The question itself and what is said beside it are known to the model: of this chat nothing is found."""
+    """The question itself and what is said beside it are known to the model: of this chat nothing is found.
+
+    What has an id is read: one tool for both costs every turn less than two.
+    """
+    for prefix, read_one in READ.items():
+        if asked.query.startswith(prefix):
+            return read_one(caller, ToRead.model_validate({"id": asked.query, "from": asked.start}))
     found = search_workspace(
         asked.query,
         caller.workspace,
         caller.person,
         limit=MOST_RECALLED,
-        types=asked.types or TYPES,
         private_chats=caller.workspace.private_short_term,
         now=caller.now,
         agent=caller.agent,
@@ -214,7 +224,7 @@ def _listed(title: str, entries: list[str], nothing: str) -> str:
 
 X_SAVE_MEMORY = ChatTool(
     "x_save_memory",
-    "Store one statement that can be understood alone. Never passwords or keys.",
+    "Store one statement that stands alone; never secrets.",
     ToSave,
     save,
     kept=frozenset({"category"}),
@@ -228,8 +238,8 @@ X_RECALL_MEMORY = ChatTool(
 )
 X_WORKSPACE_SEARCH = ChatTool(
     "x_workspace_search",
-    "Search all that the workspace holds.",
+    "Search all of the workspace, or read the document or artifact whose id the query is.",
     ToSearch,
     search,
-    kept=frozenset({"query", "limit", "types"}),
+    kept=frozenset({"query", "limit", "start"}),
 )

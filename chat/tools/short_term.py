@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from chat.models import SUMMARY_LENGTH, ToolOutcome
 from chat.prompting.short_term import TOOL_NAME, set_summary
@@ -15,9 +15,7 @@ from memoryhub.errors import Conflict, SecretRefused
 
 
 class Summary(Arguments):
-    summary: Annotated[str, StringConstraints(min_length=1)] = Field(
-        description="topic, decisions, open points; at most 1,500 characters"
-    )
+    summary: Annotated[str, StringConstraints(min_length=1)]
 
 
 def update(caller: ToolCaller, asked: Summary) -> Result:
@@ -44,7 +42,7 @@ def update(caller: ToolCaller, asked: Summary) -> Result:
 
 UPDATE_SHORT_TERM_MEMORY = ChatTool(
     TOOL_NAME,
-    "Replace the running summary of this chat, which the user's other chats see for some hours. Never secrets.",
+    "Replace this chat's summary, which the user's other chats see.",
     Summary,
     update,
     is_aside=True,

@@ -18,7 +18,7 @@ from memories.recalling.receipts import for_everyone
 from workspaces.models import Artifact, User
 
 SAVES = ("x_save_memory", "ltm_remember")
-ARTIFACTS = ("write_artifact", "change_artifact", "read_artifact")
+ARTIFACTS = ("write_artifact",)
 RECALLS = ("x_recall_memory", "ltm_recall")
 N = TypeVar("N", ToolCall, Step)
 QUERY_SHOWN = 120  # characters
@@ -53,7 +53,7 @@ class ShownCall:
             return "info"
         if self.call.outcome == ToolOutcome.NOTED:
             return "clock"
-        if self.call.name in ARTIFACTS:
+        if self.call.name in ARTIFACTS or is_reading(self.call):
             return "file-text"
         return "memory" if self.call.name in SAVES else "search"
 
@@ -67,12 +67,10 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
     """One line: what was done and what came of it. It never has the text of a memory."""
     if call.status == ToolStatus.RUNNING:
         return _unfinished(call) if is_over else _running(call)
-    if call.name in ARTIFACTS and call.outcome in (
-        ToolOutcome.SAVED,
-        ToolOutcome.FOUND,
-        ToolOutcome.DUPLICATE,
-    ):
+    if call.name in ARTIFACTS and call.outcome in (ToolOutcome.SAVED, ToolOutcome.DUPLICATE):
         return _of_artifact(call)
+    if call.outcome == ToolOutcome.FOUND and is_reading(call):
+        return _("Read an artifact") if _asked(call).startswith("art_") else _("Read a document")
     if call.outcome == ToolOutcome.SAVED:
         return _("Saved to memory")
     if call.outcome == ToolOutcome.DUPLICATE:
@@ -91,13 +89,18 @@ def line_of(call: ToolCall, *, is_over: bool = False) -> str:
 
 
 def _of_artifact(call: ToolCall) -> str:
-    if call.outcome == ToolOutcome.FOUND:
-        return _("Read an artifact")
     if call.outcome == ToolOutcome.DUPLICATE:
         return _("Left an artifact as it was")
-    if call.name == "write_artifact":
-        return _("Kept an artifact")
-    return _("Changed an artifact")
+    return _("Changed an artifact") if call.arguments.get("id") else _("Kept an artifact")
+
+
+def is_reading(call: ToolCall) -> bool:
+    """A document or artifact was read, not searched for."""
+    return call.name == "x_workspace_search" and _asked(call).startswith(("doc_", "art_"))
+
+
+def _asked(call: ToolCall) -> str:
+    return str(call.arguments.get("query", ""))
 
 
 def _running(call: ToolCall) -> str:
@@ -115,7 +118,7 @@ def _unfinished(call: ToolCall) -> str:
 
 
 def _searched(call: ToolCall) -> str:
-    query = one_line(str(call.arguments.get("query", "")))
+    query = one_line(_asked(call))
     query = query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…"
     if call.name in RECALLS:
         return _("Searched memory for “%(query)s”") % {"query": query}

@@ -69,12 +69,17 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[])
 """  # noqa: S608  constants only
-# The inner products of the question's own vector with both parts of each statement's: what ``using`` decides by.
-_PRODUCT = (
-    "-(subvector(coalesce(e.statement, e.embedding), {0}, {1}) <#> subvector(%(asked)s::halfvec, {0}, {1}))"
-)
+# The inner products of the question's own vector with both parts of each statement's, and how much of a wish it is:
+# what ``using`` decides by.
+_PART = "subvector({0}, {1}, {2})"
+_STATEMENT = "coalesce(e.statement, e.embedding)"
+_ENGLISH, _MULTILINGUAL = ((part.start + 1, LENGTH) for part in (ENGLISH, MULTILINGUAL))
 _PRODUCTS = f"""
-SELECT e.ref, {_PRODUCT.format(ENGLISH.start + 1, LENGTH)}, {_PRODUCT.format(MULTILINGUAL.start + 1, LENGTH)}
+SELECT e.ref,
+       -({_PART.format(_STATEMENT, *_ENGLISH)} <#> {_PART.format("%(asked)s::halfvec", *_ENGLISH)}),
+       -({_PART.format(_STATEMENT, *_MULTILINGUAL)} <#> {_PART.format("%(asked)s::halfvec", *_MULTILINGUAL)}),
+       -({_PART.format(_STATEMENT, *_MULTILINGUAL)} <#> %(wish)s::halfvec),
+       l2_norm({_PART.format(_STATEMENT, *_ENGLISH)})
 FROM workspaces_passagevector e
 WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
 """  # noqa: S608  constants only
@@ -176,16 +181,17 @@ class RankedSearch:
         )
         return [Recalled(memory, sum(parts.values()), parts) for memory, parts in items]
 
-    def judged(self, items: list[Recalled]) -> list[Recalled]:
+    def judged(self, items: list[Recalled], *, looked_up: bool = False) -> list[Recalled]:
         """The same, each with how sure it is that it is wanted, where the embedder is one that ``using`` can read."""
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name or not items:
             return items
         ids = prepared.bigints(item.memory.pk for item in items)
-        given = {"asked": prepared.halfvec(self.asked), "ids": ids, "model": active.label}
+        wish = prepared.halfvec(using.fitted().wish)
+        given = {"asked": prepared.halfvec(self.asked), "wish": wish, "ids": ids, "model": active.label}
         rows = prepared.rows(_PRODUCTS, given)
-        sure = using.sureness(self.asked, [(english, other) for _, english, other in rows])
-        of = {ref: each for (ref, _, _), each in zip(rows, sure, strict=True)}
+        sure = using.sureness(self.asked, [products for _, *products in rows], looked_up=looked_up)
+        of = {ref: each for (ref, *_), each in zip(rows, sure, strict=True)}
         return [replace(item, sure=of.get(item.memory.pk)) for item in items]
 
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:

@@ -85,7 +85,7 @@ def recall(
     says_something = ranking == "hybrid" or not degraded  # a cosine's threshold says nothing of words
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
-    items = search.judged(search.load(scored[offset : offset + limit]))
+    items = search.judged(search.load(scored[offset : offset + limit]), looked_up=floor)
     if floor and not degraded:
         items = [item for item in items if using.has_to_do(item.score, item.sure)]
     if noted:

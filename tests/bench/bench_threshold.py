@@ -1,13 +1,15 @@
 # ruff: noqa: E402  Django has to be set up before its models are imported
 """Both curves behind the injection threshold: evidence that clears it, and small talk that is left alone.
 
-    python tests/bench/bench_threshold.py FILE [FILE …] [--sizes 5,25,100] [--svg curves.svg]
+    python -m tests.bench.bench_threshold FILE [FILE …] [--sizes 5,25,100] [--svg curves.svg]
+    python -m tests.bench.bench_threshold prefeval_dev.jsonl locomo_dev_facts.jsonl --held-back
 
-FILEs as for bench_recall. Every conversation is stored whole, and random parts of it in workspaces of their own;
-recall and the split into used and left out are the product's. For each base threshold t it prints the share of found
-evidence (relevant memories among the first RECALL_LIMIT) that is used, and the share of small-talk messages for which
-the block stays empty. With the bundled embedder t is how sure it must be that a memory is wanted; with another a
-workspace of n memories is judged at injection_threshold(t, n), as a turn does.
+FILEs as for bench_recall; with --held-back those of fit_using, of which the half is asked that it left out. Every
+conversation is stored whole, and random parts of it in workspaces of their own; recall and the split into used and
+left out are the product's. For each base threshold t it prints the share of found evidence (relevant memories among
+the first RECALL_LIMIT) that is used, and the share of small-talk messages for which the block stays empty, and the
+same of personal questions whose answer nobody stored. With the bundled embedder t is how sure it must be that a memory
+is wanted; with another a workspace of n memories is judged at injection_threshold(t, n), as a turn does.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-
-from tests.factories import HERE
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
@@ -44,12 +44,16 @@ from memories.recalling.receipts import split_recall
 from memories.writing.gate import save_embedded
 from memoryhub.management.database import running_database
 from tests.bench.small_talk import SMALL_TALK
+from tests.bench.using_data import conversations_of, texts_of
+from tests.factories import HERE
 from workspaces.access import default_workspace
 from workspaces.index.embedding import embed_texts
 from workspaces.models import Membership, Role, User, Workspace
 
 THRESHOLDS = [round(0.30 + 0.05 * step, 2) for step in range(11)]
+SAID_EVERY = 4  # workspaces, each message of what is held back
 LEFT_OUT = 5  # a turn recalls a few more than it uses, for the receipt
+Groups = dict[str, dict[str, list["Asked"]]]
 Asked = tuple[Recall, set[int], int]  # what was recalled, the keys of the evidence, memories in the workspace
 
 
@@ -59,20 +63,37 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--sizes", default="5,25,100,200", help="random parts of so many memories")
+    parser.add_argument("--held-back", action="store_true")
     parser.add_argument("--svg", type=Path, help="also draw the curves of the whole workspaces")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
-    conversations = [found for file in options.files for found in read_conversations(file)]
-    evidence: dict[str, list[Asked]] = defaultdict(list)
-    talk: dict[str, list[Asked]] = defaultdict(list)
+    conversations = [("", found) for file in options.files for found in read_conversations(file)]
+    messages: dict[str, list[str]] = {"small talk": list(SMALL_TALK)}
+    if options.held_back:
+        advice, facts = ([*read_conversations(file)] for file in options.files)
+        conversations, texts = conversations_of(1, advice, facts), texts_of(1)
+        messages = {**texts.talk, "personal questions, nothing stored": texts.lacking}
+    asked: Groups = defaultdict(lambda: defaultdict(list))
     with running_database(), scratch_user() as user:
-        for number, conversation in enumerate(conversations, 1):
-            show(f"conversation {number} of {len(conversations)}")
-            measure(conversation, sizes, user, evidence, talk)
+        for number, (kind, conversation) in enumerate(conversations):
+            show(f"conversation {number + 1} of {len(conversations)}")
+            every = SAID_EVERY if options.held_back else 1
+            said = {name: each[number % every :: every] for name, each in messages.items()}
+            measure(
+                conversation,
+                sizes,
+                user,
+                asked[f"{kind} evidence".strip()],
+                {name: asked[name] for name in said},
+                said,
+            )
     show("")
     columns = ["whole", *(str(size) for size in sizes)]
-    report("found evidence that is used", columns, evidence, used_share)
-    report("small talk with an empty block", columns, talk, empty_share)
+    for name, found in asked.items():
+        is_evidence = name.endswith("evidence")
+        what = "found that is used" if is_evidence else "with an empty block"
+        report(f"{name} {what}", columns, found, used_share if is_evidence else empty_share)
+    evidence, talk = asked["evidence"], asked["small talk"]
     if options.svg:
         options.svg.write_text(
             drawn(
@@ -87,7 +108,8 @@ def measure(
     sizes: list[int],
     user: User,
     evidence: dict[str, list[Asked]],
-    talk: dict[str, list[Asked]],
+    talk: dict[str, dict[str, list[Asked]]],
+    said: dict[str, list[str]],
 ) -> None:
     """Ask everything of the whole conversation and of one random part of each size."""
     chance = random.Random(conversation.name)  # the same parts in every run
@@ -114,9 +136,10 @@ def measure(
             if relevant:
                 found = recall(query["text"], workspace, user, limit=limit, now=now, reach=HERE)
                 evidence[name].append((found, relevant, size))
-        for message in SMALL_TALK:
-            found = recall(message, workspace, user, limit=limit, now=now, reach=HERE)
-            talk[name].append((found, set(), size))
+        for kind, messages in said.items():
+            for message in messages:
+                found = recall(message, workspace, user, limit=limit, now=now, reach=HERE)
+                talk[kind][name].append((found, set(), size))
         workspace.delete()
 
 

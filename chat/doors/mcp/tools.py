@@ -27,8 +27,9 @@ from chat.doors.mcp.shapes import (
     shape_of,
 )
 from chat.tools.base import Arguments, schema_of
-from chat.tools.documents import ToRead, as_result, piece_of
+from chat.tools.documents import as_result, piece_of
 from chat.tools.memory import recalled, searched, store
+from chat.tools.portion import ToRead
 from memories.access import get_memory
 from memories.models import Memory
 from memories.recalling.recall import recall_for

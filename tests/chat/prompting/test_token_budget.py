@@ -30,7 +30,15 @@ from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_memory, make_message, make_user
+from tests.factories import (
+    HERE,
+    make_artifact,
+    make_chat,
+    make_document,
+    make_memory,
+    make_message,
+    make_user,
+)
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Agent
 
@@ -118,7 +126,8 @@ class TestRecalledMemories:
         settings.LLM_CONTEXT_TOKENS, settings.LLM_MAX_TOKENS, settings.LLM_HAS_TOOLS = 2048, 400, False
         chat = make_chat(make_user("olive", memory_default=True))
         for number in range(3):
-            make_memory(f"Harbour project {number}: " + "the deadline is near " * 90, chat.created_by)
+            text = f"The deadline of the harbour project is March 15 for team {number}. "
+            make_memory(text * 32, chat.created_by)
         short = make_memory("The harbour project deadline is March 15", chat.created_by)
         scripted_model.script(Answer("March 15."))
         turn = begin_turn(
@@ -132,7 +141,7 @@ class TestRecalledMemories:
         assert {item.reason for item in items if not item.used} == {NO_ROOM}
         prompt = str(scripted_model.chat_requests[0].messages)
         assert "March 15" in prompt
-        assert "deadline is near" not in prompt
+        assert "for team" not in prompt
 
     def test_one_that_fits_follows_one_that_does_not(self) -> None:
         found = [Recalled(Memory(content=text), 0.9, {}) for text in ("long " * 300, "short", "unused")]
@@ -204,12 +213,17 @@ class TestWhatProvidersCache:
 
 
 def test_what_every_turn_costs_with_tools(cast: Cast) -> None:
-    """By the careful estimate that counts a token for 3.2 bytes: what is written here is what every turn pays."""
+    """By the careful estimate that counts a token for 3.2 bytes: what is written here is what every turn pays. Nothing
+    that a workspace holds adds to it; an assistant has two tools more."""
     able = Capabilities(has_tools=True, can_extract=True, context_tokens=16_384, local=True)
     chat = make_chat(cast.owner, cast.workspace)
+    make_artifact(cast.owner, cast.workspace)
+    make_document(cast.owner, cast.workspace, "Keys are rotated.", embedded=False)
+    longest_day = datetime(2026, 9, 30, tzinfo=UTC)
+    system = system_text(None, now=longest_day, has_tools=True, room=16_384)
     offered = [tool.tool for tool in tools_for(chat, able, memory_enabled=True)]
-    system = system_text(None, now=datetime(2026, 9, 30, tzinfo=UTC), has_tools=True, room=16_384)
-    of_memory = [tool for tool in offered if tool.name != "write_artifact"]
-    assert (len(offered), len(of_memory)) == (5, 4)
-    assert tokens(system) + tokens_of_tools(of_memory) <= 500
-    assert tokens(system) + tokens_of_tools(offered) <= 600
+    costs = {tool.name: tokens_of_tools([tool]) for tool in offered} | {"system": tokens(system)}
+    assert len(costs) == 6 and sum(costs.values()) <= 500, costs
+    chat.agent = Agent.objects.create(workspace=cast.workspace, name="Ada")
+    own = [tool.tool for tool in tools_for(chat, able, memory_enabled=True)][len(offered) :]
+    assert len(own) == 2 and tokens_of_tools(own) <= 130

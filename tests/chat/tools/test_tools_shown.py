@@ -84,6 +84,8 @@ def test_a_search_shows_each_reader_only_their_own(answered: Message, cast: Cast
         ({"name": "x_save_memory", "outcome": "refused", "status": "failed"}, "Not saved to memory"),
         ({"name": "x_recall_memory", "count": 0}, "Searched memory for “the deadline” · nothing found"),
         ({"name": "x_workspace_search", "count": 1}, "Searched the workspace for “the deadline” · 1 found"),
+        ({"name": "x_workspace_search", "count": 1, "arguments": {"query": "doc_abc"}}, "Read a document"),
+        ({"name": "x_workspace_search", "count": 1, "arguments": {"query": "art_abc"}}, "Read an artifact"),
         ({"name": "rm <b>", "outcome": "error", "status": "failed"}, "rm &lt;b&gt; did not work"),
         ({"name": "x_recall_memory", "outcome": "", "status": "running"}, "x_recall_memory did not finish"),
         (

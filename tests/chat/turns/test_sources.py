@@ -14,7 +14,6 @@ from chat.models import AnswerSource, Message, MessageRole
 from chat.prompting.documents import documents_block
 from chat.rendering.citations import MOST, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
-from chat.tools.documents import ToRead, read
 from chat.tools.memory import ToSearch, search
 from chat.turns.retry import edit_message
 from chat.turns.sources import MOST_CHOSEN, sources_for
@@ -205,11 +204,11 @@ def test_tools_draw_on_no_document_that_the_question_leaves_out(cast: Cast) -> N
 
     for only in (None, [pot.public_id]):
         assert "blue pot" in search(caller(only), ToSearch(query="spare key")).text
-        assert "blue pot" in read(caller(only), ToRead(id=pot.public_id)).text
+        assert "blue pot" in search(caller(only), ToSearch(query=pot.public_id)).text
     for only in ([], ["doc_" + "x" * 24]):
         assert "blue pot" not in search(caller(only), ToSearch(query="spare key")).text
         with pytest.raises(ToolTrouble, match="no document"):
-            read(caller(only), ToRead(id=pot.public_id))
+            search(caller(only), ToSearch(query=pot.public_id))
 
 
 @pytest.mark.parametrize("hostile", ["\x00", "doc_\x00", "x" * 5000, "none,none", "chat_" + "x" * 24])

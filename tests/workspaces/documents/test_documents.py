@@ -17,8 +17,9 @@ from django_q.models import OrmQ
 
 from chat.models import AnswerSource
 from chat.tools.base import ToolCaller, ToolTrouble
-from chat.tools.documents import READ_AT_ONCE, ToRead
-from chat.tools.documents import read as read_tool
+from chat.tools.memory import ToSearch
+from chat.tools.memory import search as search_tool
+from chat.tools.portion import READ_AT_ONCE
 from chat.turns.sources import sources_of
 from memories.recalling.workspace_search import search_workspace
 from memoryhub.errors import Forbidden, NotFound
@@ -159,10 +160,10 @@ def test_nobody_else_finds_or_reads_it(cast: Cast) -> None:
     with pytest.raises(NotFound):
         find_passages("key", cast.workspace, cast.stranger, limit=5, reach=HERE)
     caller = ToolCaller(cast.viewer, cast.workspace, Role.VIEWER, HERE, timezone.now())
-    assert SENTENCE in read_tool(caller, ToRead(id=document.public_id)).text
-    for unknown in (elsewhere.public_id, "doc_" + "x" * 24, "1", "mem_" + "x" * 24):
+    assert SENTENCE in search_tool(caller, ToSearch(query=document.public_id)).text
+    for unknown in (elsewhere.public_id, "doc_" + "x" * 24, "doc_", "doc_' OR 1=1"):
         with pytest.raises(ToolTrouble, match="no document"):
-            read_tool(caller, ToRead(id=unknown))
+            search_tool(caller, ToSearch(query=unknown))
     with pytest.raises(NotFound):
         documents.get_document(cast.viewer, elsewhere.public_id)
 
@@ -172,7 +173,7 @@ def test_the_tool_reads_a_long_one_to_its_end(cast: Cast) -> None:
     caller = ToolCaller(cast.viewer, cast.workspace, Role.VIEWER, HERE, timezone.now())
     at, whole = 0, ""
     while at < document.characters:
-        said = read_tool(caller, ToRead(**{"id": document.public_id, "from": at})).text
+        said = search_tool(caller, ToSearch(**{"query": document.public_id, "from": at})).text
         whole += said
         at += READ_AT_ONCE
     assert "Rule number 0 " in whole and "Rule number 159 " in whole
