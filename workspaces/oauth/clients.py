@@ -18,11 +18,18 @@ MOST_ADDRESSES, ADDRESS_LENGTH = 10, 500
 MOST_UNUSED = 1_000  # of these the oldest go for new ones
 UNUSED_FOR = timedelta(days=1)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-# Besides https, and http on one's own machine, programs have schemes of their own (cursor:). These are none's own.
+# Besides https, and http on one's own machine, programs have schemes of their own (cursor:). These are none's own: of
+# browsers, of systems, and those that a web site may take (web+), or that hand an address on.
 NOT_THEIRS = re.compile(
-    r"about|blob|chrome|content|data|file|filesystem|ftp|gopher|http|intent|jar|javascript|mailto|resource|sftp|sms|ssh|"
-    r"tel|vbscript|view-source|wss?"
+    r"about|blob|chrome|content|data|feed|file|filesystem|ftp|gopher|googlechromes?|http|intent|jar|javascript|mailto|"
+    r"microsoft-edge|ms-.*|resource|search-ms|sftp|sms|ssh|tel|vbscript|view-source|web\+.*|wss?|x-safari-.*"
 )
+HANDED_ON = re.compile(r"(?i)(?:https?|javascript|data)(?::|%3a)|\|")
+HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
+QUOTES = str.maketrans(dict.fromkeys('“”„«»"', "'"))
+UNSEEN = dict.fromkeys(
+    map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+)  # they show as nothing, or as a blank
 
 
 def register(name: str, redirect_uris: Sequence[str], *, now: datetime) -> OAuthClient:
@@ -73,10 +80,11 @@ def _is_safe(address: str) -> bool:
     if parts is None or len(address) > ADDRESS_LENGTH or "#" in address or parts.username is not None:
         return False
     if parts.scheme == "https":
-        return bool(parts.hostname)
+        return HOST.fullmatch(parts.hostname or "") is not None
     if parts.scheme == "http":
         return parts.hostname in LOOPBACK
-    return not NOT_THEIRS.fullmatch(parts.scheme) and bool(parts.netloc or parts.path.strip("/"))
+    rest = address.removeprefix(f"{parts.scheme}:")
+    return not NOT_THEIRS.fullmatch(parts.scheme) and not HANDED_ON.search(rest) and bool(rest.strip("/"))
 
 
 def _but_for_its_port(address: str) -> SplitResult | None:
@@ -104,6 +112,7 @@ def _split(address: str) -> SplitResult | None:
 
 
 def _clean_name(name: str) -> str:
-    """What a program calls itself, without marks that turn or hide what stands beside it."""
-    shown = "".join(" " if unicodedata.category(each)[0] in "CZ" else each for each in name)
+    """What a program calls itself, without marks that turn, hide or end what stands beside it."""
+    seen = name.translate(UNSEEN).translate(QUOTES)
+    shown = "".join(" " if unicodedata.category(each)[0] in "CZ" else each for each in seen)
     return " ".join(shown.split())[:60].strip() or "A program"

@@ -40,13 +40,14 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """Where the person is sent back to, as they know it: a site, their own computer, a program's scheme."""
+        """Where the person is sent back to: a site, or the whole address where a program of this computer opens it."""
         parts = urlsplit(self.agreed.redirect_uri)
-        return parts.netloc if parts.scheme in {"http", "https"} else f"{parts.scheme}:"
+        return parts.netloc if parts.scheme in {"http", "https"} else self.agreed.redirect_uri
 
     @property
     def is_here(self) -> bool:
-        return urlsplit(self.agreed.redirect_uri).hostname in clients.LOOPBACK
+        parts = urlsplit(self.agreed.redirect_uri)
+        return parts.scheme == "http" and parts.hostname in clients.LOOPBACK
 
     @property
     def form_target(self) -> str:
@@ -87,7 +88,7 @@ def authorize(request: PageRequest) -> HttpResponse:
     """Nobody is sent anywhere before they answered: whoever registers a program could have it send people on."""
     asked = read_asked(request)
     base = base_of(request)
-    if request.method == "POST" and request.POST.get("answer") == "no":
+    if request.method == "POST" and request.POST.get("answer") != "yes":
         return SentBack(asked, base, error="access_denied", error_description="The person said no.")
     start = {"workspace": default_workspace(request.user).public_id, "scope": asked.scope}
     sent = request.POST if request.method == "POST" else None

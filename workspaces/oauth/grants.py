@@ -77,6 +77,14 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
     return codes.filter(code_hash=hashed(text)).first()
 
 
+def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
+    """One that was used already ends what it gave, whatever else is wrong with the request."""
+    token = find_token(TokenKind.REFRESH, text, client_id=client_id)
+    if token is not None and token.used_at is not None:
+        _end(token.key_id, now=now)
+    return token
+
+
 def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
     """The first tokens. A code that comes a second time was stolen by one of the two: what it gave ends."""
     with transaction.atomic():
@@ -147,6 +155,7 @@ def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
     """A key for what was agreed to, in the place of what the same program had there before."""
     if not code.user.is_active:
         raise GrantRefused(_("This account is closed."))
+    User.objects.select_for_update(no_key=True).get(pk=code.user_id)  # of two codes at once one stays
     before = ApiKey.objects.filter(
         client=code.client, user=code.user, workspace=code.workspace, revoked_at=None
     )

@@ -16,7 +16,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 
 from memoryhub.errors import Invalid
-from workspaces.models import KeyScope, OAuthClient, OAuthCode, TokenKind
+from workspaces.models import KeyScope, OAuthClient, OAuthCode
 from workspaces.models import OAuthToken as TokenRow
 from workspaces.oauth import clients, grants
 
@@ -102,9 +102,7 @@ class Provider:
         return await self._tokens(grants.open_by_code, row)
 
     async def load_refresh_token(self, client: Client, refresh_token: str) -> RefreshToken | None:
-        row = await sync_to_async(grants.find_token)(
-            TokenKind.REFRESH, refresh_token, client_id=client.client_id
-        )
+        row = await sync_to_async(grants.find_refresh)(client.client_id, refresh_token, now=self.now)
         if row is None:
             return None
         return _Refresh(

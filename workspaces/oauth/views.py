@@ -11,7 +11,7 @@ from typing import Any
 from allauth.core import ratelimit
 from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -30,6 +30,7 @@ from workspaces.oauth import clients, grants
 from workspaces.oauth.provider import SCOPES, Provider
 
 MOST_BYTES = 64 * 1024
+FORM = "application/x-www-form-urlencoded"
 ANY_ORIGIN = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": "Content-Type, MCP-Protocol-Version",
@@ -43,20 +44,27 @@ def base_of(request: HttpRequest) -> str:
     return request.build_absolute_uri("/").rstrip("/")
 
 
-def for_programs(method: str, *, limit: str = "") -> Callable[[View], View]:
-    """A view that takes no cookie, no more than so many bytes, and what ``limit`` of the settings lets pass."""
+def for_programs(method: str, *, limit: str = "", form: bool = False) -> Callable[[View], View]:
+    """A view that takes no cookie, no more than so many bytes, and what ``limit`` of the settings lets pass.
+
+    ``form``: its body is one, as the protocol has it.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)
         def answer(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-            return _answer(view, request, method, limit, kwargs)
+            response = _refusal(request, method, limit, form=form) or view(request, **kwargs)
+            for name, value in ANY_ORIGIN.items():
+                response[name] = value
+            return response
 
         return login_not_required(csrf_exempt(answer))
 
     return decorate
 
 
-def _answer(view: View, request: HttpRequest, method: str, limit: str, kwargs: Any) -> HttpResponse:
+def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> HttpResponse | None:
+    response: HttpResponse | None = None
     if request.method == "OPTIONS":
         response = HttpResponse(status=204, headers={"Access-Control-Allow-Methods": f"{method}, OPTIONS"})
     elif request.method != method:
@@ -66,6 +74,8 @@ def _answer(view: View, request: HttpRequest, method: str, limit: str, kwargs: A
         response = _error(
             413, "invalid_request", _("The request has more than %s bytes.") % f"{MOST_BYTES:,}"
         )
+    elif form and not _is_form(request):
+        response = _error(400, "invalid_request", _("The body must be a form (%s) in UTF-8.") % FORM)
     elif limit and not ratelimit.consume(request, action=limit):
         OAuthToken.objects.filter(pk=0).update(
             used_at=None
@@ -73,10 +83,6 @@ def _answer(view: View, request: HttpRequest, method: str, limit: str, kwargs: A
         response = _error(
             429, "temporarily_unavailable", _("Too many requests from your network. Try later.")
         )
-    else:
-        response = view(request, **kwargs)
-    for name, value in ANY_ORIGIN.items():
-        response[name] = value
     return response
 
 
@@ -127,13 +133,13 @@ def register(request: HttpRequest) -> HttpResponse:
     return _handled(handler, request)
 
 
-@for_programs("POST", limit="oauth_token")
+@for_programs("POST", limit="oauth_token", form=True)
 def give_token(request: HttpRequest) -> HttpResponse:
     provider: Any = Provider(base_of(request), resource=request.POST.get("resource"))
     return _handled(TokenHandler(provider, ClientAuthenticator(provider)), request)
 
 
-@for_programs("POST", limit="oauth_token")
+@for_programs("POST", limit="oauth_token", form=True)
 def revoke(request: HttpRequest) -> HttpResponse:
     """By an access or a refresh token, whichever; both end. What is no token of this program's is passed over."""
     client = clients.find(request.POST.get("client_id", ""))
@@ -161,6 +167,14 @@ def _is_small(request: HttpRequest) -> bool:
     try:
         return len(request.body) <= MOST_BYTES
     except RequestDataTooBig:
+        return False
+
+
+def _is_form(request: HttpRequest) -> bool:
+    try:
+        charset = (request.content_params or {}).get("charset", "utf-8").lower()
+        return request.content_type == FORM and charset in {"utf-8", "utf8"} and request.POST is not None
+    except SuspiciousOperation:  # more fields than anybody has
         return False
 
 

@@ -58,6 +58,16 @@ def error_of(response: Any) -> tuple[int, str]:
         "https://",
         "//evil.example",
         "https://good.example/" + "a" * 500,
+        "https://a.example;sandbox/cb",
+        "https://*/cb",
+        "https://a,b/cb",
+        "microsoft-edge:https://evil.example/cb",
+        "googlechromes://evil.example/cb",
+        "x-safari-https://evil.example/cb",
+        "web+x://localhost/cb",
+        "ms-word:ofe|u|https://evil.example/x",
+        "search-ms:query=x",
+        "opener:go?to=https%3A//evil.example",
     ],
 )
 def test_nobody_registers_an_address_that_is_not_safe(wrong: str) -> None:
@@ -171,8 +181,25 @@ def test_what_a_program_is_called_is_shown_as_text(cast: Cast) -> None:
     assert b"<img src=x" not in page.content and b"&lt;img" in page.content
 
 
-def test_who_says_no_gives_nothing(cast: Cast) -> None:
-    said = said_in(consent(browser_of(cast.editor), address(client_id()), cast.workspace, answer="no"))
+@pytest.mark.parametrize("name", ["\u3164", "\u2800\u034f", "\u115f \u200b"])
+def test_a_program_without_a_name_that_shows_is_called_one(name: str) -> None:
+    assert register(client_name=name).json()["client_name"] == "A program"
+
+
+def test_a_name_ends_nothing_that_stands_around_it() -> None:
+    said = register(client_name="Claude” in? It was checked by your administrator. “x").json()["client_name"]
+    assert not set('“”"') & set(said)
+
+
+def test_the_whole_address_of_a_programs_scheme_is_shown(cast: Cast) -> None:
+    program = client_id(redirect_uris=["cursor://localhost/cb"])
+    page = browser_of(cast.editor).get(address(program, redirect_uri="cursor://localhost/cb"))
+    assert b"cursor://localhost/cb" in page.content and b"a program on this computer" not in page.content
+
+
+@pytest.mark.parametrize("answer", ["no", "NO", ""])
+def test_who_does_not_say_yes_gives_nothing(cast: Cast, answer: str) -> None:
+    said = said_in(consent(browser_of(cast.editor), address(client_id()), cast.workspace, answer=answer))
     assert (said["error"], said["state"], said["iss"]) == ("access_denied", "s1", HERE)
     assert not OAuthCode.objects.exists()
 
@@ -291,8 +318,9 @@ def test_refresh_tokens_are_for_one_use_and_a_second_use_ends_all(cast: Cast) ->
         "another program"
     )
     assert opens(second["access_token"]) == 406
+    assert error_of(refresh(program, first["refresh_token"], scope="all")) == (400, "invalid_scope")
+    assert opens(second["access_token"]) == 401, "also where something else is wrong"
     assert error_of(refresh(program, first["refresh_token"])) == (400, "invalid_grant")
-    assert opens(second["access_token"]) == 401
     assert error_of(refresh(program, second["refresh_token"])) == (400, "invalid_grant")
     assert ApiKey.objects.get().revoked_at is not None
 
@@ -389,3 +417,35 @@ def test_hostile_bodies_are_refused_in_oauths_form(path: str, body: str) -> None
     answer = Client().post(path, body, content_type="application/x-www-form-urlencoded")
     assert answer.status_code in {400, 401, 413} and answer.json()["error"], answer.content
     assert Client().get(path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke"])
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data; boundary=x", "--x\r\n\r\ngarbage\r\n--x--"),
+        ("multipart/form-data", "x"),
+        ("application/json", "{}"),
+        ("application/x-www-form-urlencoded; charset=utf-16", "a=b"),
+        ("application/x-www-form-urlencoded", "&".join(f"a{number}=1" for number in range(1_500))),
+    ],
+)
+def test_what_is_no_form_is_refused_in_oauths_form(path: str, kind: str, body: str) -> None:
+    answer = Client().post(path, body, content_type=kind)
+    assert error_of(answer) == (400, "invalid_request")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_codes_at_once_one_stays(cast: Cast) -> None:
+    program, browser = client_id(), browser_of(cast.editor)
+    codes = [said_in(consent(browser, address(program), cast.workspace))["code"] for _ in range(3)]
+
+    def once(code: str) -> int:
+        try:
+            return int(exchange(program, code).status_code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        assert set(pool.map(once, codes)) == {200}
+    assert ApiKey.objects.filter(revoked_at=None).get().name == "Claude"
