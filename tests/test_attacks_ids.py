@@ -25,7 +25,7 @@ def _ids_in(row: Row) -> list[str]:
     return [f"{text[1:-1]}_id" for text in BODY_IDS if text in str(row.data)]
 
 
-WITH_IDS = [row for row in ROWS if not row.in_threads and ("<" in row.route or _ids_in(row))]
+WITH_IDS = [row for row in ROWS if not row.in_threads and ("_id>" in row.route or _ids_in(row))]
 
 
 def make_others(world: World) -> World:
@@ -69,7 +69,7 @@ def test_ids_of_another_world_open_nothing(world: World, others: World, row: Row
         mine |= {"message_id": mine[f"{row.message}_id"]}
         theirs |= {"message_id": theirs[f"{row.message}_id"]}
         row = replace(row, message="")
-    in_route = [name for name in mine if f":{name}>" in row.route]
+    in_route = [name for name in mine if name.endswith("_id") and f":{name}>" in row.route]
     protected = stored_of(world)
     tried = 0
     for name in in_route:

@@ -24,6 +24,7 @@ from django_q.signing import SignedPackage
 
 from chat.models import AnswerSource, Compaction, Message, PassingTurn, Run, ShortTermMemory, Step, ToolCall
 from chat.models.imports import Import, ImportRow
+from chat.models.runs import RunTemplate
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
 from tests.chat.pages.test_xss import EVIL, Page
@@ -161,6 +162,7 @@ def add_the_rest(world: World) -> None:
         workspace=workspace, user=owner, said=[["user", "x"]], shown=["x"], answer="x", created_at=now
     )
     run = Run.objects.get(public_id=world.ids["run_id"])
+    RunTemplate.objects.create(workspace=workspace, user=owner, name="x", mode=run.mode, objective="x")
     run.tasks.create(ref="x", position=99, title="x", depends_on=["x"], member="x")
     run.steps.create(user=owner, ref="x", task="x", unit={"title": "x"}, error="x")
     run.entries.create(
