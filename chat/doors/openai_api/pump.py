@@ -33,7 +33,7 @@ class ReadSoFar:
     def read(self, choices: Any, *, part: str) -> None:
         """The first choice of a chunk (``part`` is delta) or of a whole answer (message)."""
         choice = choices[0] if choices else None
-        if not isinstance(choice, dict) or choice.get("index") not in {0, None}:
+        if not isinstance(choice, dict) or choice.get("index") not in (0, None):
             return
         said = choice.get(part)
         if isinstance(said, dict) and isinstance(said.get("content"), str):

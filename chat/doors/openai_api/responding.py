@@ -11,6 +11,7 @@ from typing import Any
 from chat.doors.openai_api.errors import error_of
 from chat.doors.openai_api.reading import Body
 from memoryhub.ids import new_id
+from memoryhub.llm.errors import ModelBadReply
 
 PARTS = {"output_text": "text", "refusal": "refusal"}  # of a message, and under which name each has its words
 CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -64,7 +65,7 @@ class Responding:
 
     def whole(self, reply: Body) -> Body:
         """The answer to a request that is not streamed."""
-        choice = (reply["choices"] or [{}])[0]
+        choice = _choice(reply) or {}
         for _event in self._read({**reply, "choices": [{**choice, "delta": choice.get("message") or {}}]}):
             pass
         for _event in self._close(self._items):
@@ -113,16 +114,15 @@ class Responding:
         self._model = chunk.get("model") or self._model
         self._usage = chunk.get("usage") or self._usage
         yield from self._begun()
-        choice = next(iter(chunk["choices"]), None)
-        if not isinstance(choice, dict) or choice.get("index") not in {0, None}:
+        choice = _choice(chunk)
+        if choice is None or choice.get("index"):
             return
         delta: Body = choice["delta"] if isinstance(choice.get("delta"), dict) else {}
         for name, kind in (("content", "output_text"), ("refusal", "refusal")):
             if isinstance(text := delta.get(name), str) and text:
                 yield from self._say(kind, text)
-        for at, call in enumerate(delta.get("tool_calls") or ()):
-            if isinstance(call, dict):
-                yield from self._call(call, at)
+        for at, call in enumerate(_calls(delta)):
+            yield from self._call(call, at)
         if isinstance(choice.get("finish_reason"), str):
             self._reason = choice["finish_reason"]
 
@@ -176,17 +176,49 @@ class Responding:
         return {"item_id": item.id, "output_index": item.at, "content_index": 0}
 
 
+def _choice(reply: Body) -> Body | None:
+    """The first, if there is one. Raises ModelBadReply."""
+    if not reply["choices"]:
+        return None
+    choice: Body = reply["choices"][0]
+    _check(isinstance(choice, dict) and isinstance(choice.get("index"), int | None), "a choice", choice)
+    return choice
+
+
+def _calls(delta: Body) -> list[Body]:
+    """Of tools. Raises ModelBadReply."""
+    calls: list[Body] = delta.get("tool_calls") or []
+    _check(isinstance(calls, list), "calls of tools", calls)
+    for call in calls:
+        _check(isinstance(call, dict) and isinstance(call.get("index"), int | None), "a call", call)
+        function: Body = call.get("function") or {}
+        _check(isinstance(function, dict), "a call", call)
+        texts = (call.get("id"), function.get("name"), function.get("arguments"))
+        _check(all(isinstance(text, str | None) for text in texts), "a call", call)
+    return calls
+
+
+def _check(is_right: bool, what: str, given: Any) -> None:
+    if not is_right:
+        raise ModelBadReply(detail=f"no form for {what}: {str(given)[:200]}")
+
+
 def _usage(said: Any) -> Body | None:
-    """The model's own counts under the names of this API."""
+    """The model's own counts under the names of this API; what is no count is none."""
     if not isinstance(said, dict):
         return None
-    read, written = said.get("prompt_tokens") or 0, said.get("completion_tokens") or 0
-    cached = (said.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    thought = (said.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+    read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
+    cached = _count(said.get("prompt_tokens_details"), "cached_tokens")
+    thought = _count(said.get("completion_tokens_details"), "reasoning_tokens")
     return {
         "input_tokens": read,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": thought},
-        "total_tokens": said.get("total_tokens") or read + written,
+        "total_tokens": _count(said, "total_tokens") or read + written,
     }
+
+
+def _count(of: Any, name: str) -> int:
+    value = of.get(name) if isinstance(of, dict) else None
+    return value if isinstance(value, int) else 0
