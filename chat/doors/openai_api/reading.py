@@ -9,6 +9,7 @@ from typing import Any
 from django.http.request import HttpHeaders
 from django.utils.translation import gettext as _
 
+from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.llm.raw import INSERTED
 
@@ -76,7 +77,7 @@ def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
     said: dict[str, str] = {}
     for name in OURS:
         value = headers.get(f"X-MemoryHub-{name}") or metadata.get(f"memoryhub_{name}") or ""
-        if not isinstance(value, str) or len(value) > 200:
+        if not isinstance(value, str) or len(value) > 200 or UNSTORABLE.search(value):
             raise Invalid(fields={f"memoryhub_{name}": _("must be a short text")})
         said[name] = value.strip()
     said["memory"] = said["memory"].lower() or "on"

@@ -154,8 +154,8 @@ def _messages(body: Body) -> list[Body]:
 def _add(messages: list[Body], item: Any, where: str) -> None:
     """One item: a message, a call of a tool (calls at one time are of one message), or what it came to."""
     kind = item.get("type", "message") if isinstance(item, dict) else None
-    if kind == "message" and item.get("role") in ROLES:
-        messages.append({"role": ROLES[item["role"]], "content": _content(item.get("content"), where)})
+    if kind == "message" and (role := _name(item.get("role"))) in ROLES:
+        messages.append({"role": ROLES[role], "content": _content(item.get("content"), where)})
     elif kind == "function_call":
         last = messages[-1] if messages else {}
         if last.get("role") != "assistant":
@@ -163,10 +163,14 @@ def _add(messages: list[Body], item: Any, where: str) -> None:
         last.setdefault("tool_calls", []).append(_call(item, where))
     elif kind == "function_call_output" and isinstance(item.get("call_id"), str):
         content = _content(item.get("output"), where)
-        text = content if isinstance(content, str) else json.dumps(content)
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": text})
     elif kind != "reasoning":  # that is the model's own, of another time
         raise Invalid(fields={where: _("must be a message, a function_call or a function_call_output")})
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _call(item: Body, where: str) -> Body:
@@ -191,7 +195,7 @@ def _content(content: Any, where: str) -> str | list[Body]:
 
 def _parts(content: list[Any], where: str) -> Iterable[Body]:
     for at, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = _name(part.get("type")) if isinstance(part, dict) else ""
         if kind in TEXTS and isinstance(part.get(TEXTS[kind]), str):
             yield {"type": "text", "text": part[TEXTS[kind]]}
         elif kind == "input_image" and isinstance(part.get("image_url"), str):

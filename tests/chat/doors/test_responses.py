@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 from pydantic import BaseModel
@@ -196,7 +197,15 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "empty": ({"input": []}, "input"),
     "number": ({"input": [7]}, "input[0]"),
     "role": ({"input": [{"role": "god", "content": "x"}]}, "input[0]"),
+    "role list": ({"input": [{"role": [], "content": "x"}]}, "input[0]"),
+    "role object": ({"input": [{"role": {}, "content": "x"}]}, "input[0]"),
     "kind": ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
+    "part list": ({"input": [{"role": "user", "content": [{"type": ["text"]}]}]}, "input[0].content[0]"),
+    "part object": (
+        {"input": [{"type": "function_call_output", "call_id": "c", "output": [{"type": {}, "text": "x"}]}]},
+        "input[0].content[0]",
+    ),
+    "NUL": ({"metadata": {"memoryhub_assistant": "a\0b"}}, "memoryhub_assistant"),
     "part": (
         {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]},
         "input[0].content[0]",
@@ -224,6 +233,10 @@ def test_what_is_wrong_is_named_in_openais_form(
         with pytest.raises(openai.BadRequestError) as refused:
             client.post("/responses", body={"model": "default", "input": "Hi"} | changes, cast_to=object)
         assert refused.value.param == param, name
+    half = b'{"model": "default", "input": "Hi", "metadata": {"memoryhub_assistant": "\\ud800"}}'
+    headers = {**client.auth_headers, "Content-Type": "application/json"}
+    answered = httpx2.post(f"{client.base_url}responses", content=half, headers=headers)
+    assert (answered.status_code, answered.json()["error"]["param"]) == (400, "memoryhub_assistant")
     for path in ("/responses/resp_x", "/responses/resp_x/input_items"):
         with pytest.raises(openai.NotFoundError):
             client.get(path, cast_to=object)
