@@ -19,10 +19,12 @@ from tests.chat.exchange.test_exchange import (
 )
 from tests.chat.exchange.test_exchange_rules import SECRET, WS, file_of
 from tests.conftest import Cast
-from tests.factories import HERE, make_artifact, make_chat, make_message
+from tests.factories import HERE, make_artifact, make_chat, make_message, make_user, make_workspace
 from workspaces.access import default_workspace
+from workspaces.actions.workspaces import add_member
 from workspaces.artifacts import artifacts
 from workspaces.models import Artifact, ArtifactVersion, Workspace
+from workspaces.quotas import quota_of
 
 pytestmark = pytest.mark.django_db
 
@@ -151,3 +153,18 @@ def test_nobody_else_is_spoken_for_and_nothing_of_others_is_overwritten(cast: Ca
     assert not brought.filter(created_at__gt=timezone.now()).exists()
     made = ArtifactVersion.objects.filter(artifact__in=brought)
     assert {(each.by, each.by_model) for each in made} == {(cast.stranger, False)}
+
+
+def test_what_an_owner_brings_takes_no_room_of_a_member(cast: Cast) -> None:
+    """Whoever is named as having written it; an administrator brings back a whole installation, and takes none."""
+    mine = make_workspace(owner=cast.stranger)
+    add_member(mine, user=cast.owner, role="viewer", by=cast.stranger)
+    root = make_user("root", is_superuser=True)
+    for number, (importer, charged) in enumerate(((cast.stranger, cast.stranger), (root, cast.owner))):
+        if importer is root:
+            add_member(mine, user=root, role="owner", by=cast.stranger)
+        content = f"of {importer}"
+        brought = line(id=f"art_{number:024}", versions=[version(content=content, by="olive")])
+        imported_whole(importer, file_of(brought), mine)
+        assert ArtifactVersion.objects.get(content=content).by == charged
+    assert quota_of(cast.stranger, "bytes").used == len(f"of {cast.stranger}")
