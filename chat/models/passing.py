@@ -33,7 +33,10 @@ class PassingTurn(models.Model):
         default=list, blank=True, help_text="[role, text] of the question, the last, and of some before it."
     )
     shown: models.JSONField[Any, Any] = models.JSONField(
-        default=list, blank=True, help_text="Texts before the model that no person said."
+        default=list, blank=True, help_text="Words before the model that no person said."
+    )
+    shown_more = models.BooleanField(
+        default=False, db_default=False, help_text="It was shown more than these: pictures, files, too many."
     )
     answer = models.TextField(blank=True)
     memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)

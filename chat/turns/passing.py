@@ -5,7 +5,7 @@ be mined until that is done, and then a mark, so that a turn that is sent again 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,9 +26,8 @@ from workspaces.models.connection import Connection
 
 PREFIX = "turn_"
 SAID = 5  # messages that are kept, the question among them
-MOST_SHOWN = 8
+MOST_WORDS = 10_000  # that are kept of what was shown
 TEXT_LENGTH = 32_000  # of one message: as long as one of a chat may be
-SHOWN_LENGTH = 4_000
 EXCERPT_LENGTH = 1_000  # of each message
 ANSWERED_WITHIN = timedelta(minutes=15)  # then the process that asked has lost it, or the program its tool
 MARKED = timedelta(hours=24)  # what is sent again after that is mined again, and found to be known
@@ -40,11 +39,18 @@ class Said:
     """A conversation up to its question, the last of ``lines``: (role, text) of people and of the model."""
 
     lines: Sequence[tuple[str, str]]
-    shown: Sequence[str] = ()
 
     @property
     def question(self) -> str:
         return self.lines[-1][1]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The ``words`` before the model that no person said; whether there was ``more``, which is not among them."""
+
+    words: Set[str] = frozenset()
+    more: bool = False
 
 
 def conversation_id(caller: Caller, said: Said) -> str:
@@ -54,7 +60,7 @@ def conversation_id(caller: Caller, said: Said) -> str:
 
 
 def begin(
-    caller: Caller, said: Said, *, used: Sequence[str], connection: Connection | None
+    caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
     """Note a turn before its model is asked. None where it was handed on to be mined before. Two queries."""
     defaults = {
@@ -63,7 +69,8 @@ def begin(
         "connection": connection,
         "conversation": conversation_id(caller, said),
         "said": [[role, _stored(text, TEXT_LENGTH)] for role, text in said.lines[-SAID:]],
-        "shown": [_stored(text, SHOWN_LENGTH) for text in said.shown[-MOST_SHOWN:]],
+        "shown": sorted(shown.words)[:MOST_WORDS],
+        "shown_more": shown.more or len(shown.words) > MOST_WORDS,
         "memory_ids": list(used),
         "created_at": caller.now,
     }
@@ -72,8 +79,10 @@ def begin(
     if not made and turn.ended_at is not None:
         return None
     if not made:  # another round of it, with what the program's tools came to
-        turn.shown, turn.memory_ids = defaults["shown"], list(used)
-        turn.save(update_fields=["shown", "memory_ids"])
+        words = {*turn.shown, *shown.words}  # what an earlier round showed may be in the answer as well
+        turn.shown, turn.memory_ids = sorted(words)[:MOST_WORDS], list({*turn.memory_ids, *used})
+        turn.shown_more = turn.shown_more or shown.more or len(words) > MOST_WORDS
+        turn.save(update_fields=["shown", "shown_more", "memory_ids"])
     return turn
 
 
@@ -116,6 +125,7 @@ def load_passing(public_id: str) -> TurnText | None:
         earlier=tuple((role, text) for role, text in turn.said[:-1]),
         said=tuple(text for role, text in turn.said if role == "user"),
         shown=(*readable.values_list("content", flat=True), *turn.shown),
+        shown_more=turn.shown_more,
         connection=turn.connection,
         workspace=turn.workspace,
     )

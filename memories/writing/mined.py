@@ -88,12 +88,14 @@ def draft_of(
     """What is said in a private chat becomes a personal memory: nobody but its creator sees the one or the other.
 
     What only repeats a tool, a memory or a document that the model was shown waits for review, and so does what a
-    model says with names or numbers that no person said.
+    model says with names or numbers that no person said. Where it was shown more than is known, all does that is not
+    plainly the person's.
     """
     today = turn.said_at.date() if turn.said_at else None
     is_backed = extractor != "model" or is_grounded(
         candidate.text, said=turn.said, today=today, names=_name_of(turn.said_by)
     )
+    is_taken = is_taken_from(candidate.text, said=turn.said, shown=turn.shown, shown_more=turn.shown_more)
     return Draft(
         content=cut_at_word(candidate.text),
         summary=cut_at_word(candidate.text),
@@ -107,7 +109,7 @@ def draft_of(
         source_message_id=turn.user_message_id,
         source_excerpt=turn.excerpt,
         source_details={"extractor": extractor, **candidate.details},
-        for_review=not is_backed or is_taken_from(candidate.text, said=turn.said, shown=turn.shown),
+        for_review=not is_backed or is_taken,
     )
 
 

@@ -26,6 +26,7 @@ class TurnText:
     said_at: datetime | None = None
     said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
     shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
+    shown_more: bool = False  # and there was more than that
     connection: Connection | None = None  # the one chosen for its chat
     workspace: Workspace | None = None  # of its chat; None: the extraction's own
 

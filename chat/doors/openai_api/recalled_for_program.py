@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from chat.doors.openai_api.reading import Asked, Body, text_of
+from chat.doors.openai_api.shown_by_program import shown_in
 from chat.models import PassingTurn
 from chat.prompting.context import (
     RECALLED_SHARE,
@@ -29,7 +30,6 @@ from workspaces.connections.choice import Chosen
 from workspaces.models import KeyScope, Role, User
 
 logger = logging.getLogger(__name__)
-FOREIGN = frozenset({"system", "developer", "tool", "function"})  # roles that no person speaks in
 FAILED = "memory could not be searched"
 
 
@@ -67,7 +67,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     if at is None or asked.memory == "off" or not memory_on(caller.person, None):
         return Remembered(messages)
     question, degraded, used = text_of(messages[at]), "", list[Recalled]()
-    said = passing.Said(list(_lines(messages[: at + 1])), list(_shown(messages)))
+    said = passing.Said(list(_lines(messages[: at + 1])))
     saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
     try:
         room = room_beside_answer(chosen.model.capabilities) - sum(tokens(text_of(each)) for each in messages)
@@ -88,7 +88,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
         degraded = FAILED
     ids = tuple(item.memory.public_id for item in used)
     turn = (
-        passing.begin(caller, said, used=ids, connection=chosen.connection)
+        passing.begin(caller, said, shown_in(asked.body, messages), used=ids, connection=chosen.connection)
         if _may_mine(asked, caller)
         else None
     )
@@ -127,9 +127,3 @@ def _lines(messages: Sequence[Body]) -> Iterator[tuple[str, str]]:
     for message in messages:
         if message["role"] in {"user", "assistant"} and (text := text_of(message).strip()):
             yield message["role"], text
-
-
-def _shown(messages: Sequence[Body]) -> Iterator[str]:
-    for message in messages:
-        if message["role"] in FOREIGN and (text := text_of(message).strip()):
-            yield text

@@ -188,7 +188,7 @@ def test_tools_are_the_programs_and_their_rounds_are_one_turn(
     assert sent.tool_names == ["look"] and sent.messages[-1]["content"] == "The lamp is green"
     assert Extraction.objects.count() == 1
     turn = PassingTurn.objects.get()
-    assert turn.answer == "Wait.\n\nIt is green." and "The lamp is green" in turn.shown
+    assert turn.answer == "Wait.\n\nIt is green." and {"lamp", "green"} < set(turn.shown)
 
 
 def test_pictures_pass_and_only_words_are_searched_for(
