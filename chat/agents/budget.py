@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 CONCLUDE_AT = 0.9  # of the tokens: from here on a step may only finish
 
@@ -28,6 +28,10 @@ class Used:
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
+    def more(self, tokens_in: int, tokens_out: int) -> Used:
+        """With one reply of the model."""
+        return Used(self.rounds + 1, self.tokens_in + tokens_in, self.tokens_out + tokens_out)
+
 
 @dataclass
 class Budget:
@@ -41,12 +45,7 @@ class Budget:
     def spend(self, tokens_in: int, tokens_out: int) -> None:
         """One reply of the model."""
         with self._lock:
-            self.used = replace(
-                self.used,
-                rounds=self.used.rounds + 1,
-                tokens_in=self.used.tokens_in + tokens_in,
-                tokens_out=self.used.tokens_out + tokens_out,
-            )
+            self.used = self.used.more(tokens_in, tokens_out)
 
     @property
     def is_nearly_spent(self) -> bool:

@@ -6,7 +6,7 @@ settled a step with all its consequences, or has not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -52,7 +52,7 @@ def begin(run: Run, *, now: datetime) -> None:
         run.save(update_fields=["expected_tokens"])
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
         inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
-        _add(run, Unit(planning, "", _("Plan"), tuple(inputs)), now=now)
+        _add(run, [Unit(planning, "", _("Plan"), tuple(inputs))], now=now)
         hurry()
         return
     take_plan(run)
@@ -77,7 +77,7 @@ def settle(step: RunStep, outcome: Outcome, *, now: datetime) -> None:
         else:
             executor = executor_of(run, StoredMemory(run_pk=run.pk))
             executor.finish(unit_of(step), outcome)
-            go_on(run, executor, now=now)
+            go_on(run, executor, now=now, in_lane=True)
 
 
 def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
@@ -109,12 +109,21 @@ def take_plan(run: Run) -> None:
     _show_tasks(run, plan)
 
 
-def go_on(run: Run, executor: ParallelTaskExecutor | TeamExecutor | None = None, *, now: datetime) -> None:
-    """Put up what can be done next, or end the run where nothing is left. Within ``alone``."""
+def go_on(
+    run: Run,
+    executor: ParallelTaskExecutor | TeamExecutor | None = None,
+    *,
+    now: datetime,
+    in_lane: bool = False,
+) -> None:
+    """Put up what can be done next, or end the run where nothing is left. Within ``alone``. ``in_lane``: the caller
+    looks for another step right after, so that one alone needs no ticket.
+    """
     executor = executor or executor_of(run, StoredMemory(run_pk=run.pk))
-    for unit in executor.ready():
+    shown, ready = (run.states.get("tasks"), run.board), executor.ready()
+    for unit in ready:
         executor.begin(unit)
-        _add(run, unit, now=now)
+    _add(run, ready, now=now)
     if isinstance(executor, TeamExecutor):
         run.board = executor.board.as_json()
     else:
@@ -122,12 +131,13 @@ def go_on(run: Run, executor: ParallelTaskExecutor | TeamExecutor | None = None,
     run.progressed_at = now
     run.save(update_fields=["states", "board", "progressed_at"])
     memory_of(executor).check()
-    _show_tasks(run, plan_of(run))
+    if (run.states.get("tasks"), run.board) != shown:
+        _show_tasks(run, executor.plan)
     if executor.is_over and not _is_open(run):
         ok = executor.ok if isinstance(executor, TeamExecutor) else _all_done(executor)
         why = "" if ok else _first_error(run)
         _end(run, RunStatus.DONE if ok else RunStatus.FAILED, why, now=now)
-    else:
+    elif not in_lane or len(ready) > 1:
         hurry()
 
 
@@ -158,9 +168,12 @@ def unit_of(step: RunStep) -> Unit:
     return Unit(PlannedStep(**planned), **given | {"upstream": tuple(given["upstream"])})
 
 
-def _add(run: Run, unit: Unit, *, now: datetime) -> None:
-    RunStep.objects.create(
-        run=run, user_id=run.user_id, ref=unit.id, task=unit.task_id, unit=asdict(unit), not_before=now
+def _add(run: Run, units: Sequence[Unit], *, now: datetime) -> None:
+    RunStep.objects.bulk_create(
+        RunStep(
+            run=run, user_id=run.user_id, ref=unit.id, task=unit.task_id, unit=asdict(unit), not_before=now
+        )
+        for unit in units
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -17,10 +17,10 @@ from chat.agents.course import PLANNING, settle, unit_of
 from chat.agents.plan import PlanTrouble, read_plan
 from chat.agents.run_tools import board_of, caller_of, tools_of_run
 from chat.agents.step import Ask, Outcome, Reply, StepContext, StepExecutor, Transcript
-from chat.agents.stored_run import Lost, Stopped, StoredBudget, StoredMemory, note
+from chat.agents.stored_run import Lost, Stopped, StoredBudget, StoredMemory, note, note_all
 from chat.agents.team import MEMBERS, context_of_member
 from chat.agents.units import Unit
-from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus
+from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus
 from chat.prompting.context import room_beside_answer
 from chat.prompting.text import prompt_text
 from memoryhub.errors import DomainError
@@ -38,16 +38,32 @@ class Yielded(Exception):
 
 
 class Held:
-    """A step in this process's hands. Everything it writes it writes only as long as that is so."""
+    """A step in this process's hands. Everything it writes it writes only as long as that is so.
+
+    What it spends and what happens in it is kept with its next sign of life, in one transaction.
+    """
 
     def __init__(self, step: RunStep, run: Run) -> None:
         self.step, self.run = step, run
+        self.budget = StoredBudget.of(run, timezone.now)
+        self._happened = list[RunEvent]()
         self._mine = RunStep.objects.filter(pk=step.pk, lease=step.lease, status=RunStepStatus.RUNNING)
 
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        event = RunEvent(run_id=self.run.pk, step=self.step.ref, kind=kind, data=data, at=timezone.now())
+        self._happened.append(event)
+
     def beat(self, **values: Any) -> None:
-        if not self._mine.update(beat_at=timezone.now(), **values):
+        happened, self._happened = self._happened, []
+        with transaction.atomic():
+            status = (
+                self.budget.keep()
+            )  # first: whoever settles a step locks the run's row before the step's, too
+            is_mine = self._mine.update(beat_at=timezone.now(), **values)
+            if is_mine:
+                note_all(self.run, happened)
+        if not is_mine:
             raise Lost
-        status = Run.objects.filter(pk=self.run.pk).values_list("status", flat=True).first()
         if status != RunStatus.RUNNING:
             raise Stopped
 
@@ -61,8 +77,8 @@ class Held:
 
 
 def do(step: RunStep, *, ends: float) -> None:
-    """One step to its end, or as far as it comes until ``ends`` on the clock. Never raises."""
-    run = Run.objects.select_related("user", "workspace__connection", "connection").get(pk=step.run_id)
+    """One step, just taken, to its end, or as far as it comes until ``ends`` on the clock. Never raises."""
+    run = step.run
     held = Held(step, run)
     try:
         outcome = _work(held, ends)
@@ -121,18 +137,14 @@ def _work(held: Held, ends: float) -> Outcome:
 
 def _context(held: Held, unit: Unit, model: ChatModel, memory: StoredMemory, ends: float) -> StepContext:
     run = held.run
-
-    def emit(kind: str, data: dict[str, Any]) -> None:
-        note(run, kind, data, step=unit.id, now=timezone.now())
-
     context = StepContext(
         memory,
         _until(ends, asking(model, held.beat)),
         tools=tools_of_run(run, is_local=model.capabilities.local),
         preamble=_preamble(run, unit),
-        budget=StoredBudget.of(run, timezone.now),
+        budget=held.budget,
         room=room_beside_answer(model.capabilities),
-        emit=emit,
+        emit=held.tell,
     )
     if run.mode == RunMode.TEAM and unit.member:
         members = read_plan(run.plan).members or MEMBERS

@@ -38,7 +38,7 @@ def takeable(now: datetime) -> QuerySet[RunStep]:
 
 def take_next(*, now: datetime) -> RunStep | None:
     """The next step, now in the hands of the caller alone: of whom the fewest steps are being done, among equals who
-    waited longest. Costs four small queries.
+    waited longest. With its run and what that works with. Costs four small queries.
     """
     waiting = takeable(now).values("user").annotate(oldest=Min("pk"))
     if not waiting:
@@ -49,6 +49,7 @@ def take_next(*, now: datetime) -> RunStep | None:
     for person in people:
         with transaction.atomic():
             rows = takeable(now).filter(user=person).order_by("run__served_at", "pk")
+            rows = rows.select_related("run__user", "run__workspace__connection", "run__connection")
             step = rows.select_for_update(of=("self",), skip_locked=True).first()
             if step is not None:
                 return _taken(step, now)

@@ -184,8 +184,8 @@ class StepExecutor:
         out = tokens(reply.text) + sum(tokens(call.arguments) for call in reply.calls)
         spent_in = sum(tokens(message.content) for message in messages) + tokens_of_tools(offered)
         self.context.budget.spend(spent_in, out)
-        log.save()
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
+        log.save()
         return Reply(reply.text, calls)
 
     def offered(self) -> list[Tool]:

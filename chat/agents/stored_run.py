@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from chat.agents.budget import Budget, Limits, Used
 from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind
@@ -30,13 +30,17 @@ def run_channel(run_id: str) -> str:
 
 def note(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
     """Something that happened, for the log and whoever watches. Ids and numbers, no text of anybody's."""
-    with transaction.atomic():
-        RunEvent.objects.create(run_id=run.pk, step=step, kind=kind, data=data, at=now)
-        events.publish(run_channel(run.public_id), kind)
+    note_all(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
 
 
-@dataclass(frozen=True)
-class StoredHead:
+def note_all(run: Run, happened: Sequence[RunEvent]) -> None:
+    with transaction.atomic(savepoint=False):
+        RunEvent.objects.bulk_create(happened)
+        for kind in dict.fromkeys(event.kind for event in happened):
+            events.publish(run_channel(run.public_id), kind)
+
+
+class StoredHead(NamedTuple):
     key: str
     kind: str
     value_bytes: int
@@ -63,24 +67,29 @@ class StoredMemory(AgentMemory):
         self.subscribe(self._store)
 
     def get(self, key: str) -> MemoryEntry | None:
-        self._catch_up(key)
+        rows = RunEntry.objects.filter(run_id=self.run_pk, key=key)
+        self._take_in(rows.exclude(version=self._versions.get(key, 0)))
         return super().get(key)
 
     def snapshot(self) -> list[MemoryEntry]:
-        self._catch_up()
+        rows = RunEntry.objects.filter(run_id=self.run_pk)
+        stored = rows.values_list("key", "version")
+        if changed := [key for key, version in stored if self._versions.get(key) != version]:
+            self._take_in(rows.filter(key__in=changed))
         return super().snapshot()
 
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """As the rows say, without a value: two queries however many there are."""
+        """As the rows say, without a value: the newest along their index, the others only counted."""
         rows = RunEntry.objects.filter(run_id=self.run_pk, key__startswith=key_prefix)
         rows = rows if kind is None else rows.filter(kind__in=list(kind))
         rows = rows if sources is None else rows.filter(source__in=list(sources))
         heads = rows.order_by("-created_at", "-pk").values_list(
             "key", "kind", "size", "created_at", "source", "title", "description"
         )[:most]
-        return rows.count(), [StoredHead(*head) for head in reversed(heads)]
+        found = [StoredHead._make(head) for head in heads]
+        return (len(found) if len(found) < most else rows.count()), found[::-1]
 
     def count(self) -> int:
         return RunEntry.objects.filter(run_id=self.run_pk).count()
@@ -89,14 +98,8 @@ class StoredMemory(AgentMemory):
         if self.trouble is not None:
             raise self.trouble
 
-    def _catch_up(self, key: str | None = None) -> None:
-        rows = RunEntry.objects.filter(run_id=self.run_pk)
-        rows = rows if key is None else rows.filter(key=key)
-        stored = dict(rows.values_list("key", "version"))
-        changed = [name for name, version in stored.items() if self._versions.get(name) != version]
-        if not changed:
-            return
-        for row in RunEntry.objects.filter(run_id=self.run_pk, key__in=changed):
+    def _take_in(self, changed: QuerySet[RunEntry]) -> None:
+        for row in changed:
             with self._lock:
                 self._entries[row.key] = entry_of(row)
                 self._versions[row.key] = row.version
@@ -111,25 +114,24 @@ class StoredMemory(AgentMemory):
             raise
 
 
+_KEEP = """
+INSERT INTO chat_runentry (run_id, key, kind, "json", size, source, title, description, created_at, version)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 1)
+ON CONFLICT (run_id, key) DO UPDATE SET
+    kind = excluded.kind, "json" = excluded."json", size = excluded.size, source = excluded.source,
+    title = excluded.title, description = excluded.description, version = chat_runentry.version + 1
+RETURNING version
+"""
+
+
 def _keep(run_pk: int, entry: MemoryEntry) -> int:
-    """Insert or overwrite; the version that is stored now."""
-    values = {
-        "kind": str(entry.kind),
-        "json": entry.json,
-        "size": entry.value_bytes,
-        "source": entry.source,
-        "title": _storable(entry.title),
-        "description": _storable(entry.description),
-    }
-    row = RunEntry.objects.filter(run_id=run_pk, key=entry.key)
-    if not row.update(**values, version=F("version") + 1):
-        try:
-            with transaction.atomic():
-                RunEntry.objects.create(run_id=run_pk, key=entry.key, created_at=entry.created_at, **values)
-            return 1
-        except IntegrityError:  # another process was first
-            row.update(**values, version=F("version") + 1)
-    return row.values_list("version", flat=True)[0]
+    """Insert or overwrite, whoever else does; the version that is stored now."""
+    said = (entry.source, _storable(entry.title), _storable(entry.description))
+    row = (run_pk, entry.key, str(entry.kind), entry.json, entry.value_bytes, *said, entry.created_at)
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, row)
+        version: int = cursor.fetchone()[0]
+    return version
 
 
 def _storable(text: str | None) -> str | None:
@@ -142,12 +144,19 @@ def entry_of(row: RunEntry) -> MemoryEntry:
     )
 
 
+_SPEND = """
+UPDATE chat_run SET rounds = rounds + %s, tokens_in = tokens_in + %s, tokens_out = tokens_out + %s WHERE id = %s
+RETURNING status, deadline_at, rounds, tokens_in, tokens_out
+"""
+
+
 @dataclass
 class StoredBudget(Budget):
-    """Counted in the run's row, by all who work on it."""
+    """Counted in the run's row, by all who work on it: what is spent here is counted there by ``keep``."""
 
     run_pk: int = 0
     now: Callable[[], datetime] = datetime.now
+    _not_kept: Used = field(default_factory=Used)
 
     @classmethod
     def of(cls, run: Run, now: Callable[[], datetime]) -> StoredBudget:
@@ -155,16 +164,25 @@ class StoredBudget(Budget):
         return cls(limits_of(run), used, run.deadline_at <= now(), run_pk=run.pk, now=now)
 
     def spend(self, tokens_in: int, tokens_out: int) -> None:
-        rows = Run.objects.filter(pk=self.run_pk)
-        rows.update(
-            rounds=F("rounds") + 1,
-            tokens_in=F("tokens_in") + tokens_in,
-            tokens_out=F("tokens_out") + tokens_out,
-        )
-        found = rows.values_list("rounds", "tokens_in", "tokens_out", "deadline_at").first()
+        super().spend(tokens_in, tokens_out)
+        self._not_kept = self._not_kept.more(tokens_in, tokens_out)
+
+    def keep(self) -> str:
+        """The run's status, with what was spent since the last time counted in its row. Raises Lost without one."""
+        spent = self._not_kept
+        if not spent.rounds:
+            status = Run.objects.order_by().filter(pk=self.run_pk).values_list("status", flat=True).first()
+            if status is None:
+                raise Lost
+            return status
+        with connection.cursor() as cursor:
+            cursor.execute(_SPEND, [spent.rounds, spent.tokens_in, spent.tokens_out, self.run_pk])
+            found = cursor.fetchone()
         if found is None:
             raise Lost
-        self.used, self.is_over_time = Used(*found[:3]), found[3] <= self.now()
+        status, deadline, *used = found
+        self.used, self.is_over_time, self._not_kept = Used(*used), deadline <= self.now(), Used()
+        return str(status)
 
 
 def limits_of(run: Run) -> Limits:

@@ -215,6 +215,7 @@ class RunEntry(models.Model):
         verbose_name_plural = "run entries"
         ordering = ["created_at", "id"]
         constraints = [models.UniqueConstraint(fields=["run", "key"], name="one_entry_a_key")]
+        indexes = [models.Index(fields=["run", "-created_at", "-id"], name="run_entries_newest")]
 
     def __str__(self) -> str:
         return self.key

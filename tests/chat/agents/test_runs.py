@@ -15,12 +15,11 @@ from pytest_django.fixtures import Settings
 from chat.agents import doing, lanes, run_tools, stored_run
 from chat.agents.doing import Held
 from chat.agents.lanes import take_next, work
-from chat.agents.memory_tools import ToList, list_entries
-from chat.agents.run_memory import AgentMemory, MemoryKind
+from chat.agents.run_memory import MemoryKind
 from chat.agents.runs import Wanted, resume_run, run_again, start_run, stop_run
 from chat.agents.step import Outcome
 from chat.agents.stored_run import Lost, StoredMemory
-from chat.models import Run, RunEntry, RunMode, RunStatus, RunStep
+from chat.models import Run, RunMode, RunStatus, RunStep
 from chat.tools import memory as memory_tools
 from memories.models import Memory
 from memories.writing.gate import delete_memory
@@ -222,34 +221,6 @@ def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, mo
     entry = here.get("shared:a")
     assert entry is not None and entry.value == [1] and [e.key for e in here.snapshot()] == ["shared:a"]
     assert abs(entry.created_at - first.created_at) < timedelta(milliseconds=1)
-
-
-def test_a_thousand_entries_are_listed_in_two_queries_as_they_are_in_the_process(
-    place: Workspace, cast: Cast, model: ScriptedOpenAI, django_assert_num_queries: Any
-) -> None:
-    run, plain = begin(place, cast.owner), AgentMemory()
-    for number in range(1_000):
-        source = "odd" if number % 2 else None
-        plain.set(
-            f"shared:{number}", MemoryKind.SHARED, "é" * 9, source=source, title="T", description="d" * 300
-        )
-    RunEntry.objects.bulk_create(
-        RunEntry(run=run, key=e.key, kind=e.kind, json=e.json, size=e.value_bytes, source=e.source, title=e.title,
-                 description=e.description, created_at=e.created_at)
-        for e in plain.snapshot()
-    )  # fmt: skip
-    stored = StoredMemory(run_pk=run.pk)
-    for filters in (
-        {},
-        {"key_prefix": "shared:9"},
-        {"sources": ["odd"]},
-        {"kind": "input"},
-        {"kind": ["shared"]},
-    ):
-        asked = ToList.model_validate(filters)
-        with django_assert_num_queries(2):
-            listed = list_entries(stored, asked)
-        assert listed == list_entries(plain, asked) and listed["returned"] <= 200
 
 
 def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
