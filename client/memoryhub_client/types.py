@@ -1,0 +1,272 @@
+"""What is sent and what comes back, as the OpenAPI schema has it: tests/client/test_client.py holds the two together.
+
+Times are texts, ISO 8601 in UTC. Answers may have more fields than stand here, and gain some.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, NotRequired, Required, TypedDict, TypeVar
+
+T = TypeVar("T")
+Scope = Literal["workspace", "user", "agent"]
+Ranking = Literal["hybrid", "semantic", "longterm", "lexical"]
+FoundType = Literal["memory", "document", "artifact", "message"]
+
+
+class Page(TypedDict, Generic[T]):
+    items: list[T]
+    next_cursor: str | None
+    has_more: bool
+
+
+class Person(TypedDict):
+    id: str
+    username: str
+
+
+class Workspace(TypedDict):
+    id: str
+    name: str
+    description: str
+    role: Literal["owner", "editor", "viewer"]
+    is_default: bool
+    local_only: bool
+    connection_id: str | None
+    member_count: int
+    memory_count: int
+    created_at: str
+    updated_at: str
+
+
+class MemoryFields(TypedDict, total=False):
+    """``confirm``: yes, although it holds a private number."""
+
+    category: str | None
+    key: str | None
+    tags: list[str]
+    importance: float
+    pinned: bool
+    expires_at: str | None
+    confirm: bool
+
+
+class MemoryChanges(MemoryFields, total=False):
+    content: str
+
+
+class NewMemory(MemoryFields, total=False):
+    """``key`` names a live memory that this one updates; ``dedupe="create"`` always makes a new one."""
+
+    content: Required[str]
+    scope: Scope
+    agent_id: str | None
+    dedupe: Literal["key", "create"]
+
+
+class Memory(TypedDict):
+    id: str
+    workspace_id: str
+    content: str
+    summary: str | None
+    category: str | None
+    key: str | None
+    tags: list[str]
+    importance: float
+    pinned: bool
+    expires_at: str | None
+    scope: Scope
+    agent_id: NotRequired[str | None]
+    source_type: str
+    source_chat_id: str | None
+    source_message_id: str | None
+    author: Person | None
+    may_replace: str | None
+    searchable: bool
+    created_at: str
+    updated_at: str
+    last_accessed_at: str | None
+
+
+class SavedMemory(Memory):
+    """``duplicate``: it was known already, and this is the one that was there."""
+
+    duplicate: bool
+
+
+class RestoredMemory(Memory):
+    """``lost_key``: the key that another memory has meanwhile."""
+
+    lost_key: str | None
+
+
+class RecalledMemory(Memory):
+    score: float
+    score_parts: dict[str, float]
+
+
+class RecallOptions(TypedDict, total=False):
+    limit: int
+    offset: int
+    ranking: Ranking
+    threshold: float | None
+    agent_id: str | None
+
+
+class Recall(TypedDict):
+    """``degraded``: something did not answer, and what was found was found without it."""
+
+    memories: list[RecalledMemory]
+    ranking: Ranking
+    degraded: bool
+    degraded_reason: str | None
+
+
+class RecallCheck(TypedDict):
+    found: int
+    others: int
+
+
+class Forgotten(TypedDict):
+    """How many of what went for good, and whether anything of it can still be found."""
+
+    removed: dict[str, int]
+    tombstones: int
+    recall: RecallCheck
+
+
+class Found(TypedDict):
+    type: FoundType
+    id: str
+    text: str
+    title: str
+    score: float
+    created_at: str
+    chat_id: str | None
+
+
+class Results(TypedDict):
+    results: list[Found]
+
+
+class NewChat(TypedDict, total=False):
+    """Without ``workspace_id`` it belongs to your own workspace."""
+
+    title: str
+    workspace_id: str
+    agent_id: str | None
+    connection_id: str | None
+    memory_enabled: bool | None
+    use_personal_memories: bool
+    is_private: bool
+    is_temporary: bool
+
+
+class Chat(TypedDict):
+    id: str
+    workspace_id: str
+    title: str
+    agent_id: NotRequired[str | None]
+    connection_id: str | None
+    memory_enabled: bool | None
+    is_private: bool
+    is_temporary: bool
+    created_by: Person
+    created_at: str
+    updated_at: str
+
+
+class MessageOptions(TypedDict, total=False):
+    """``documents``: the ids of those that the answer may draw on, ``[]`` for none."""
+
+    memory_enabled: bool
+    documents: list[str] | None
+    mode: Literal["chat", "deep_think", "research"]
+
+
+class MessageError(TypedDict):
+    code: str
+    message: str
+
+
+class AnswerSource(TypedDict):
+    number: int
+    document_id: str
+    title: str
+    page: int
+    heading: str
+    score: float
+
+
+class Message(TypedDict):
+    id: str
+    role: str
+    content: str
+    status: Literal["streaming", "done", "stopped", "failed"]
+    author: Person | None
+    reply_to: str | None
+    model: str
+    memory_enabled: bool
+    error: MessageError | None
+    sources: list[AnswerSource]
+    mode: str
+    created_at: str
+    finished_at: str | None
+
+
+class Turn(TypedDict):
+    message: Message
+    answer: Message
+
+
+class Event(TypedDict):
+    """One of a streamed answer; ``data`` is read already. Leave alone what you do not know."""
+
+    event: str
+    data: Any
+
+
+class Document(TypedDict):
+    id: str
+    workspace_id: str
+    title: str
+    media_type: str
+    size: int
+    sha256: str
+    version: int
+    status: Literal["waiting", "reading", "ready", "failed"]
+    error: str
+    pages: int
+    passages: int
+    characters: int
+    created_by: Person | None
+    created_at: str
+    updated_at: str
+
+
+class BroughtDocument(Document):
+    duplicate: bool
+
+
+class NewKey(TypedDict, total=False):
+    name: Required[str]
+    workspace_id: Required[str]
+    scope: Literal["read", "write"]
+    expires_at: str | None
+
+
+class Key(TypedDict):
+    id: str
+    name: str
+    beginning: str
+    workspace_id: str
+    scope: Literal["read", "write"]
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+    calls: int
+
+
+class MadeKey(Key):
+    """``key`` is shown this once."""
+
+    key: str
