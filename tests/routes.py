@@ -10,6 +10,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
+from chat.agents.templates import save_template
 from chat.chats.actions import delete_chat
 from chat.exchange import run
 from chat.models import MessageRole, Run
@@ -288,6 +289,10 @@ API_ROWS = [
     Row("GET", f"{RUN}/events", MEMBERS, in_threads=True),
     Row("POST", f"{RUN}/stop", answering(409, OWNERS)),
     Row("POST", f"{RUN}/resume", answering(409, OWNERS)),
+    Row("POST", f"{RUN}/template", answering(201, EDITORS), {"name": "Offers"}),
+    Row("GET", f"{WS}/runs/templates", MEMBERS),
+    Row("POST", f"{WS}/runs/templates/<rtp_id:template_id>/start", answering(422, EDITORS)),
+    Row("DELETE", f"{WS}/runs/templates/<rtp_id:template_id>", answering(204, OWNERS)),
     Row("POST", f"{RUN}/again", answering(422, EDITORS)),
     Row("GET", "chat/api/export", EVERYBODY),
     Row("GET", "chat/api/imports", EVERYBODY),
@@ -627,7 +632,7 @@ PAGE_ROWS = [
     Row(
         "POST",
         "workspaces/<str:ws_id>/runs/templates/<str:template_id>/delete/",
-        answering(404, PAGE_EDITORS),
+        answering(302, PAGE_OWNERS),
     ),
     Row("GET", "workspaces/<str:ws_id>/export/", PAGE_MEMBERS),
     Row("GET", "export/", PAGE_EVERYBODY),
@@ -738,7 +743,7 @@ def make_world(cast: Cast) -> World:
         "hook_id": hook.public_id,
         "delivery_id": make_delivery(hook).public_id,
         "run_id": done.public_id,
-        "template_id": "rtp_" + "x" * 24,
+        "template_id": save_template(done, "Compared", by=owner, now=timezone.now()).public_id,
         "import_id": brought.public_id,
         "session_id": sign_in.public_id,
         "workspace_id": workspace.public_id,

@@ -430,6 +430,14 @@ class Runs(Listed):
         return Run.objects.create(workspace=self.cast.workspace, user=self.cast.owner, **values)
 
 
+class RunTemplates(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/runs/templates"
+
+    def add(self) -> Any:
+        values = {"name": f"Template {next(self.number)}", "mode": "loop", "objective": "Compare the offers"}
+        return self.cast.workspace.run_templates.create(user=self.cast.owner, **values)
+
+
 class RunMemory(Runs):
     address = f"{API}/workspaces/{{workspace_id}}/runs/{{run_id}}/memory"
 
@@ -460,6 +468,7 @@ LISTS: list[type[Listed]] = [
     RecallQuestions,
     Runs,
     RunMemory,
+    RunTemplates,
     Workspaces,
     Members,
     Agents,

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from chat.agents.budget import Budget, Limits, Used
 from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind
-from chat.models.runs import Run, RunEntry, RunEvent
+from chat.models.runs import Run, RunEntry, RunEvent, RunTemplate
 from memoryhub import events
 
 
@@ -185,5 +185,5 @@ class StoredBudget(Budget):
         return str(status)
 
 
-def limits_of(run: Run) -> Limits:
+def limits_of(run: Run | RunTemplate) -> Limits:
     return Limits(**{name: run.limits[name] for name in asdict(Limits()) if name in run.limits})

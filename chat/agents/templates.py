@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
+from chat.agents.runs import Wanted
 from chat.models.runs import Run, RunTemplate
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import get_workspace, require
@@ -47,6 +50,21 @@ def get_template(workspace: Workspace, public_id: str) -> RunTemplate:
     if found is None:
         raise NotFound(_("This template does not exist."))
     return found
+
+
+def wanted_of(
+    template: RunTemplate, *, objective: str, inputs: Mapping[str, Any], reviews_plan: bool
+) -> Wanted:
+    """What a run started from it is asked; ``objective``: in place of its own, unless empty."""
+    return Wanted(
+        objective or template.objective,
+        template.mode,
+        inputs,
+        template.tools,
+        template.limits,
+        template.plan,
+        reviews_plan,
+    )
 
 
 def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:

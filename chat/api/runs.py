@@ -164,9 +164,9 @@ class RunList(ApiView):
         wanted = Wanted(
             body["objective"],
             body["mode"],
-            _object("inputs", body.get("inputs")),
+            json_object("inputs", body.get("inputs")),
             body.get("tools"),
-            _object("budget", body.get("budget")),
+            json_object("budget", body.get("budget")),
             body.get("plan"),
             body["review_plan"],
         )
@@ -174,7 +174,7 @@ class RunList(ApiView):
             lambda: start_run(workspace, wanted, by=self.person, now=timezone.now()),
             lambda person, public_id: get_run(person, workspace, public_id),
         )
-        return _accepted(self, workspace, run)
+        return accepted(self, workspace, run)
 
 
 class RunDetail(ApiView):
@@ -221,7 +221,7 @@ class RunStop(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id)
         run = get_run(self.person, workspace, run_id)
-        return _accepted(self, workspace, stop_run(run, by=self.person, now=timezone.now()))
+        return accepted(self, workspace, stop_run(run, by=self.person, now=timezone.now()))
 
 
 class RunResume(ApiView):
@@ -237,9 +237,9 @@ class RunResume(ApiView):
             by=self.person,
             now=timezone.now(),
             plan=body.get("plan"),
-            budget=_object("budget", body.get("budget")),
+            budget=json_object("budget", body.get("budget")),
         )
-        return _accepted(self, workspace, run)
+        return accepted(self, workspace, run)
 
 
 class RunAgain(ApiView):
@@ -253,15 +253,15 @@ class RunAgain(ApiView):
         run = get_run(self.person, workspace, run_id)
         step = body.get("from_step", "")
         again = run_again(run, by=self.person, now=timezone.now(), from_step=step)
-        return _accepted(self, workspace, again)
+        return accepted(self, workspace, again)
 
 
-def _accepted(view: ApiView, workspace: Workspace, run: Run) -> Response:
+def accepted(view: ApiView, workspace: Workspace, run: Run) -> Response:
     shown = get_run(view.person, workspace, run.public_id)
     return Response(RunJson(shown).data, status=status.HTTP_202_ACCEPTED)
 
 
-def _object(name: str, given: object) -> dict[str, Any]:
+def json_object(name: str, given: object) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, dict):

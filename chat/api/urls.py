@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from chat.api import forgetting, memory_views, runs, versions, views
+from chat.api import forgetting, memory_views, run_templates, runs, versions, views
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
 from workspaces.rest.views import NoSuchRoute
@@ -15,6 +15,8 @@ MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 MEMORY = f"{CHAT}/memories/<mem_id:memory_id>"
 RUNS = "workspaces/<ws_id:workspace_id>/runs"
 RUN = f"{RUNS}/<run_id:run_id>"
+TEMPLATES = f"{RUNS}/templates"
+TEMPLATE = f"{TEMPLATES}/<rtp_id:template_id>"
 IMPORT = "imports/<imp_id:import_id>"
 
 app_name = "chat_api"
@@ -48,6 +50,10 @@ urlpatterns = [
     path(f"{RUN}/stop", runs.RunStop.as_view(), name="run_stop"),
     path(f"{RUN}/resume", runs.RunResume.as_view(), name="run_resume"),
     path(f"{RUN}/again", runs.RunAgain.as_view(), name="run_again"),
+    path(f"{RUN}/template", run_templates.RunTemplateSave.as_view(), name="run_template_save"),
+    path(TEMPLATES, run_templates.RunTemplateList.as_view(), name="run_templates"),
+    path(TEMPLATE, run_templates.RunTemplateDetail.as_view(), name="run_template"),
+    path(f"{TEMPLATE}/start", run_templates.RunTemplateStart.as_view(), name="run_template_start"),
     path("export", exchange.Export.as_view(), name="export"),
     path("imports", exchange.ImportList.as_view(), name="imports"),
     path(IMPORT, exchange.ImportDetail.as_view(), name="import"),

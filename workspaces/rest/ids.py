@@ -19,7 +19,7 @@ class PublicIdConverter:
 
 _PREFIXES = (
     "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run", "doc", "art",
-    "hook", "evt",
+    "hook", "evt", "rtp",
 )  # fmt: skip
 for _prefix in _PREFIXES:
     register_converter(

@@ -16,6 +16,7 @@ from chat.agents.runs import Wanted, start_run
 from chat.models import Run
 from chat.models.runs import RunTemplate
 from tests.conftest import Cast
+from tests.factories import make_workspace
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces.access import get_workspace
 from workspaces.models import User
@@ -65,6 +66,51 @@ def test_a_run_is_kept_as_a_template_and_another_started_from_it(
         403,
     ]
     assert signed_in(cast.owner).post(url).status_code == 302 and not RunTemplate.objects.exists()
+
+
+def test_a_program_saves_a_template_starts_from_it_and_deletes_it(
+    scripted_model: ScriptedOpenAI, cast: Cast
+) -> None:
+    run, runs = (
+        begun(cast, budget={"tokens": 70_000}),
+        f"/chat/api/workspaces/{cast.workspace.public_id}/runs",
+    )
+    owner, editor, viewer = (signed_in(user) for user in (cast.owner, cast.editor, cast.viewer))
+
+    def post(client: Client, url: str, body: Any, **headers: str) -> Any:
+        return client.post(f"{runs}/{url}", body, content_type="application/json", headers=headers)
+
+    save = f"{run.public_id}/template"
+    saved = post(owner, save, {"name": "Offers"}, **{"Idempotency-Key": "once"})
+    again = post(owner, save, {"name": "Offers"}, **{"Idempotency-Key": "once"})
+    assert saved.status_code == again.status_code == 201 and saved.json() == again.json()
+    wrong = [
+        post(owner, save, body).status_code
+        for body in ({}, {"name": " "}, {"name": "Offers"}, {"name": 7}, [])
+    ]
+    assert wrong == [422, 422, 422, 422, 422]
+    listed = viewer.get(f"{runs}/templates").json()["items"]
+    assert listed == [saved.json()] and listed[0]["budget"]["tokens"] == 70_000
+    assert listed[0]["plan"] == run.plan and listed[0]["workspace_id"] == cast.workspace.public_id
+    template = f"templates/{listed[0]['id']}"
+    assert post(viewer, f"{template}/start", {}).status_code == 403
+    assert post(editor, f"{template}/start", {"inputs": []}).status_code == 422
+    started = post(editor, f"{template}/start", {"review_plan": True, "inputs": {"city": "Bern"}})
+    made = started.json()
+    assert (started.status_code, made["status"], made["plan"]) == (202, "waiting", run.plan)
+    assert made["objective"] == "Compare the offers" and made["budget"] == listed[0]["budget"]
+    assert Run.objects.get(public_id=made["id"]).entries.get().key == "input:city"
+    assert post(editor, f"{template}/start", {"objective": "Of May"}).json()["objective"] == "Of May"
+    other = make_workspace(owner=cast.stranger)
+    stolen = f"/chat/api/workspaces/{other.public_id}/runs/{template}/start"
+    assert signed_in(cast.stranger).post(stolen, {}, content_type="application/json").status_code == 404
+    assert [client.delete(f"{runs}/{template}").status_code for client in (editor, owner, owner)] == [
+        403,
+        204,
+        404,
+    ]
+    private = begun(cast, is_private=True).public_id
+    assert post(owner, f"{private}/template", {"name": "Mine"}).status_code == 409
 
 
 def test_nobody_reads_a_private_run_by_its_template(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
