@@ -72,7 +72,10 @@ def test_every_page_of_120_memories_in_both(door: str, key: str, people: Cast) -
     assert asyncio.run(use()) == listed
 
 
-def test_what_a_lost_answer_had_made_is_not_made_again(door: str, key: str, people: Cast) -> None:
+def test_what_a_lost_answer_had_made_is_not_made_again(
+    door: str, key: str, people: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryhub_client.asking.FIRST_PAUSE", 0.01)
     with MemoryHub(door, key, transport=Dropping(2)) as hub:
         saved = hub.save_memory(people.workspace.public_id, content="Said once", dedupe="create")
     assert [memory.public_id for memory in Memory.objects.all()] == [saved["id"]]
