@@ -59,6 +59,10 @@ SENTENCES: dict[str, str | Promise] = {
         "Your files take up %(used)s of the %(most)s bytes allowed here. Remove some, or an unfinished import"
     ),
 }
+_SPOKEN_FOR: Promise = later(
+    "What is brought in the name of %(person)s would take more than half of their room. Have them import it, or an "
+    "administrator."
+)
 SHARE = 16
 _spare: dict[tuple[int, str], int] = {}  # of a person, what this process may let pass without counting
 _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.filter(made_by=user)]}
@@ -75,9 +79,16 @@ def quota_of(user: User, what: str) -> Quota:
     return Quota(what, sum(_count(rows(user).order_by(), what, most) for rows in _rows[what]), most)
 
 
-def require_room(what: str, user: User | None, more: int = 1) -> None:
-    """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more."""
+def require_room(what: str, user: User | None, more: int = 1, *, by: User | None = None) -> None:
+    """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more.
+
+    ``by``: who brings it in this person's name, where that may be another. Half of the room is left to the person.
+    """
     if user is None or user.is_superuser or not settings.QUOTAS[what]:
+        return
+    if by is not None and by != user:
+        if more > quota_of(user, what).room - settings.QUOTAS[what] // 2:
+            raise QuotaReached(_SPOKEN_FOR % {"person": user.get_username()})
         return
     key = (user.pk, what)
     if more <= _spare.get(key, 0):

@@ -42,7 +42,9 @@ def take_chats(records: list[Record], places: Places) -> None:
             record.refuse_for(error)
     if places.stores and made:
         for creator, number in Counter(chat.created_by for chat in made.values()).items():
-            require_room("chats", places.user if places.user.is_superuser else creator, number)
+            require_room(
+                "chats", places.user if places.user.is_superuser else creator, number, by=places.user
+            )
         Chat.objects.bulk_create(made.values())
         for chat in {chat.workspace_id: chat for chat in made.values()}.values():
             announce(chat)

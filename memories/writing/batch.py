@@ -205,7 +205,7 @@ class Batch:
     def _store_new(self, by: User | None) -> None:
         memories = [memory for memory, _ in self.new]
         for author, number in Counter(memory.author or by for memory in memories).items():
-            require_room("memories", by if by is not None and by.is_superuser else author, number)
+            require_room("memories", by if by is not None and by.is_superuser else author, number, by=by)
         self._link(memories)
         moved = self._move_keys(by)
         insert_rows(memories)

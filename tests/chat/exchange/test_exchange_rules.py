@@ -30,6 +30,7 @@ from tests.factories import make_chat, make_memory, make_message, make_workspace
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
 from workspaces.models import Agent, AuditEvent, Membership, Role, User, Workspace
+from workspaces.quotas import quota_of, require_room
 
 pytestmark = pytest.mark.django_db
 SECRET = "sk-ant-api03-" + "Ab1" * 30
@@ -143,6 +144,29 @@ def test_only_an_owners_import_speaks_for_others(cast: Cast) -> None:
     other = make_workspace(owner=cast.owner)
     imported_whole(cast.owner, file_of(*lines), other)
     assert other.memories.get().author == cast.owner and other.chats.get().created_by == cast.owner
+
+
+@pytest.mark.parametrize("what", ["chats", "memories"])
+def test_a_file_never_fills_the_room_of_somebody_it_names(cast: Cast, settings: Any, what: str) -> None:
+    """Whoever makes a workspace may add anybody to it, and is its owner."""
+    settings.QUOTAS = settings.QUOTAS | {what: 6}
+    mine = make_workspace(owner=cast.stranger)
+    Membership.objects.create(workspace=mine, user=cast.owner, role=Role.VIEWER)
+    words = ("Tea", "A harbour at night", "Nine green lamps", "Olive trees")
+
+    def brought(numbers: range) -> tuple[run.Outcome, int]:
+        chats = [chat(number, created_by="olive") for number in numbers]
+        memories = [memory(words[number], author="olive") for number in numbers]
+        imported = uploaded(cast.stranger, file_of(*(chats if what == "chats" else memories)), mine)
+        run.start(imported, now=timezone.now())
+        outcome = run.advance(imported.pk, seconds=60)
+        imported.refresh_from_db()
+        assert ("in the name of olive" in imported.error) is (outcome == run.Outcome.FULL)
+        return outcome, quota_of(cast.owner, what).used
+
+    assert brought(range(3)) == (run.Outcome.DONE, 3)
+    assert brought(range(3, 4)) == (run.Outcome.FULL, 3), "half of it stays theirs"
+    require_room(what, cast.owner, 3)
 
 
 def test_a_private_chat_and_a_personal_memory_are_the_importers_whoever_is_named(cast: Cast) -> None:
