@@ -43,13 +43,13 @@ def document_store(env: Environment, folder: Path) -> tuple[dict[str, Any], bool
         "default_acl": None,
         "querystring_auth": False,
         "max_memory_size": IN_MEMORY,
-        "client_config": _client(own_address=endpoint is not None),
     }
     on_this_machine = _is_loopback(endpoint) if here is None else here
+    options["client_config"] = _client(own_address=endpoint is not None, past_proxies=on_this_machine)
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}, on_this_machine
 
 
-def _client(*, own_address: bool) -> Any:
+def _client(*, own_address: bool, past_proxies: bool) -> Any:
     from botocore.config import Config  # heavy; only where there is such a store
 
     return Config(
@@ -59,6 +59,7 @@ def _client(*, own_address: bool) -> Any:
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         signature_version="s3v4",
+        proxies={} if past_proxies else None,  # None: those of the environment
         **SECONDS,
     )
 

@@ -36,11 +36,13 @@ from tests.conftest import Cast
 from tests.factories import (
     make_chat,
     make_connection,
+    make_delivery,
     make_document,
     make_key_text,
     make_memory,
     make_message,
     make_user,
+    make_webhook,
     make_workspace,
 )
 from tests.fakes.embedder import FakeEmbedder
@@ -48,6 +50,7 @@ from workspaces.models import Agent, ApiKey, Membership, Role
 from workspaces.models.artifact import Artifact
 from workspaces.models.connection import Connection
 from workspaces.models.document import Document
+from workspaces.models.webhook import Webhook
 
 STEADY, LIMIT = 18, 4
 WRITERS, WRITES_A_PAGE = (
@@ -459,8 +462,36 @@ class RunMemory(Runs):
         return str(item["key"])
 
 
+class Webhooks(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/webhooks"
+
+    def add(self) -> Webhook:
+        values = {
+            "name": f"Wiki {next(self.number)}",
+            "url": "https://example.org/",
+            "events": ["memory.saved"],
+        }
+        return Webhook.objects.create(workspace=self.cast.workspace, created_by=self.cast.owner, **values)
+
+
+class Deliveries(Listed):
+    address = f"{API}/workspaces/{{workspace_id}}/webhooks/{{webhook_id}}/deliveries"
+
+    def setup(self) -> None:
+        self.webhook = make_webhook(self.cast.workspace, self.cast.owner)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return super().ids | {"webhook_id": self.webhook.public_id}
+
+    def add(self) -> Any:
+        return make_delivery(self.webhook)
+
+
 LISTS: list[type[Listed]] = [
     Keys,
+    Webhooks,
+    Deliveries,
     Documents,
     DocumentVersions,
     Artifacts,

@@ -22,7 +22,7 @@ from memories.writing.drafts import Draft, cut_at_word
 from memories.writing.mined import candidates_of, completer_for, draft_of, place_for
 from memories.writing.same_turn import saved_in_turn, says_the_same
 from memories.writing.tombstones import WasForgotten
-from memories.writing.turn_text import load_message, load_turn
+from memories.writing.turn_text import TurnText, load_message, load_turn
 from memories.writing.versions import Stale, version_of
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.errors import ModelError
@@ -108,12 +108,11 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
         place = place_for(extraction, turn) if turn else None
         if turn is None or place is None:
-            return _store(extraction, "", [], [], now=now)
+            return _store(extraction, "", [], None, now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
         name, candidates = candidates_of(turn, complete, faint=True)
         drafts = [draft_of(extraction, turn, place, name, candidate) for candidate in candidates]
-        said = [text for role, text in turn.messages if role == "user" and not turn.is_output]
-        return _store(extraction, name, drafts, said, now=now)
+        return _store(extraction, name, drafts, turn, now=now)
     except Exception as error:  # a failed extraction is seen in the admin and tried again, whatever failed
         _failed(extraction, error, now)
         return f"failed: {type(error).__name__}"
@@ -140,7 +139,7 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 
 
 def _store(
-    extraction: Extraction, extractor: str, drafts: list[Draft], said: list[str], *, now: datetime
+    extraction: Extraction, extractor: str, drafts: list[Draft], turn: TurnText | None, *, now: datetime
 ) -> str:
     cleaned, refused = [], 0
     for draft in drafts:
@@ -156,7 +155,9 @@ def _store(
     known_already = list(zip(by_tool, embedded[len(cleaned) :] if embedded else repeat(None), strict=False))
     for draft, vectors in zip(cleaned, embedded or (), strict=False):
         gate.read_ahead(draft, vectors, now=now)
-    replaced = correcting.replaced_by(cleaned, embedded, said, now=now)
+    said = [text for role, text in turn.messages if role == "user"] if turn and not turn.is_output else []
+    said_at = (turn.said_at if turn else None) or now
+    replaced = correcting.replaced_by(cleaned, embedded, said, said_at=said_at, now=now)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:

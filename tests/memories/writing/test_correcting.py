@@ -3,6 +3,8 @@
 # ruff: noqa: E501, RUF001  messages of other scripts, a case a line
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -11,7 +13,7 @@ from django.utils import timezone
 from memories import tasks
 from memories.models import Memory
 from memories.writing import extracting
-from memories.writing.gate import Draft, restore_memory, save_memory
+from memories.writing.gate import Draft, edit_memory, restore_memory, save_memory
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -33,11 +35,11 @@ def kept(room: Workspace, author: User, *texts: str, **more: object) -> list[Mem
     return [save_memory(draft, by=author, now=timezone.now()).memory for draft in drafts]
 
 
-def say(room: Workspace, person: User, *texts: str, **chat: object) -> list[str]:
-    """Each a turn of one chat, mined; what is live then."""
+def say(room: Workspace, person: User, *texts: str, at: datetime | None = None, **chat: object) -> list[str]:
+    """Each a turn of one chat, said ``at`` a time or now, mined; what is live then."""
     here = make_chat(person, workspace=room, **chat)
     for text in texts:
-        question = make_message(here, text)
+        question = make_message(here, text, author=person, created_at=at or timezone.now())
         answer = make_message(here, "Noted.", "assistant", reply_to=question)
         row = extracting.queue_extraction(
             workspace=room, user=person, chat_id=here.public_id, message_id=answer.public_id,
@@ -167,3 +169,42 @@ def test_a_replaced_one_that_was_brought_back_is_replaced_again(room: Workspace,
     assert "The meeting is on Tuesday" not in say(
         room, person, "No, the meeting is on Thursday, not on Tuesday."
     )
+
+
+def test_an_old_message_that_is_mined_late_corrects_nothing_newer(room: Workspace, person: User) -> None:
+    kept(room, person, "The meeting is on Friday")
+    then = timezone.now() - timedelta(days=3)
+    now = say(room, person, "Actually the meeting is on Thursday, not Friday.", at=then)
+    assert "The meeting is on Friday" in now
+
+
+def test_what_somebody_else_has_edited_is_theirs_too(room: Workspace, person: User) -> None:
+    [older] = kept(room, person, "The meeting is on Tuesday")
+    edit_memory(
+        older, by=make_user(), now=timezone.now(), content="The meeting is on Tuesday at nine in room 4"
+    )
+    assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 2
+
+
+@pytest.mark.parametrize("role", [None, Role.VIEWER])
+def test_who_may_not_write_here_any_more_replaces_nothing(
+    room: Workspace, person: User, role: Role | None
+) -> None:
+    """Nor does nobody take the place of what somebody said whose account is closed since."""
+    gone = make_user()
+    kept(room, gone, "The meeting is on Tuesday")
+    kept(room, person, "The meeting is on Tuesday in room 4")
+    gone.delete()
+    Membership.objects.filter(user=person).delete()
+    if role is not None:
+        Membership.objects.create(user=person, workspace=room, role=role)
+    before = live()
+    assert set(before) <= set(say(room, person, "Actually the meeting is on Thursday, not Tuesday."))
+
+
+def test_a_newer_one_takes_the_place_of_one_alone(room: Workspace, person: User) -> None:
+    first, second, newer = kept(room, person, "I live in Oslo", "My dog is called Rex", "I live in Bergen")
+    for older in (first, second):
+        extracting.correcting.supersede(older, by=newer, now=timezone.now())
+    newer.refresh_from_db()
+    assert newer.may_replace == first and live() == ["My dog is called Rex", "I live in Bergen"]

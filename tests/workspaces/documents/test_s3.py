@@ -215,6 +215,12 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     assert len(keys_in(bucket)) == 1
 
 
+def test_a_store_on_this_machine_is_asked_through_no_proxy() -> None:
+    """Not even one that the environment names."""
+    for endpoint, through in (("http://127.0.0.1:1", {}), ("https://s3.example", None)):
+        assert store_at(endpoint)[0]["OPTIONS"]["client_config"].proxies == through
+
+
 def test_the_settings_of_a_store_go_together() -> None:
     assert store_at("https://s3.example.org")[1] is False
     assert store_at("https://s3.example.org", LOCAL="yes")[1] is True
