@@ -57,6 +57,7 @@ WRITES = {
     ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
     ("memories/writing/sources.py", "set_sources"): {"save"},
+    ("memories/writing/correcting.py", "supersede"): {"save"},
     ("memories/recalling/words.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
