@@ -22,6 +22,8 @@ KINDS = {
     "tests/chat/agents/test_web.py::test_a_search_engine": "oversized and malformed",
     "tests/chat/agents/test_web.py::test_a_page": "headers and paths",
     "tests/chat/agents/test_citing.py::test_nothing": "isolation",
+    "tests/chat/agents/test_reports.py::test_what_strangers": "injections",
+    "tests/chat/agents/test_reports.py::test_the_run": "isolation",
     "tests/chat/agents/test_templates.py::test_nobody": "isolation",
     "tests/chat/agents/test_forgetting.py::test_personal": "guessing",
     "tests/chat/agents/test_runs.py::test_personal": "isolation",

@@ -66,6 +66,7 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     A run is read by every member of its workspace, so nobody's personal memories are in it, but in a private one.
     """
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
+    run.refresh_from_db(fields=["is_private"])
     reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_private)
     return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now())
 

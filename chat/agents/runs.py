@@ -19,7 +19,7 @@ from chat.agents.run_memory import MemoryEntry, as_json_text
 from chat.agents.run_tools import offered, usual
 from chat.agents.stored_run import Lost, StoredMemory, entry_of, limits_of, note
 from chat.agents.task import seed_inputs
-from chat.models import Message
+from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace, require
@@ -45,7 +45,8 @@ class Wanted:
     plan: object = None
     reviews_plan: bool = False
     answer: Message | None = None  # in a chat, for which it is done
-    is_private: bool = False
+    is_private: bool = False  # of an answer, as its chat is
+    web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
 
 
 def why_not(chosen: Chosen) -> str:
@@ -80,7 +81,8 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
             objective=wanted.objective.strip(),
             plan=plan.as_json() if plan else None,
             answer=wanted.answer,
-            is_private=wanted.is_private,
+            is_private=wanted.is_private if wanted.answer is None else _is_in_private(wanted.answer),
+            web_urls=list(wanted.web_urls),
             reviews_plan=wanted.reviews_plan and wanted.mode != RunMode.LOOP,
             tools=list(usual(workspace) if wanted.tools is None else dict.fromkeys(wanted.tools)),
             limits=asdict(limits),
@@ -92,6 +94,11 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
         _fill(run, wanted.inputs)
         begin(run, now=now)
     return run
+
+
+def _is_in_private(answer: Message) -> bool:
+    """As it is now, and until the run is stored: who makes the chat private then finds it."""
+    return Chat.objects.select_for_update(no_key=True).get(pk=answer.chat_id).is_private
 
 
 def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
@@ -164,6 +171,7 @@ def run_again(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         run.limits,
         run.plan,
         is_private=run.is_private,
+        web_urls=run.web_urls,
     )
     if not from_step:
         return start_run(workspace, wanted, by=by, now=now)

@@ -50,11 +50,12 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
             raise ToolTrouble(str(trouble)) from None
         with alone(run.pk) as locked:
             locked.web_urls = list(dict.fromkeys([*locked.web_urls, *(each.url for each in found)]))[
-                :MOST_URLS
+                -MOST_URLS:
             ]
             locked.save(update_fields=["web_urls"])
         lines = [
-            f"{n}. {each.url}\n{_quoted(f'{each.title}: {each.text}')}" for n, each in enumerate(found, 1)
+            f"{n}. A page:\n> {each.url}\n{_quoted(f'{each.title}: {each.text}')}"
+            for n, each in enumerate(found, 1)
         ]
         return "\n".join([f"# Web search. {STRANGERS}", *(lines or ["Nothing was found."])])
 
@@ -68,7 +69,7 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
         shown = text[asked.start :][:READ_AT_ONCE]
         ends = asked.start + len(shown)
         go_on = f"\n(go on from {ends} of {len(text)})" if ends < len(text) else ""
-        return f"# {asked.url}. {STRANGERS}\n{_quoted(shown)}{go_on}"
+        return f"# A page. {STRANGERS}\n> {asked.url}\n{_quoted(shown)}{go_on}"
 
     tools = (
         step_tool(NAMES[0], "Search the web. " + STRANGERS, ToSearchWeb, search),

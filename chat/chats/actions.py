@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import use_personal
-from chat.models import TITLE_LENGTH, Chat
+from chat.models import TITLE_LENGTH, Chat, Run
 from memories.writing.drafts import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
@@ -88,6 +88,7 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
 
 
 def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
+    """With the research done in it. A run that is not of a chat stays as it is."""
     if chat.created_by_id != by.pk:
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
     with transaction.atomic():
@@ -96,6 +97,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
             chat.personal_of.clear()
         chat.is_private = is_private
         chat.save(update_fields=["is_private"])
+        Run.objects.filter(answer__chat=chat).update(is_private=is_private)
         announce(chat)
     return chat
 

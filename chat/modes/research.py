@@ -18,7 +18,7 @@ from chat.agents.shown import result_text, tasks_of
 from chat.agents.stored_run import run_channel
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
-from chat.models import Chat, Message
+from chat.models import Message
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.mode import AnswerMode
@@ -80,21 +80,19 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     if not answer.memory_enabled:
         raise Conflict(_("Research searches memory, which is off in this chat. Turn it on and retry."))
     workspace = get_workspace(user, chat.workspace.public_id)
+    last = Run.objects.filter(answer__chat=chat, status=RunStatus.DONE).order_by("-pk").first()
     wanted = Wanted(
         answer.reply_to.content,
         RunMode.RESEARCH,
-        inputs=_earlier(chat),
+        inputs=_earlier(last) if last else {},
         answer=answer,
-        is_private=chat.is_private,
+        web_urls=last.web_urls if last else (),
     )
     return start_run(workspace, wanted, by=user, now=timezone.now())
 
 
-def _earlier(chat: Chat) -> dict[str, Any]:
+def _earlier(last: Run) -> dict[str, Any]:
     """A further question goes on with the memory of the last research in this chat: its results and what it noted."""
-    last = Run.objects.filter(answer__chat=chat, status=RunStatus.DONE).order_by("-pk").first()
-    if last is None:
-        return {}
     kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
     newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
     found = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}

@@ -22,7 +22,7 @@ MESSAGES, ANSWERS = 60, 10  # looked back at
 @dataclass(frozen=True)
 class Attribution:
     said: tuple[str, ...]
-    # Recalled memories, what tools found, an assistant's instructions, other chats in short.
+    # Recalled memories, what tools found, reports from the web, an assistant's instructions, other chats in short.
     shown: tuple[str, ...]
 
     def is_taken(self, statement: str) -> bool:
@@ -30,7 +30,7 @@ class Attribution:
 
 
 def attribution_until(last: Message, by: User | None) -> Attribution:
-    """Up to this message. Ten queries at most.
+    """Up to this message. Eleven queries at most.
 
     ``by``: whose turn it is. Personal memories of others are left out, though they were shown in turns of theirs: what
     is compared with them would tell ``by`` what they say.
@@ -42,6 +42,8 @@ def attribution_until(last: Message, by: User | None) -> Attribution:
     recalled = ReceiptItem.objects.filter(receipt__message_id__in=answers.values(), used=True)
     recalled = recalled.filter(memory__in=Memory.objects.filter(readable))
     shown = list(recalled.values_list("content", flat=True))
+    from_web = Message.objects.filter(pk__in=answers, runs__web_urls__len__gt=0).distinct()
+    shown += from_web.values_list("content", flat=True)
     # What the model noted or saved, anew or again, is its own and was looked at then. Of calls made side by side one
     # would otherwise wait for review since it resembles another. Whatever else a tool came to was shown to it.
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)

@@ -5,6 +5,7 @@ Beside turns there are outputs: what a tool noted, a summary, long thinking. The
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from chat.models import Chat, Compaction, Message, MessageQuerySet, MessageRole, ToolCall, ToolOutcome
@@ -35,7 +36,8 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         return None
     question = answer.reply_to
     if source_type in THOUGHT:
-        return _output(answer.content, question, answer.chat, by)
+        thought = _output(answer.content, question, answer.chat, by)
+        return replace(thought, is_foreign=answer.runs.filter(web_urls__len__gt=0).exists())
     said = (("user", question.content), ("assistant", answer.content))
     attribution = attribution_until(answer, by)
     return TurnText(

@@ -109,7 +109,7 @@ def draft_of(
         source_message_id=turn.user_message_id,
         source_excerpt=turn.excerpt,
         source_details={"extractor": extractor, **candidate.details},
-        for_review=not is_backed or is_taken,
+        for_review=turn.is_foreign or not is_backed or is_taken,
     )
 
 

@@ -27,6 +27,7 @@ class TurnText:
     said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
     shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
     shown_more: bool = False  # and there was more than that
+    is_foreign: bool = False  # any of it may be what strangers wrote on the web: all of it waits for review
     connection: Connection | None = None  # the one chosen for its chat
     workspace: Workspace | None = None  # of its chat; None: the extraction's own
 

@@ -11,10 +11,13 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+import threading
 import unicodedata
 from collections.abc import Iterable
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from enum import Enum
+from typing import Any
 from urllib.parse import unquote
 
 import httpx2
@@ -172,9 +175,8 @@ class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=verify)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(*_place(request), type=socket.SOCK_STREAM)
+            found = await _addresses(*_place(request))
         except (OSError, UnicodeError) as error:
             raise httpx2.ConnectError(str(error)) from error
         failure: httpx2.TransportError | None = None
@@ -187,6 +189,23 @@ class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+async def _addresses(host: str, port: int) -> list[Any]:
+    """What ``getaddrinfo`` finds, in a thread that nobody has to wait for: a loop that ends waits for its own, and a
+    name server may take its time.
+    """
+    found: Future[list[Any]] = Future()
+
+    def look() -> None:
+        with suppress(InvalidStateError):  # nobody waits any more
+            try:
+                found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            except Exception as error:
+                found.set_exception(error)
+
+    threading.Thread(target=look, name="addresses", daemon=True).start()
+    return await asyncio.wrap_future(found)
 
 
 def _place(request: httpx2.Request) -> tuple[str, int]:

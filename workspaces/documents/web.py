@@ -6,6 +6,7 @@ also not after a redirect, and no cloud's metadata service.
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,16 @@ import httpx2
 from django.conf import settings
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.clients import Endpoint, blocking_client
+from memoryhub.llm.clients import Endpoint, async_client, blocking_client
 from workspaces.documents.reading.formats import WEB_PAGE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 
-SECONDS = 15.0  # of one request, and of reading what came
+SECONDS = 15.0  # of a search's request, and of all that a page takes to come, with names and redirects
+READING_SECONDS = 10  # of what came; with SECONDS less than a step may give no sign of life for
 MOST_BYTES = 4_000_000  # of a page
 MOST_HOPS = 4
 LONGEST_URL = 2_000
+LONGEST_FOUND = 500  # of what a model is shown as found: more than any address needs may be text
 PAGES = AddressRange.PUBLIC
 KINDS = {
     "text/html": WEB_PAGE,
@@ -61,7 +64,7 @@ def search_web(query: str, *, limit: int) -> list[WebFound]:
             found = [_found(each) for each in results]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         raise WebTrouble("the search engine does not answer as it should") from None
-    return [each for each in found if is_address(each.url)][:limit]
+    return [each for each in found if len(each.url) <= LONGEST_FOUND and is_address(each.url)][:limit]
 
 
 def _found(result: dict[str, object]) -> WebFound:
@@ -88,31 +91,39 @@ def is_address(url: str) -> bool:
 
 def read_web_page(url: str) -> str:
     """What the page says, without what stands around it. Raises WebTrouble."""
-    for _ in range(MOST_HOPS):
-        body, kind, elsewhere = _fetch(url)
-        if not elsewhere:
-            return _text(body, kind)
-        url = urljoin(url, elsewhere)
+    return _text(*asyncio.run(_fetch(url)))
+
+
+async def _fetch(url: str) -> tuple[bytes, str]:
+    """A page's content and its kind, from where it leads. Each hop is looked at like the first."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            for _ in range(MOST_HOPS):
+                body, kind, url = await _hop(url)
+                if not url:
+                    return body, kind
+    except TimeoutError:
+        raise WebTrouble("the page takes too long to come") from None
     raise WebTrouble("the page leads on and on")
 
 
-def _fetch(url: str) -> tuple[bytes, str, str]:
-    """A page's content and its kind, or where it leads. Each hop is looked at like the first."""
+async def _hop(url: str) -> tuple[bytes, str, str]:
+    """The content, its kind and nothing, or where it leads."""
     if not is_address(url):
         raise WebTrouble("this is no address of a page")
     body = bytearray()
     try:
-        with (
-            blocking_client(Endpoint(url, "", "", PAGES)) as client,
+        async with (
+            async_client(Endpoint(url, "", "", PAGES)) as client,
             client.stream("GET", url, timeout=SECONDS, headers={"user-agent": "MemoryHub"}) as answer,
         ):
             if answer.is_redirect:
-                return b"", "", answer.headers["location"]
+                return b"", "", urljoin(url, answer.headers["location"])
             answer.raise_for_status()
             kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in KINDS:
                 raise WebTrouble("pages of this kind are not read")
-            for part in answer.iter_bytes():
+            async for part in answer.aiter_bytes():
                 body += part
                 if len(body) > MOST_BYTES:
                     raise WebTrouble("the page is too long")
@@ -126,7 +137,7 @@ def _text(body: bytes, kind: str) -> str:
         file.write(body)
         file.flush()
         try:
-            blocks = read_file(Path(file.name), kind, most=int(SECONDS)).blocks
+            blocks = read_file(Path(file.name), kind, most=READING_SECONDS).blocks
         except CouldNotRead:
             raise WebTrouble("the page cannot be read") from None
     return "\n\n".join(block.text for block in blocks)
