@@ -24,7 +24,7 @@ help:
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make attack      the attack suite alone, with counts by kind"
-	@echo "make fuzz        let schemathesis question the API, and show its own report"
+	@echo "make fuzz        let schemathesis question the API, and show its own report; send /v1 and /mcp 2,000 hostile requests"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
 	@echo "make lock        write requirements/*.txt from the *.in beside them, with hashes (needs the network)"
 	@echo "make audit       ask the Python advisory database about every pinned version (needs the network)"
@@ -107,6 +107,7 @@ attack: install-dev
 
 fuzz: install-dev
 	@FUZZ_EVERY_ROUTE=1 $(PY) -m pytest tests/test_api_fuzz_command.py -s -q
+	@HOSTILE_REQUESTS=2000 $(PY) -m pytest tests/chat/doors/test_hostile.py -s -q
 
 docs: install-dev
 	@$(PY) -m tests.access_docs

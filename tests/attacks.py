@@ -40,7 +40,7 @@ KINDS = {
     "tests/chat/doors/test_brought_in.py::test_it_waits": "injections",
     "tests/chat/doors/test_brought_in.py::test_what_an_earlier": "injections",
     "tests/chat/doors/test_bad_servers.py": "oversized and malformed",
-    "tests/chat/doors/test_mcp.py::test_hostile": "oversized and malformed",
+    "tests/chat/doors/test_hostile.py": "oversized and malformed",
     "tests/chat/doors/test_mcp.py::test_each_tool": "isolation",
     "tests/chat/doors/test_mcp.py::test_without_a_key": "keys",
     "tests/test_attacks.py::test_form": "mass assignment",

@@ -61,13 +61,16 @@ console.log(answer.choices[0].message.content);""",
     ),
     Program(
         "Open WebUI",
-        _("In the environment of its server, or in its settings under Connections"),
+        _(
+            "In its admin settings under Connections, or in the environment of its server before its first start"
+        ),
         "OPENAI_API_BASE_URL=%(url)s\nOPENAI_API_KEY=%(key)s",
     ),
     Program(
         "LibreChat",
         _("In the file librechat.yaml"),
-        """endpoints:
+        """version: 1.3.17
+endpoints:
   custom:
     - name: "MemoryHub"
       apiKey: "%(key)s"
@@ -88,27 +91,42 @@ def models(base: str, key: str) -> Iterator[Program]:
 def tools(base: str, key: str) -> Iterator[Program]:
     """Programs with a model of their own: they get tools by which it looks things up and saves them."""
     url, headers = f"{base}/mcp", {"Authorization": f"Bearer {key}"}
-    header = f"Authorization: Bearer {key}"
     yield Program(
         _("Without a key: programs that can sign in"),
-        _("Add this address as a connector or MCP server. A page here then asks what it may do."),
+        _(
+            "Add this address as a connector or MCP server. A page here then asks what it may do. Connectors of Claude"
+            " and ChatGPT are called from the internet: for them the address must begin with https and be reachable."
+        ),
         url,
     )
     yield Program(
         "Claude Code",
-        _("In a terminal"),
-        f'claude mcp add --transport http memoryhub {url} --header "{header}"',
+        _("In a terminal, once for all your projects"),
+        f'claude mcp add --transport http --scope user memoryhub {url} --header "Authorization: Bearer {key}"',
     )
-    remote = {"command": "npx", "args": ["-y", "mcp-remote", url, "--header", header]}
-    yield Program("Claude Desktop", _("In the file claude_desktop_config.json"), _file("mcpServers", remote))
+    yield Program(
+        "Claude Desktop",
+        _(
+            "In the file that Settings, Developer, Edit config opens; needs Node.js, and the program started again"
+        ),
+        _file("mcpServers", _by_remote(url, key)),
+    )
     yield Program(
         "Cursor", _("In the file ~/.cursor/mcp.json"), _file("mcpServers", {"url": url, "headers": headers})
     )
     yield Program(
         "VS Code",
-        _("In the file .vscode/mcp.json"),
+        _("In the file that the command “MCP: Open User Configuration” opens"),
         _file("servers", {"type": "http", "url": url, "headers": headers}),
     )
+
+
+def _by_remote(url: str, key: str) -> Mapping[str, object]:
+    """For a program that starts its servers: one that passes on. At a space in an argument some would split it."""
+    args = ["-y", "mcp-remote", url, "--header", "Authorization:${MEMORYHUB_HEADER}"]
+    if url.startswith("http://"):  # refused without a word of yours, but on the same machine
+        args.append("--allow-http")
+    return {"command": "npx", "args": args, "env": {"MEMORYHUB_HEADER": f"Bearer {key}"}}
 
 
 def _file(under: str, server: Mapping[str, object]) -> str:

@@ -107,7 +107,8 @@ def _readable(who: Caller) -> DocumentQuerySet:
 def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
     rows = _readable(who).order_by("-pk")
     if cursor != DOCUMENTS:
-        last = Document.objects.filter(workspace=who.workspace, public_id=cursor).first()
+        here = Document.objects.filter(workspace=who.workspace)
+        last = here.filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:
             raise Invalid(fields={"cursor": _("is none of this list")})
         rows = rows.filter(pk__lt=last.pk)

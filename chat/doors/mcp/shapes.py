@@ -13,6 +13,7 @@ from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
 from memories.recalling.workspace_search import Found
 from memoryhub.errors import Invalid
+from memoryhub.ids import PATTERN
 from workspaces.caller import Caller
 
 PAGE, MOST_PAGE = 20, 100
@@ -137,7 +138,7 @@ def page(
     """Newest first. The cursor is the last id of the page before, which may be deleted since. Raises Invalid."""
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
     if cursor:
-        last = in_sight(caller).filter(public_id=cursor).first()
+        last = in_sight(caller).filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:
             raise Invalid(fields={"cursor": _("is none of this list")})
         older = rows.filter(created_at__lt=last.created_at)

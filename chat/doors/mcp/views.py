@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
@@ -78,17 +79,21 @@ async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None
     """The same as it comes. Who hangs up cancels it; a key that is revoked meanwhile ends it."""
     said: asyncio.Queue[str | None] = asyncio.Queue()
     running = asyncio.create_task(_run(request, key, said))
+    recheck_at = monotonic() + RECHECK_SECONDS
     try:
         while True:
             try:
-                event = await asyncio.wait_for(said.get(), RECHECK_SECONDS)
+                event = await asyncio.wait_for(said.get(), max(0, recheck_at - monotonic()))
             except TimeoutError:
-                if not await sync_to_async(still_opens)(key, now=timezone.now()):
-                    return
-                continue
+                event = ""
             if event is None:
                 return
-            yield event
+            if monotonic() >= recheck_at:  # also where events never cease
+                if not await sync_to_async(still_opens)(key, now=timezone.now()):
+                    return
+                recheck_at = monotonic() + RECHECK_SECONDS
+            if event:
+                yield event
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):

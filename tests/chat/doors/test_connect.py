@@ -47,8 +47,21 @@ def test_the_lines_are_what_the_programs_read() -> None:
     for name in ("Claude Desktop", "Cursor", "VS Code"):
         assert "mh_k" in str(json.loads(lines[name]))
     assert lines["Without a key: programs that can sign in"] == "http://h/mcp"
-    assert yaml.safe_load(lines["LibreChat"])["endpoints"]["custom"][0]["baseURL"] == "http://h/v1"
+    librechat = yaml.safe_load(lines["LibreChat"])
+    assert librechat["version"] and librechat["endpoints"]["custom"][0]["baseURL"] == "http://h/v1"
     assert yaml.safe_load(lines["llm"])[0]["api_base"] == "http://h/v1"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_claude_desktop_starts_what_passes_on(scheme: str) -> None:
+    """No argument has a space, which it splits on Windows; without https it has to be told that this is meant."""
+    lines = {str(each.name): each.lines for each in tools(f"{scheme}://h", "mh_k")}
+    server = json.loads(lines["Claude Desktop"])["mcpServers"]["memoryhub"]
+    assert not any(" " in argument or "mh_k" in argument for argument in server["args"])
+    assert server["env"] == {"MEMORYHUB_HEADER": "Bearer mh_k"}
+    assert "Authorization:${MEMORYHUB_HEADER}" in server["args"]
+    assert ("--allow-http" in server["args"]) == (scheme == "http")
+    assert "--scope user" in lines["Claude Code"]
 
 
 @pytest.mark.django_db(transaction=True)

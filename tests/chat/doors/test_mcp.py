@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -183,6 +182,25 @@ def test_progress_is_told_to_who_asks_and_hanging_up_cancels(
         ApiKey.objects.update(revoked_at=timezone.now())
         assert not [line for line in answer.iter_lines() if line.startswith("data: {")]
     may_end.set()
+
+
+def test_a_revoked_key_ends_a_stream_that_never_falls_silent(
+    door: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def chatter(request: Any, key: Any, said: asyncio.Queue[str | None]) -> None:
+        for _ in range(500):  # ten seconds
+            said.put_nowait("data: {}\n\n")
+            await asyncio.sleep(0.02)
+
+    monkeypatch.setattr("chat.doors.mcp.views._run", chatter)
+    monkeypatch.setattr("chat.doors.mcp.views.RECHECK_SECONDS", 0.1)
+    headers = {"authorization": f"Bearer {key}", "accept": "text/event-stream"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"progressToken": "p"}}}
+    with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "data: {}"
+        ApiKey.objects.update(revoked_at=timezone.now())
+        assert sum(1 for line in lines if line) < 250
 
 
 def test_documents_are_found_read_on_and_read_as_resources(door: str, key: str, people: Cast) -> None:
@@ -383,65 +401,6 @@ def test_without_a_key_nobody_comes_in(people: Cast, header: str | None) -> None
     assert answer.status_code == 401 and answer["WWW-Authenticate"].startswith("Bearer")
     client.force_login(people.owner)
     assert client.post("/mcp", {}, content_type="application/json").status_code == 401
-
-
-def test_hostile_messages_are_answered_and_never_fail(key: str) -> None:
-    """Bodies made of what the protocol has and what it has not: no 500, and nothing stored but by a good call."""
-    rng, client = random.Random(16), Client(headers={"authorization": f"Bearer {key}"})
-    ApiKey.objects.update(counted=0)
-    odd: list[Any] = [
-        None,
-        True,
-        0,
-        -1,
-        1e308,
-        "",
-        "\x00",
-        "\ud800",
-        "../..",
-        "mem_x",
-        [],
-        [[]],
-        {},
-        {"a": {}},
-        "x" * 9000,
-    ]
-    methods = "initialize ping tools/list tools/call resources/list resources/read prompts/get notifications/cancelled"
-    methods += " completion/complete logging/setLevel subscriptions/listen __init__"
-    names = [*TOOLS, *odd]
-
-    def body() -> Any:
-        if rng.random() < 0.15:
-            return rng.choice(odd)
-        arguments = {
-            rng.choice(["query", "memory_id", "limit", "cursor", "offset", "x"]): rng.choice(odd)
-            for _ in range(3)
-        }
-        params = {
-            "name": rng.choice(names),
-            "arguments": rng.choice([arguments, *odd]),
-            "uri": rng.choice(odd),
-            "cursor": rng.choice(odd),
-        }
-        message = {
-            "jsonrpc": rng.choice(["2.0", "2.0", "2.0", "1.0", None]),
-            "id": rng.choice([1, "a", *odd]),
-            "method": rng.choice([*methods.split(), *odd]),
-            "params": rng.choice([params, params, params, *odd]),
-        }
-        return [message] * 3 if rng.random() < 0.05 else message
-
-    seen: set[int] = set()
-    for number in range(150):
-        sent = json.dumps(body()).encode()
-        sent = sent[: rng.randrange(len(sent) + 1)] if rng.random() < 0.05 else sent
-        version = rng.choice(["2025-06-18", "2026-07-28", "1999-01-01", "\xff", ""])
-        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": version}
-        if number % 100 == 0:
-            ApiKey.objects.update(counted=0)
-        seen.add(client.post("/mcp", sent, content_type="application/json", headers=headers).status_code)
-    assert seen <= {200, 202, 400, 404, 406, 413}, seen
-    assert not Memory.objects.exists()
 
 
 def test_a_desktop_program_speaks_over_standard_input_and_output(
