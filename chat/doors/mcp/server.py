@@ -53,6 +53,8 @@ def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResu
         )
     try:
         asked: Arguments = read_arguments(offered.takes, json.dumps(arguments or {}))
+        if unstorable := [name for name, value in asked if isinstance(value, str) and "\x00" in value]:
+            raise ToolTrouble(_("%s may not have a NUL character.") % ", ".join(unstorable))
         text, shape = offered.act(asked)
     except ToolTrouble as trouble:
         return _failed(str(trouble))

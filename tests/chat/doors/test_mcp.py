@@ -277,6 +277,14 @@ def test_what_is_refused_says_how_to_do_better(door: str, key: str, name: str) -
     assert not Memory.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["cursor", "category"])
+def test_what_the_database_cannot_compare_is_refused_with_a_reason(door: str, key: str, name: str) -> None:
+    refused = called(door, key, "list_memories", **{name: "mem_\x00"})
+    assert refused.is_error and f"{name} may not have a NUL character" in refused.content[0].text
+    with pytest.raises(MCPError, match="cursor"):
+        with_client(door, key, lambda client: client.list_resources(cursor="mem_\x00"))
+
+
 def test_unknown_tools_cursors_resources_and_prompts_are_named(door: str, key: str) -> None:
     assert called(door, key, "list_memories", cursor="mem_" + "a" * 24).is_error
     for use in (
