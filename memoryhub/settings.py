@@ -246,6 +246,7 @@ THROTTLES = {
     "turns": env.integer("TURN_RATE", 60, low=1, high=1_000_000),
     "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
     "model tests": 10,  # each makes several requests to somebody's server
+    "sendings": 10,  # of what a webhook was told before
 }
 BODY_SECONDS = env.number("BODY_SECONDS", 20.0, low=1, high=3600)  # then 4 kB a second are asked for
 HALF_SENT_REQUESTS = env.integer("HALF_SENT_REQUESTS", 100, low=1, high=1_000_000)  # per address and process

@@ -100,6 +100,7 @@ KINDS = {
     "tests/memoryhub/test_middleware.py": "headers and paths",
     "tests/memoryhub/test_origin.py": "headers and paths",
     "tests/memoryhub/test_production.py": "headers and paths",
+    "tests/workspaces/webhooks/test_holding_up.py": "exhaustion",
     "tests/workspaces/webhooks/test_webhooks.py::test_addresses": "addresses inside",
     "tests/workspaces/webhooks/test_webhooks.py::test_personal": "isolation",
     "tests/workspaces/webhooks/test_webhooks.py::test_owners": "isolation",

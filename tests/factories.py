@@ -170,5 +170,6 @@ def make_webhook(workspace: Workspace, by: User, **fields: Any) -> Webhook:
 
 
 def make_delivery(webhook: Webhook, **fields: Any) -> WebhookDelivery:
-    values = {"event": "memory.saved", "about": "mem_" + "a" * 24, "action": "create"}
-    return WebhookDelivery.objects.create(webhook=webhook, next_attempt_at=timezone.now(), **values | fields)
+    values: dict[str, Any] = {"event": "memory.saved", "about": "mem_" + "a" * 24, "action": "create"}
+    values |= {"next_attempt_at": timezone.now()} | fields
+    return WebhookDelivery.objects.create(webhook=webhook, **values)

@@ -15,7 +15,7 @@ from workspaces.documents import files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.oauth import clients, grants
 from workspaces.rest import once
-from workspaces.webhooks import sending
+from workspaces.webhooks import outbox, sending
 
 
 @job
@@ -61,12 +61,12 @@ def read_document(*, document_id: int) -> str:
 
 
 @job
-def send_webhook(*, webhook_id: int) -> str:
-    """Tell one webhook what is due."""
-    return sending.send_due(seconds=settings.JOB_TIMEOUT / 4, now=timezone.now(), only=webhook_id)
+def tell_webhooks() -> str:
+    """Tell what is due."""
+    return sending.send_alone(seconds=settings.JOB_TIMEOUT / 4)
 
 
 @job
-def send_webhooks() -> str:
+def send_webhooks() -> None:
     """Every minute: what is tried again, and whatever a process left behind that died."""
-    return sending.send_due(seconds=settings.JOB_TIMEOUT / 4, now=timezone.now())
+    outbox.queue_one()

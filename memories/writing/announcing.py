@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review
+from memories.writing.drafts import kind_in
 from memoryhub import events
 from workspaces.models import WebhookEvent, Workspace
 from workspaces.webhooks.outbox import emit
@@ -50,9 +52,11 @@ def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    """What it says now, where it is in use and no person's own."""
-    found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id)
-    return found.values("content", "key", "category", "tags").first()
+    """What it says now, where it is in use, no person's own, and nothing that newer rules for credentials refuse."""
+    found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
+    if found is None or (found.secret_rules != RULES and kind_in(found)):
+        return None
+    return {name: getattr(found, name) for name in ("content", "key", "category", "tags")}
 
 
 def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:

@@ -191,7 +191,7 @@ class DeliveryList(_WebhookView):
 
 
 class DeliveryResend(_WebhookView):
-    @documented("webhooks_resend", {202: DeliveryJson}, errors=[409])
+    @documented("webhooks_resend", {202: DeliveryJson}, errors=[409, 429])
     def post(self, request: Request, workspace_id: str, webhook_id: str, delivery_id: str) -> Response:
         """Send a delivery again.
 

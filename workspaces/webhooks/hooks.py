@@ -17,6 +17,7 @@ from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent, Workspace
 from workspaces.models.webhook import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.throttles import spend
 from workspaces.typed_address import CONTROL, is_internal, wrong_shape
 from workspaces.webhooks.outbox import queue_sending
 from workspaces.webhooks.signing import new_secret
@@ -26,7 +27,7 @@ BOTH_SIGN = timedelta(hours=24)  # after a change of the secret
 
 
 def webhooks_of(workspace: Workspace) -> QuerySet[Webhook]:
-    return Webhook.objects.filter(workspace=workspace).select_related("workspace")
+    return Webhook.objects.filter(workspace=workspace).select_related("workspace", "created_by")
 
 
 def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
@@ -101,7 +102,8 @@ def delete_webhook(webhook: Webhook, *, by: User) -> None:
 
 
 def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -> WebhookDelivery:
-    """Under the id that it had. Conflict while the webhook is off."""
+    """Under the id that it had. Conflict while the webhook is off, TooManyRequests for too many a minute."""
+    spend("sendings", by, now=now)
     with transaction.atomic():
         held = _held(webhook, by)
         if not held.is_enabled:
@@ -111,7 +113,7 @@ def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -
             raise NotFound(_("This delivery does not exist, or is kept no more."))
         delivery.status, delivery.next_attempt_at = DeliveryStatus.WAITING, now
         delivery.save(update_fields=["status", "next_attempt_at"])
-        queue_sending(held.pk)
+        queue_sending()
     return delivery
 
 

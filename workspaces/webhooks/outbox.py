@@ -7,9 +7,10 @@ What text goes along is read at the moment that it is sent (``text_of``): no del
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+from django.core.cache import cache
 from django.db import connection, transaction
 from django.utils import timezone
 from django_q.tasks import async_task
@@ -19,6 +20,7 @@ from workspaces.models import Webhook, WebhookDelivery, Workspace
 
 TextLoader = Callable[[Workspace, str], Mapping[str, Any] | None]
 _loaders: dict[str, TextLoader] = {}
+_ONE_JOB = "webhooks.job"
 # Asked at every save: nearly always there is none.
 _ENABLED = Ready(
     lambda workspace: Webhook.objects.filter(workspace_id=workspace, disabled_at=None), workspace=int
@@ -48,21 +50,30 @@ def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -
         for about in abouts
     ]
     WebhookDelivery.objects.bulk_create(told, batch_size=1000)
-    for hook in hooks:
-        if hook.failing_since is None:  # those that fail are tried once in a while, and nobody waits for them
-            queue_sending(hook.pk)
+    # Those that fail are tried once in a while, and nobody waits for them.
+    if any(hook.failing_since is None for hook in hooks):
+        queue_sending()
 
 
-@dataclass(frozen=True)
-class _Send:
-    webhook_id: int
-
-    def __call__(self) -> None:
-        async_task("workspaces.tasks.send_webhook", webhook_id=self.webhook_id, task_name="tell a webhook")
-
-
-def queue_sending(webhook_id: int) -> None:
+def queue_sending() -> None:
     """After the running transaction, once for all that is noted in it."""
-    job = _Send(webhook_id)
-    if not any(waiting[1] == job for waiting in connection.run_on_commit):
-        transaction.on_commit(job)
+    if not any(waiting[1] is queue_one for waiting in connection.run_on_commit):
+        transaction.on_commit(queue_one)
+
+
+def queue_one() -> None:
+    """Unless a job is queued or runs, which looks again before it ends (``release``): however slow receivers are, they
+    hold one worker. A mark that a killed process left ends by itself.
+    """
+    if cache.add(_ONE_JOB, True, settings.JOB_TIMEOUT):
+        async_task("workspaces.tasks.tell_webhooks", task_name="tell webhooks")
+
+
+def hold() -> None:
+    """The job has begun: from now on it has the whole of its time."""
+    cache.set(_ONE_JOB, True, settings.JOB_TIMEOUT)
+
+
+def release() -> None:
+    """What is noted from now on queues a job; what was before is the caller's to look for after this."""
+    cache.delete(_ONE_JOB)

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +20,8 @@ from urllib.parse import urlsplit
 import httpx2
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Min
+from django.db.models import Exists, F, OuterRef, QuerySet, Window
+from django.db.models.functions import Random, RowNumber
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -31,6 +33,7 @@ from memoryhub.sealing import Unsealable
 from workspaces.audit import Verb, record
 from workspaces.leaving_machine import Reach
 from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent
+from workspaces.webhooks import outbox
 from workspaces.webhooks.hooks import give_up_waiting, secrets_of
 from workspaces.webhooks.outbox import text_of
 from workspaces.webhooks.signing import headers_of
@@ -59,10 +62,22 @@ class Answer:
         return self.code is not None and 200 <= self.code < 300
 
 
-def send_due(*, seconds: float, now: datetime, only: int | None = None) -> str:
-    """Send what is due, of all webhooks or of this one, for about so many seconds; what came of it."""
+def send_alone(*, seconds: float) -> str:
+    """The one job: what is due, and another job where more came or time ran out. What fails waits for the minute."""
+    outbox.hold()
+    try:
+        said = send_due(seconds=seconds, now=timezone.now())
+    finally:
+        outbox.release()
+    if _due(timezone.now()).filter(webhook__failing_since=None).exists():
+        outbox.queue_one()
+    return said
+
+
+def send_due(*, seconds: float, now: datetime) -> str:
+    """Send what is due for so many seconds, and ``ANSWER_SECONDS`` more at the most; what came of it."""
     ends, delivered, failing = time.monotonic() + seconds, 0, set[int]()
-    while time.monotonic() < ends and (claimed := _claim(only, failing, now=now)):
+    while time.monotonic() < ends and (claimed := _claim(failing, now=now)):
         answers = asyncio.run(_post_all([_prepared(each) for each in claimed]))
         for delivery, answer in zip(claimed, answers, strict=True):
             note(delivery, answer, now=now)
@@ -77,20 +92,25 @@ def sweep(*, now: datetime) -> int:
     return WebhookDelivery.objects.filter(created_at__lt=now - KEPT_FOR).delete()[0]
 
 
-def _claim(only: int | None, failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
-    """The oldest of what is due, each counted as tried before it is; of a webhook that fails, one."""
-    due = WebhookDelivery.objects.filter(
-        status=DeliveryStatus.WAITING, next_attempt_at__lte=now, webhook__disabled_at=None
-    ).exclude(webhook__in=failing)
-    if only is not None:
-        due = due.filter(webhook=only)
-    oldest = due.order_by().values("webhook", "webhook__failing_since").annotate(first=Min("next_attempt_at"))
+def _due(now: datetime) -> QuerySet[WebhookDelivery]:
+    waiting = WebhookDelivery.objects.filter(status=DeliveryStatus.WAITING, next_attempt_at__lte=now)
+    return waiting.filter(webhook__disabled_at=None).order_by("next_attempt_at", "pk")
+
+
+def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
+    """The oldest of what is due, each counted as tried before it is; of a webhook that fails, one.
+
+    The webhooks take turns by who made them, and by lot: nobody's many keep another's one waiting.
+    """
+    due = _due(now).exclude(webhook__in=failing)
+    turn = Window(RowNumber(), partition_by=[F("created_by")], order_by=Random())
+    hooks = Webhook.objects.filter(Exists(due.filter(webhook=OuterRef("pk")))).annotate(turn=turn)
     claimed: list[WebhookDelivery] = []
     with transaction.atomic():
-        for found in oldest.order_by("first")[:HOOKS_AT_ONCE]:
-            rows = due.filter(webhook=found["webhook"]).order_by("next_attempt_at", "pk")
-            rows = rows.select_for_update(of=("self",), skip_locked=True).select_related("webhook__workspace")
-            claimed += rows[: EACH_AT_ONCE if found["webhook__failing_since"] is None else 1]
+        for hook in hooks.order_by("turn", Random())[:HOOKS_AT_ONCE]:
+            rows = due.filter(webhook=hook).select_for_update(of=("self",), skip_locked=True)
+            most = EACH_AT_ONCE if hook.failing_since is None else 1
+            claimed += rows.select_related("webhook__workspace")[:most]
         WebhookDelivery.objects.filter(pk__in=[each.pk for each in claimed]).update(
             attempts=F("attempts") + 1, attempted_at=now, next_attempt_at=now + CLAIMED_FOR
         )
@@ -200,17 +220,27 @@ def _prepared(delivery: WebhookDelivery) -> _Prepared:
     return _Prepared(hook.url, reach, body, fixed | headers)
 
 
+class _Lookups(ThreadPoolExecutor):
+    """Threads that look names up, which cannot be stopped: one that hangs is left behind, and nobody waits for it."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait=False, cancel_futures=True)
+
+
 async def _post_all(prepared: Sequence[_Prepared]) -> list[Answer]:
+    """Each has a thread of its own for its name, so that no name's server makes another's late."""
+    asyncio.get_running_loop().set_default_executor(_Lookups(max_workers=len(prepared)))
     return await asyncio.gather(*map(_post, prepared))
 
 
 async def _post(prepared: _Prepared) -> Answer:
-    """One attempt. Of what is answered only the first line counts: nothing of it is kept that somebody could echo."""
+    """One attempt. What counts is the status; the body is not read, however it is packed, so nothing is echoed."""
     if prepared.refused:
         return Answer(error=prepared.refused)
     endpoint = Endpoint(prepared.url, api_key="", model="", reach=prepared.reach)
     try:
         async with asyncio.timeout(ANSWER_SECONDS), async_client(endpoint) as client:
+            client.event_hooks = {"request": client.event_hooks["request"]}  # the others bound the body
             sent = client.stream("POST", prepared.url, content=prepared.body, headers=prepared.headers)
             async with sent as response:
                 return _read(response)
