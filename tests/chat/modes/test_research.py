@@ -156,11 +156,11 @@ def test_where_nothing_may_be_searched_it_is_said(
 def test_the_run_of_a_private_chat_is_seen_by_nobody_else(
     scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
 ) -> None:
-    make_memory("My own rent is 900 euros", cast.editor, scope="user")
+    make_memory("My own hosting costs 900 euros a year", cast.editor, scope="user")
     chat = make_chat(cast.editor, cast.workspace, memory_enabled=True, is_private=True)
     scripted_model.respond = researching("mem_" + "x" * 24)
     answer = begin_turn(
-        chat, content="What is my rent?", by=cast.editor, mode="research", now=timezone.now()
+        chat, content="What is my hosting?", by=cast.editor, mode="research", now=timezone.now()
     ).answer
     eventually(lambda: ended(answer), 20)
     run = Run.objects.get()

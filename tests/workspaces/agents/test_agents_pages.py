@@ -83,4 +83,4 @@ def test_archiving_can_be_undone_from_its_notice(cast: Cast) -> None:
         in client.post(url("restore_agent", *place), follow=True).content.decode()
     )
     viewed = signed_in(cast.viewer).get(url("agents", cast.workspace.public_id)).content.decode()
-    assert "Archive" not in viewed and "Planner" in viewed
+    assert url("archive_agent", *place) not in viewed and "Planner" in viewed

@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from memoryhub import events
@@ -170,7 +170,12 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
     bucket: Any, settings: Any, tmp_path: Path
 ) -> None:
     settings.DATA_DIR = tmp_path / "data"
-    events.close()  # which tests before left listening
+    events.close()
+    with connection.cursor() as cursor:  # what threads of tests before left open
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid()"
+        )
     document = make_document(make_user("ada"), None, "In the store", embedded=False)
     [place] = keys_in(bucket)
     call_command("backup", str(tmp_path / "one.zip"), verbosity=0)
