@@ -179,7 +179,7 @@ def test_a_page_that_cannot_be_read_is_told_in_words(
 
 
 def sent_slowly(listening: socket.socket, over: Event, what: str) -> None:
-    """Answers the first that connects with what has no end, until it hangs up."""
+    """Answers the first that connects with what has no end in five seconds, until it hangs up."""
     with suppress(OSError), listening.accept()[0] as asked:
         asked.recv(4096)
         if what == "headers":
@@ -189,7 +189,8 @@ def sent_slowly(listening: socket.socket, over: Event, what: str) -> None:
             "interim": b"HTTP/1.1 103 Early Hints\r\n\r\n",
             "a flood of interim": b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100,
         }[what]
-        while not over.wait(0 if "flood" in what else 0.1):
+        ends = time.monotonic() + 5
+        while time.monotonic() < ends and not over.wait(0 if "flood" in what else 0.1):
             asked.sendall(part)
 
 
