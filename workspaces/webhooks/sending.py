@@ -11,7 +11,6 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -220,16 +219,7 @@ def _prepared(delivery: WebhookDelivery) -> _Prepared:
     return _Prepared(hook.url, reach, body, fixed | headers)
 
 
-class _Lookups(ThreadPoolExecutor):
-    """Threads that look names up, which cannot be stopped: one that hangs is left behind, and nobody waits for it."""
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        super().shutdown(wait=False, cancel_futures=True)
-
-
 async def _post_all(prepared: Sequence[_Prepared]) -> list[Answer]:
-    """Each has a thread of its own for its name, so that no name's server makes another's late."""
-    asyncio.get_running_loop().set_default_executor(_Lookups(max_workers=len(prepared)))
     return await asyncio.gather(*map(_post, prepared))
 
 
