@@ -95,7 +95,7 @@ def test_the_inspector_calls_every_tool_and_reads_every_resource(env: dict[str, 
         "list_memories": ["limit=5"],
         "forget_memory": [f"memory_id={gone.public_id}"],
         "search_workspace": ["query=deadline"],
-        "read_document": [f"document_id={document.public_id}"],
+        "read_document": [f"id={document.public_id}"],
     }
     tools = ask("tools/list", "--strict")["tools"]
     assert {tool["name"] for tool in tools} == set(TOOLS)
