@@ -26,6 +26,7 @@ from memoryhub.database.locks import alone
 logger = logging.getLogger(__name__)
 STALE = timedelta(seconds=30)  # after which whoever did a step is taken for dead
 AT_ONCE = 4  # steps of one lane: they wait for the model most of the time
+AGAIN = 1.0  # seconds after which a thread that has left is followed by another, while others are at work
 PAUSE = 0.1  # seconds until a lane looks again whether a step of its own has led to another
 
 
@@ -102,15 +103,22 @@ def sweep(*, now: datetime) -> None:
 def _work(ends: float, at_once: int) -> int:
     if at_once == 1:
         return _one_after_another(ends, set())
-    busy, counts = set[int](), list[int]()
-    threads = [
-        threading.Thread(target=lambda: counts.append(_in_thread(ends, busy)), name="step", daemon=True)
-        for _ in range(at_once)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    busy, counts, threads = set[int](), list[int](), list[threading.Thread]()
+
+    def begin() -> None:
+        threads.append(
+            threading.Thread(target=lambda: counts.append(_in_thread(ends, busy)), name="step", daemon=True)
+        )
+        threads[-1].start()
+
+    for _ in range(at_once):
+        begin()
+    while alive := [each for each in threads if each.is_alive()]:
+        alive[0].join(AGAIN)
+        if (
+            alive[0].is_alive() and len(alive) < at_once
+        ):  # one has left: the database was away, or nothing was there yet
+            begin()
     return sum(counts)
 
 
