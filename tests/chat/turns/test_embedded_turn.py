@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from chat.answers.problems import CUT_SENTENCE
 from chat.models import Compaction, MessageStatus, Mode, ShortTermMemory, ToolCall
 from chat.turns import runner
 from chat.turns.begin import begin_turn
@@ -26,7 +27,8 @@ def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_ou
     turn = begin_turn(chat, content="What is the sea?", by=chat.created_by, now=timezone.now())
     assert runner.wait_until_idle(60)
     turn.answer.refresh_from_db()
-    assert (turn.answer.status, turn.answer.error) == (MessageStatus.DONE, "")
+    assert turn.answer.status == MessageStatus.DONE
+    assert turn.answer.error in ("", CUT_SENTENCE), "how long a small model goes on is another each time"
     assert turn.answer.seen_from is not None
     assert ShortTermMemory.objects.get().summary == ""
     assert not ToolCall.objects.exists()
