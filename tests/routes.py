@@ -59,6 +59,7 @@ THEIRS = (200, 404, 404, 404, 401)
 PAGE_THEIRS = (200, 404, 404, 404, LOGIN)
 # What a read key, a write key, a key of another workspace, an expired and a revoked one get; all made by the owner.
 NO_KEYS = (401, 401, 401, 401, 401)
+FORM = "application/x-www-form-urlencoded"  # as browsers send one without a file
 KEYS_READ = (200, 200, 404, 401, 401)
 KEYS_WRITE = (403, 200, 404, 401, 401)
 KEYS_NEVER = (403, 403, 403, 401, 401)

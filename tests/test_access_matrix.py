@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -15,7 +16,7 @@ from tests.access_docs import PATH, PEOPLE, written
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_token_text, make_workspace
-from tests.routes import API_ROWS, LOGIN, ROWS, Row, Status, World, known_routes
+from tests.routes import API_ROWS, FORM, LOGIN, ROWS, Row, Status, World, known_routes
 from workspaces.accounts.keys import verify_key
 from workspaces.models import ApiKey, KeyScope, User
 
@@ -51,8 +52,10 @@ def ask(row: Row, url: str, data: dict[str, Any], person: User | None) -> Status
         response: Any = client.post(url, {**data, "file": file})
     elif row.is_api and row.method != "GET":
         response = client.generic(row.method, url, json.dumps(data), content_type="application/json")
+    elif row.method == "GET":
+        response = client.get(url)
     else:
-        response = client.get(url) if row.method == "GET" else client.post(url, data)
+        response = client.post(url, urlencode(data, doseq=True), content_type=FORM)
     status = response.status_code
     went_to_login = status == 302 and response["Location"].startswith("/accounts/login/")
     return LOGIN if went_to_login else status

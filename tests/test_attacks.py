@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -14,7 +15,7 @@ from chat.models import Chat, Message
 from memories.models import Memory
 from tests.api import type_password_again
 from tests.factories import make_workspace
-from tests.routes import ROWS, Row, World
+from tests.routes import FORM, ROWS, Row, World
 from workspaces.models import Agent, ApiKey, Membership, User, Workspace
 
 UNSAFE = [row for row in ROWS if row.method != "GET" and not row.in_threads]
@@ -35,7 +36,9 @@ def send(client: Client, row: Row, url: str, data: Mapping[str, Any], **extra: A
         return client.post(url, {**data, "file": SimpleUploadedFile("list.txt", b"Cats purr")}, **extra)
     if row.is_api and row.method != "GET":
         return client.generic(row.method, url, json.dumps(data), content_type="application/json", **extra)
-    return client.get(url, **extra) if row.method == "GET" else client.post(url, data, **extra)
+    if row.method == "GET":
+        return client.get(url, **extra)
+    return client.post(url, urlencode(data, doseq=True), content_type=FORM, **extra)
 
 
 def stored() -> list[Any]:
