@@ -173,7 +173,8 @@ def _is_small(request: HttpRequest) -> bool:
 def _is_form(request: HttpRequest) -> bool:
     try:
         charset = (request.content_params or {}).get("charset", "utf-8").lower()
-        return request.content_type == FORM and charset in {"utf-8", "utf8"} and request.POST is not None
+        is_named = request.content_type == FORM and charset in {"utf-8", "utf8"}
+        return not request.body or (is_named and request.POST is not None)
     except SuspiciousOperation:  # more fields than anybody has
         return False
 
