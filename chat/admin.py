@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from django.contrib import admin, messages
-from django.db.models import Max, Model, Q, QuerySet
+from django.db.models import Max, Model, Q, QuerySet, Value
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import reverse
@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from chat.chats import actions
-from chat.models import Chat, Message, MessageRole, MessageStatus, Run, RunStatus
+from chat.models import AnswerRating, Chat, Message, MessageRole, MessageStatus, Run, RunStatus
+from chat.models.ratings import Rating, RatingReason
 from memoryhub.database.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import EXCERPT, ReadOnlyAdmin, action, counted, offer_undo, with_rest
@@ -23,6 +24,7 @@ from workspaces.audit import Verb, record
 from workspaces.models import User
 
 WORDS_AMONG_NEWEST = 20_000
+RATED_LATELY = 1_000
 NOT_PRIVATE = Q(is_private=False, is_temporary=False)
 
 
@@ -228,3 +230,79 @@ class RunAdmin(ReadOnlyAdmin):
         "progressed_at",
         "finished_at",
     )
+
+
+class RatingFilter(ChoiceFilter):
+    parameter_name = "rating"
+    offered = [("", "All"), *((str(value), str(label)) for value, label in Rating.choices)]
+
+
+class ReasonFilter(ChoiceFilter):
+    parameter_name = "reason"
+    offered = [("", "All"), *((str(value), str(label)) for value, label in RatingReason.choices)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(reasons__contains=[self.chosen()]) if self.chosen() else queryset
+
+
+class ModelFilter(ChoiceFilter):
+    """The models of the newest ratings: there are as many names as anybody ever connected."""
+
+    parameter_name = "model"
+    column = "model_name"
+    offered = [("", "All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        newest = AnswerRating.objects.order_by("-pk").values_list("model_name", flat=True)[:RATED_LATELY]
+        return [("", "All"), *((name, name) for name in sorted(set(newest)) if name)]
+
+
+class AssistantFilter(AutocompleteFilter):
+    parameter_name = "agent"
+
+
+@admin.register(AnswerRating)
+class AnswerRatingAdmin(ReadOnlyAdmin):
+    """What people say of answers. The comment is for who may read messages, and in private chats those, too."""
+
+    many = "ratings"
+    list_display = (
+        "rating",
+        "why",
+        "comment_if_allowed",
+        "model_name",
+        "agent",
+        "answer",
+        "user",
+        "rated_at",
+    )
+    list_select_related = ("user", "message", "agent")
+    list_filter = (RatingFilter, ReasonFilter, ModelFilter, AssistantFilter)
+    ids = {"msg": "message__public_id", "chat": "message__chat__public_id", "usr": "user__public_id"}
+    search_help_text = "The id of a message (msg_), chat (chat_) or person (usr_)."
+    actions = None
+    fields = ("rating", "why", "comment_if_allowed", "model_name", "agent", "answer", "user", "rated_at")
+    readonly_fields = ("why", "comment_if_allowed", "answer")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Each knows whether who looks may read its words."""
+        rows = super().get_queryset(request)
+        hidden = Q(message__chat__is_private=True) | Q(message__chat__is_temporary=True)
+        if not request.user.has_perm("chat.view_message"):
+            return rows.annotate(may_read=Value(False))
+        return rows.annotate(may_read=Value(True) if may_read_private(request) else Q(~hidden))
+
+    @admin.display(description="reasons")
+    def why(self, rating: AnswerRating) -> str:
+        return ", ".join(str(RatingReason(reason).label) for reason in rating.reasons)
+
+    @admin.display(description="comment")
+    def comment_if_allowed(self, rating: Any) -> str:
+        return str(rating.comment) if rating.may_read else "(hidden)" if rating.comment else ""
+
+    @admin.display(description="answer")
+    def answer(self, rating: Any) -> str:
+        if not rating.may_read:
+            return str(rating.message.public_id)
+        url = reverse("admin:chat_message_change", args=[rating.message_id])
+        return format_html('<a href="{}">{}</a>', url, rating.message.public_id)

@@ -7,26 +7,37 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
+        from chat.agents.course import halt_all_of
         from chat.agents.forget_in_runs import forget_in_runs
         from chat.agents.shown import text_for_webhook
+        from chat.chats.ageing import CHATS
         from chat.chats.finding import find_messages
         from chat.chats.forget_chat import leave_chats
+        from chat.chats.sharing import forget_in_links
         from chat.exchange.forget_in_files import forget_in_imports
         from chat.models import Chat, Import
+        from chat.rows import RULES
         from chat.turns.mining import load_message, load_turn
         from memories.forgetting.copies import register_elsewhere
         from memories.recalling.workspace_search import register_messages
         from memories.writing.turn_text import register_loaders
+        from workspaces.accounts.closing import on_closing
         from workspaces.actions.removal import register_room
-        from workspaces.quotas import register_quota
+        from workspaces.isolation.rules import register_rules
+        from workspaces.quotas import charged_to, register_quota
+        from workspaces.retention.kept import register_kept
         from workspaces.webhooks.outbox import register_text
 
+        register_rules(RULES)
         register_loaders(turn=load_turn, message=load_message)
         register_messages(find_messages)
         register_room(leave_chats)
+        on_closing(halt_all_of)
+        register_kept(CHATS)
         register_text("run", text_for_webhook)
         register_elsewhere(forget_in_imports)
         register_elsewhere(forget_in_runs)
-        register_quota("chats", lambda user: Chat.objects.filter(created_by=user))
+        register_elsewhere(forget_in_links)
+        register_quota("chats", lambda user: Chat.objects.filter(charged_to(user, "created_by")))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))
         run_every(1, "chat.tasks.sweep", name="chat: sweep", app=self)

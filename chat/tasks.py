@@ -9,13 +9,14 @@ from django.utils import timezone
 
 from chat.agents import lanes
 from chat.answers.state import close_abandoned
-from chat.chats import forget_chat
+from chat.chats import forget_chat, sharing
 from chat.exchange import run
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.compaction import compact
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import keep_html
 from chat.turns import passing
+from memoryhub.database.acting import acting_as
 from memoryhub.jobs import job
 from workspaces.models import User
 
@@ -40,9 +41,10 @@ def compact_chat(*, answer_id: int, user_id: int) -> str:
     chats = ("chat__workspace__connection", "chat__connection", "chat__agent")
     answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
     user = User.objects.filter(pk=user_id).first()
-    return (
-        compact(answer, user, now=timezone.now()) if answer and user else "the answer is gone, or its person"
-    )
+    if answer is None or user is None:
+        return "the answer is gone, or its person"
+    with acting_as(user_id):
+        return compact(answer, user, now=timezone.now())
 
 
 @job
@@ -54,7 +56,8 @@ def render_answers(*, message_ids: list[int]) -> str:
 @job
 def sweep() -> str:
     """Every minute: close answers whose process is gone, drop temporary chats a day after their last message, take up
-    imports and runs that no job is at, let go of programs' turns that were mined, and purge what was deleted long ago.
+    imports and runs that no job is at, let go of programs' turns that were mined, drop links that open nothing any
+    more, and purge what was deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)
@@ -64,5 +67,6 @@ def sweep() -> str:
     imports = run.sweep(now=now)
     lanes.sweep(now=now)
     passing.sweep(now=now)
+    sharing.sweep(now=now)
     purged = forget_chat.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

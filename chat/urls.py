@@ -8,13 +8,17 @@ from chat.pages import (
     model_views,
     palette_views,
     personal_views,
+    rating_views,
     run_views,
     search_views,
+    share_views,
     short_term_views,
+    tag_views,
     version_views,
 )
 from chat.pages import chat_forget_views as forget_views
 from chat.pages import chat_views as views
+from chat.saved_prompts import saved_prompt_views as prompts
 
 app_name = "chat"
 urlpatterns = [
@@ -22,6 +26,10 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/", views.workspace, name="workspace"),
     path("workspaces/<str:ws_id>/chats/", views.create, name="create"),
     path("workspaces/<str:ws_id>/chats/list/", views.chat_list, name="chat_list"),
+    path("workspaces/<str:ws_id>/prompts/", prompts.prompts, name="prompts"),
+    path("workspaces/<str:ws_id>/prompts/choices/", prompts.choices, name="prompt_choices"),
+    path("workspaces/<str:ws_id>/prompts/<str:prompt_id>/", prompts.prompt, name="prompt"),
+    path("workspaces/<str:ws_id>/prompts/<str:prompt_id>/delete/", prompts.delete, name="delete_prompt"),
     path("workspaces/<str:ws_id>/runs/", run_views.runs, name="runs"),
     path(
         "workspaces/<str:ws_id>/runs/templates/<str:template_id>/delete/",
@@ -33,6 +41,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/runs/<str:run_id>/live/", run_views.live, name="run_live"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/entry/", run_views.entry, name="run_entry"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/stop/", run_views.stop, name="run_stop"),
+    path("workspaces/<str:ws_id>/runs/<str:run_id>/plan/", run_views.plan, name="run_plan"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/resume/", run_views.resume, name="run_resume"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/again/", run_views.again, name="run_again"),
     path("workspaces/<str:ws_id>/search/", search_views.search, name="search"),
@@ -40,6 +49,14 @@ urlpatterns = [
     path("chats/<str:chat_id>/", views.chat, name="chat"),
     path("chats/<str:chat_id>/row/", views.row, name="row"),
     path("chats/<str:chat_id>/mark/", views.mark, name="mark"),
+    path("chats/<str:chat_id>/print/", share_views.paper, name="print"),
+    path("chats/<str:chat_id>/links/", share_views.links, name="links"),
+    path("chats/<str:chat_id>/links/make/", share_views.make, name="make_link"),
+    path("chats/<str:chat_id>/links/<str:link_id>/update/", share_views.update, name="update_link"),
+    path("chats/<str:chat_id>/links/<str:link_id>/close/", share_views.close, name="close_link"),
+    path("workspaces/<str:ws_id>/links/", share_views.workspace_links, name="workspace_links"),
+    path("shared/<str:share_token>/", share_views.shared, name="shared"),
+    path("chats/<str:chat_id>/tags/", tag_views.tags, name="tags"),
     path("chats/<str:chat_id>/rename/", views.rename, name="rename"),
     path("chats/<str:chat_id>/delete/", views.delete, name="delete"),
     path("chats/<str:chat_id>/restore/", views.restore, name="restore"),
@@ -56,11 +73,16 @@ urlpatterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/", message_views.message, name="message"),
     path("chats/<str:chat_id>/messages/<str:message_id>/edit/", version_views.edit, name="edit"),
     path("chats/<str:chat_id>/messages/<str:message_id>/versions/", version_views.versions, name="versions"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/step/", version_views.step, name="step"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/rating/", rating_views.rating, name="rating"),
     path("chats/<str:chat_id>/messages/<str:message_id>/back/", version_views.back, name="back"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stream/", message_views.stream, name="stream"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stop/", message_views.stop, name="stop"),
     path("chats/<str:chat_id>/messages/<str:message_id>/retry/", message_views.retry, name="retry"),
     path("chats/<str:chat_id>/messages/<str:message_id>/continue/", message_views.go_on, name="continue"),
+    path(
+        "chats/<str:chat_id>/messages/<str:message_id>/start/", message_views.start_research, name="research"
+    ),
     path("chats/<str:chat_id>/messages/<str:message_id>/keep/", artifact_views.keep, name="keep"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", message_views.remember, name="remember"),
 ]

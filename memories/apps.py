@@ -12,19 +12,25 @@ class MemoriesConfig(AppConfig):
         from memories.forgetting.forget import empty_places
         from memories.models import Asset, Memory
         from memories.recalling.kind import MEMORIES
+        from memories.rows import RULES
+        from memories.writing.ageing import MEMORIES as KEPT_MEMORIES
         from memories.writing.announcing import text_for_webhook
         from memories.writing.drafts import is_delicate
         from workspaces.actions.removal import register_room
         from workspaces.artifacts.delicate import register_judge
         from workspaces.index.kinds import register_kind
-        from workspaces.quotas import register_quota
+        from workspaces.isolation.rules import register_rules
+        from workspaces.quotas import charged_to, register_quota
+        from workspaces.retention.kept import register_kept
         from workspaces.webhooks.outbox import register_text
 
+        register_rules(RULES)
         register_kind(MEMORIES)
         register_judge(is_delicate)
         register_room(empty_places)
+        register_kept(KEPT_MEMORIES)
         register_text("memory", text_for_webhook)
-        register_quota("memories", lambda user: Memory.objects.filter(author=user))
+        register_quota("memories", lambda user: Memory.objects.filter(charged_to(user, "author")))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         run_every(1, "memories.tasks.sweep", name="memories: sweep", app=self)
         run_every(5, "memories.tasks.ask_recall_questions", name="memories: recall questions", app=self)

@@ -7,12 +7,23 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Q
+from django.utils import timezone
 
 from memories.models import Memory, SourceType
 from memories.models.memory import MemoryQuerySet
+from memoryhub.database.ready import Ready
 from workspaces.models import User, Workspace
 
 AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
+
+
+def _live(workspace: int, user: int, now: datetime) -> MemoryQuerySet:
+    return live_in(Workspace(pk=workspace), User(pk=user), now).order_by()
+
+
+_KINDS: dict[str, type] = {"workspace": int, "user": int, "now": datetime}
+_LIVE = Ready(_live, **_KINDS)
+_LIVE_OF_ALL = Ready(lambda **asked: _live(**asked).filter(owner=None), **_KINDS)
 
 
 @dataclass(frozen=True)
@@ -39,8 +50,8 @@ def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> Me
 
 def count_live(workspace: Workspace, user: User, *, personal: bool = True) -> int:
     """Without ``personal``, what nobody has for themselves alone."""
-    counted = live_in(workspace, user)
-    return (counted if personal else counted.filter(owner=None)).count()
+    counted = _LIVE if personal else _LIVE_OF_ALL
+    return counted.count(workspace=workspace.pk, user=user.pk, now=timezone.now())
 
 
 def usage(workspace: Workspace, user: User) -> Usage:

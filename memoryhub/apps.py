@@ -1,17 +1,29 @@
 import sys
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class MemoryHubConfig(AppConfig):
     name = "memoryhub"
 
     def ready(self) -> None:
-        from memoryhub import checks  # noqa: F401  registers the system checks
-        from memoryhub.management.database import refuse_to_serve_newer_database
+        from memoryhub import checks  # noqa: F401  the checks register themselves
+        from memoryhub.jobs import follow_traces
+        from memoryhub.management.database import note_what_older_may_run_with, refuse_to_serve_newer_database
+        from memoryhub.monitoring import log_levels, tracing
+        from memoryhub.quick_i18n import install
+
+        install()
+        if tracing.is_wanted():
+            follow_traces()
+        for migrates in (pre_migrate, post_migrate):
+            migrates.connect(note_what_older_may_run_with)  # sent for apps with models, so not for this one
 
         if sys.argv[1:2] in (
             ["qcluster"],
             ["migrate"],
         ):  # libraries' commands, which ask nothing of themselves
             refuse_to_serve_newer_database()
+        if sys.argv[1:2] == ["qcluster"]:
+            log_levels.follow_before_jobs()

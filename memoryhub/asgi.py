@@ -1,6 +1,7 @@
 """The entry point of the web server."""
 
 import os
+import sys
 from typing import Any
 
 import django
@@ -14,7 +15,11 @@ from memoryhub.http.body_limit import BodyLimit  # noqa: E402
 from memoryhub.http.handler import OneThreadHandler  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
 from memoryhub.management.database import refuse_to_serve_newer_database  # noqa: E402
+from memoryhub.monitoring import log_levels  # noqa: E402
 
+# Seconds for which a thread that computes keeps the interpreter from one that has its answer from the database. By
+# default 5 ms, which a recall lost several times over while its question was embedded.
+sys.setswitchinterval(0.0005)
 refuse_to_serve_newer_database()
 django_application: Any = OneThreadHandler()
 ENVELOPE = 1_048_576  # bytes that a form may have beside its file
@@ -25,4 +30,6 @@ application = BodyLimit(
     half_sent=settings.HALF_SENT_REQUESTS,
 )
 
+if settings.RUNNING_SERVER:  # and not a test that speaks to the application in its own process
+    log_levels.follow()
 get_chat_model()  # its client takes half a second to import: better now than in somebody's first turn

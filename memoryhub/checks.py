@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 
-ENGINES = {"django.db.backends.postgresql", "memoryhub.database.pooled"}
+from memoryhub.monitoring import tracing
+
+ENGINES = {"django.db.backends.postgresql", "memoryhub.database.pooled", "memoryhub.database.guarded"}
 
 
 @register()
@@ -23,4 +25,11 @@ def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def postgres_only(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.DATABASES["default"]["ENGINE"] not in ENGINES:
         return [Error("MemoryHub needs PostgreSQL with pgvector.", id="memoryhub.E002")]
+    return []
+
+
+@register()
+def traces_are_sent(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    if tracing.is_wanted() and not tracing.is_installed():
+        return [Warning(tracing.NOT_INSTALLED, id="memoryhub.W001")]
     return []

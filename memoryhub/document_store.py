@@ -1,4 +1,4 @@
-"""Where the files of documents lie: a folder of the data folder, or an S3-compatible store that the settings name."""
+"""Where files lie: in a folder, those of documents in an S3-compatible store where the settings name one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import Environment
 
 IN_MEMORY = 1_000_000  # bytes of a file that need none of its own on this machine while it is read
 SECONDS = {"connect_timeout": 5, "read_timeout": 30}
+
+
+def files_folder() -> Path:
+    """Where files of memories and imports lie: the data folder, or the one that MEMORYHUB_FILES_DIR names."""
+    return Path(settings.FILES_DIR or settings.DATA_DIR)
 
 
 def document_store(env: Environment, folder: Path) -> tuple[dict[str, Any], bool]:

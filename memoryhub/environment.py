@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,13 +14,26 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from memoryhub.llm.usage import MOST_PRICE, Price
+
 T = TypeVar("T")
 TRUE = frozenset({"1", "true", "yes", "on"})
+# For libpq, of servers that others stand in for: one that is gone is noticed in seconds (its defaults: minutes).
+SOON = {
+    "connect_timeout": "3",
+    "tcp_user_timeout": "5000",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "2",
+}
 FALSE = frozenset({"0", "false", "no", "off"})
 
 
 class Environment:
-    """Reads ``PREFIX_NAME`` variables. An unset or blank variable gives the default."""
+    """Reads ``PREFIX_NAME`` variables. An unset or blank variable gives the default.
+
+    ``PREFIX_NAME_FILE`` names a file that holds the value instead, as containers are given secrets.
+    """
 
     def __init__(self, prefix: str, source: Mapping[str, str] | None = None) -> None:
         self.prefix = prefix
@@ -26,7 +42,9 @@ class Environment:
 
     def refuse_unknown(self, *others: str) -> None:
         """Raise for a variable with the prefix that nobody has read so far and that is none of the others."""
-        known = sorted(self._known | {self.prefix + name for name in others})
+        known = sorted(
+            self._known | {f"{self.prefix}{name}{end}" for name in others for end in ("", "_FILE")}
+        )
         for name in sorted(self.source):
             if name.startswith(self.prefix) and name not in known:
                 near = get_close_matches(name, known, n=1)
@@ -34,9 +52,8 @@ class Environment:
                 raise ImproperlyConfigured(f"{name} is no setting.{hint} docs/options.md lists all of them.")
 
     def _raw(self, name: str) -> str | None:
-        self._known.add(self.prefix + name)
-        value = self.source.get(self.prefix + name, "").strip()
-        return value or None
+        self._known |= {self.prefix + name, f"{self.prefix}{name}_FILE"}
+        return value_or_file(self.source, self.prefix + name)
 
     def _wrong(self, name: str, value: str, allowed: str) -> ImproperlyConfigured:
         return ImproperlyConfigured(f"{self.prefix}{name} is {value!r}, but must be {allowed}.")
@@ -90,6 +107,35 @@ class Environment:
     def number(self, name: str, default: float, *, low: float, high: float) -> float:
         return self._number(name, default, float, low, high, "a number")
 
+    def price(self, name: str) -> Price | None:
+        """What a million tokens cost: ``in, out`` or ``in, cached, out``."""
+        words = self.words(name)
+        try:
+            amounts = [Decimal(word) for word in words]
+        except InvalidOperation:
+            amounts = []
+        if not words:
+            return None
+        if len(amounts) not in (2, 3) or not all(
+            amount.is_finite() and 0 <= amount <= MOST_PRICE for amount in amounts
+        ):
+            wanted = "prices of a million tokens in and out, such as 0.15,0.60, with cached ones between"
+            raise self._wrong(name, ",".join(words), wanted)
+        return Price(amounts[0], amounts[-1], amounts[1] if len(amounts) == 3 else None)
+
+    def lists(self, name: str, shape: str, example: str) -> dict[str, list[str]]:
+        """A JSON object whose values are words of one shape, or lists of them: ``{"a group": ["staff"]}``."""
+        value = self._raw(name)
+        try:
+            read = json.loads(value or "{}")
+            found = {key: [each] if isinstance(each, str) else list(each) for key, each in read.items()}
+            right = all(re.fullmatch(shape, word) for words in found.values() for word in words)
+        except (ValueError, TypeError, AttributeError):
+            right = False
+        if not right:
+            raise self._wrong(name, value or "", f'JSON such as {{"a group": ["…"]}}, each {example}')
+        return found
+
     def url(self, name: str) -> str | None:
         """An http(s) base URL without its trailing slash."""
         value = self._raw(name)
@@ -101,29 +147,57 @@ class Environment:
         return value.rstrip("/")
 
 
-def database_from_url(url: str) -> dict[str, Any]:
+def value_or_file(source: Mapping[str, str], name: str) -> str | None:
+    """A variable's value, or what stands in the file that ``NAME_FILE`` names; None where neither says anything."""
+    value, path = source.get(name, "").strip(), source.get(f"{name}_FILE", "").strip()
+    if not path:
+        return value or None
+    if value:
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set: leave one of them out.")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ImproperlyConfigured(f"{name}_FILE is {path!r}, which cannot be read: {why}.") from None
+
+
+def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's connection settings for ``postgres://user:password@host:port/name?option=value``.
 
-    A socket folder goes into ``?host=/path``. Anything but Postgres raises ImproperlyConfigured.
+    A socket folder goes into ``?host=/path``. Of several hosts, ``@one:5432,two:5432``, the one that takes writes is
+    found anew by each connection. Anything but Postgres raises ImproperlyConfigured.
     """
-    allowed = "DATABASE_URL must look like postgres://user:password@host:5432/name."
+    allowed = f"{name} must look like postgres://user:password@host:5432/name."
     try:
         parts = urlsplit(url)
-        port = parts.port
+        places = [urlsplit(f"//{each}") for each in parts.netloc.rpartition("@")[2].split(",")]
+        hosts = ",".join(unquote(each.hostname or "") for each in places)
+        ports = ",".join(str(each.port or "") for each in places)
     except ValueError:
         raise ImproperlyConfigured(allowed) from None
-    name = unquote(parts.path.lstrip("/"))
-    if parts.scheme not in {"postgres", "postgresql"} or not name:
+    database = unquote(parts.path.lstrip("/"))
+    if parts.scheme not in {"postgres", "postgresql"} or not database:
         raise ImproperlyConfigured(allowed)
     options = dict(parse_qsl(parts.query))
-    return {
-        "NAME": name,
+    found = {
+        "NAME": database,
         "USER": unquote(parts.username or options.pop("user", "")),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": options.pop("host", "") or unquote(parts.hostname or ""),
-        "PORT": str(port or options.pop("port", "")),
+        "HOST": options.pop("host", "") or hosts,
+        "PORT": (ports.strip(",") and ports) or options.pop("port", ""),
         "OPTIONS": options,
     }
+    if "," in found["HOST"]:
+        # A host that is down must not hold up the next one, and a standby would take no writes.
+        found["OPTIONS"] = {**SOON, "target_session_attrs": "read-write"} | options
+    return found
+
+
+def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
+    """Django's settings of a database in libpq's words."""
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    found = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
+    return found | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
 
 
 def mail_from_url(url: str) -> tuple[str, int, str, str, bool, bool]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
+from django.utils.translation import ngettext
 
 
 class DomainError(Exception):
@@ -29,6 +31,11 @@ class DomainError(Exception):
         super().__init__(self.message)
         self.code = code or type(self).code
         self.fields = {name: str(text) for name, text in (fields or {}).items()}
+
+    @property
+    def for_all(self) -> str:
+        """What is kept where others read it too: ``message`` is said to the one who asked."""
+        return self.message
 
     default_message: str | Promise = later("That did not work.")
     names_fields = True  # without a message of its own the error says what its fields say
@@ -113,6 +120,9 @@ class TooManyRequests(DomainError):
         self.retry_after = retry_after
         seconds = _("%s s") % retry_after if retry_after > 1 else _("a second")
         when = _("a minute") if retry_after > 45 else seconds
+        if retry_after > 3600:
+            hours = math.ceil(retry_after / 3600)
+            when = ngettext("%s hour", "%s hours", hours) % hours
         super().__init__(
             _("That was too much at once. Try again in %s; what you typed is still there.") % when
         )

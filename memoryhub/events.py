@@ -12,12 +12,13 @@ import json
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import connection, connections
 
 logger = logging.getLogger(__name__)
@@ -36,16 +37,20 @@ class Event:
 
 def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None:
     """Tell the subscribers of ``channel``. Ids and numbers only, at most 7,900 bytes: Postgres carries no more."""
-    payload = json.dumps([channel, name, data or {}], separators=(",", ":"))
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload])
+        cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload(channel, name, data)])
+
+
+def payload(channel: str, name: str, data: dict[str, Any] | None = None) -> str:
+    """What is sent over Postgres, for statements that say it with what they write."""
+    return json.dumps([channel, name, data or {}], separators=(",", ":"))
 
 
 def _connection_params() -> dict[str, Any]:
-    """What libpq needs to reach the database Django uses, without what is Django's own."""
+    """What libpq needs to reach the database Django uses, past a pooler, without what is Django's own."""
     django_only = {"cursor_factory", "context", "prepare_threshold"}
     params = connections["default"].get_connection_params()
-    return {name: value for name, value in params.items() if name not in django_only}
+    return {name: value for name, value in params.items() if name not in django_only} | settings.LISTEN_AT
 
 
 class Subscription:
@@ -82,6 +87,7 @@ class Listener:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.subscriptions: dict[str, set[Subscription]] = defaultdict(set)
+        self.hearers: dict[str, Callable[[], None]] = {}
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()
         self.stopping = threading.Event()
@@ -90,10 +96,18 @@ class Listener:
         with self.lock:
             for channel in subscription.channels:
                 self.subscriptions[channel].add(subscription)
-            if self.thread is None or not self.thread.is_alive():
-                self.ready.clear()
-                self.thread = threading.Thread(target=self._run, name="events", daemon=True)
-                self.thread.start()
+            self._start()
+
+    def hear(self, channel: str, function: Callable[[], None]) -> None:
+        with self.lock:
+            self.hearers[channel] = function
+            self._start()
+
+    def _start(self) -> None:
+        if self.thread is None or not self.thread.is_alive():
+            self.ready.clear()
+            self.thread = threading.Thread(target=self._run, name="events", daemon=True)
+            self.thread.start()
 
     def remove(self, subscription: Subscription) -> None:
         with self.lock:
@@ -107,6 +121,18 @@ class Listener:
             receivers = list(self.subscriptions.get(event.channel, ()))
         for subscription in receivers:
             subscription.offer(event)
+        self._tell(event.channel)
+
+    def _tell(self, *channels: str) -> None:
+        """Those that are called in this thread. Their trouble costs nobody his events."""
+        for channel in channels:
+            if function := self.hearers.get(channel):
+                try:
+                    function()
+                except Exception:
+                    logger.exception("What was heard on %s could not be done", channel)
+                finally:
+                    connections.close_all()
 
     def _resync(self) -> None:
         with self.lock:
@@ -123,6 +149,7 @@ class Listener:
                     self.ready.set()
                     if not first:
                         self._resync()
+                    self._tell(*self.hearers)
                     pause, first = 0.1, False
                     while not self.stopping.is_set():
                         for note in listening.notifies(timeout=LOOK_UP_EVERY):
@@ -147,7 +174,15 @@ _listener = Listener()
 
 def close() -> None:
     """Stop listening in this process."""
+    _listener.hearers.clear()
     _listener.stop()
+
+
+def hear(channel: str, function: Callable[[], None]) -> None:
+    """Have ``function`` called as long as this process lives, in the listening thread: whenever something is said
+    there, and whenever something may have been missed, the beginning among it.
+    """
+    _listener.hear(channel, function)
 
 
 @asynccontextmanager

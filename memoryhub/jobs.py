@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 import traceback
 from collections.abc import Callable
 from functools import wraps
@@ -10,6 +12,9 @@ from typing import Any, ParamSpec, TypeVar
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
+from memoryhub.monitoring import tracing
+
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -26,6 +31,21 @@ def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
     post_migrate.connect(schedule, sender=app, weak=False, dispatch_uid=name)
 
 
+def follow_traces() -> None:
+    """A job goes on with the trace of whatever queued it."""
+    from django_q.signals import pre_enqueue, pre_execute
+
+    def send_along(sender: Any, task: dict[str, Any], **kwargs: Any) -> None:
+        if parent := tracing.parent_here():
+            task[tracing.PARENT] = parent
+
+    def go_on(sender: Any, task: dict[str, Any], **kwargs: Any) -> None:
+        tracing.go_on_from(task.get(tracing.PARENT, ""))
+
+    pre_enqueue.connect(send_along, weak=False, dispatch_uid="traces")
+    pre_execute.connect(go_on, weak=False, dispatch_uid="traces")
+
+
 class JobFailed(Exception):
     """Stands in the queue's tables and in the log in place of the error itself."""
 
@@ -37,10 +57,14 @@ def job(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        began = time.perf_counter()
         try:
-            return function(*args, **kwargs)
+            with tracing.span("memoryhub.job", {"memoryhub.job": function.__name__}, kind="CONSUMER"):
+                return function(*args, **kwargs)
         except Exception as error:
             way = "".join(traceback.format_tb(error.__traceback__))
             raise JobFailed(f"{type(error).__name__} in {function.__name__}\n{way}") from None
+        finally:
+            logger.debug("%s took %.1f ms", function.__name__, (time.perf_counter() - began) * 1000)
 
     return run

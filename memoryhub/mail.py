@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 
 from django.conf import settings
-from django.core.mail import send_mail
+from django.core.mail import get_connection, send_mail
 from django.db import transaction
 
 logger = logging.getLogger(__name__)
 NONE = "django.core.mail.backends.dummy.EmailBackend"
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 
 def is_set() -> bool:
@@ -29,6 +30,16 @@ def send(subject: str, text: str, to: Iterable[str]) -> None:
 def _send(subject: str, text: str, address: str) -> None:
     with failures_logged():
         send_mail(subject, text, None, [address])
+
+
+def try_out(address: str) -> str:
+    """Send a test mail now, without a second chance: what went wrong, in the server's words; empty if it was taken."""
+    try:
+        connection = get_connection(None if settings.EMAIL_BACKEND.startswith("django.") else SMTP)
+        send_mail("MemoryHub", "Mail from this MemoryHub arrives.", None, [address], connection=connection)
+    except Exception as error:  # whatever a server says or does
+        return f"{type(error).__name__}: {error}"[:300]
+    return ""
 
 
 @contextmanager

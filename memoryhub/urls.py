@@ -5,10 +5,14 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from memoryhub.http import installing
 
 handler500 = "memoryhub.http.middleware.server_error"
 urlpatterns = [
+    path("manifest.webmanifest", installing.manifest, name="manifest"),
+    path("service-worker.js", installing.service_worker, name="service_worker"),
+    path("offline/", installing.offline, name="offline"),
     path("", include("chat.urls")),
     path("", include("chat.exchange.urls")),
     path("", include("memories.urls")),
@@ -24,9 +28,8 @@ urlpatterns = [
     path("api/v1/", include("memories.api.v1.urls")),
     path("v1/", include("chat.doors.openai_api.urls")),
     path("", include("chat.doors.urls")),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    # Its script comes as a file of its own, so that the policy need not allow inline ones.
-    path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api_docs"),
+    path("api/", include("workspaces.rest.urls")),
+    path("scim/v2/", include("workspaces.scim.urls")),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
     path("admin/", admin.site.urls),
 ]

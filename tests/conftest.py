@@ -7,7 +7,9 @@ folder of its own, so what one test does to settings, channels or the queue is n
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,21 +25,27 @@ from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
+from memoryhub.database import acting
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from tests.migrated import lend_to
+from workspaces.isolation import policies
 from workspaces.models import User, Workspace
 
 if TYPE_CHECKING:
-    from tests.routes import World
+    from tests.world import World
 
 pytest_plugins = [
     "tests.fakes.fixtures",
+    "tests.fakes.pseudo_language",
     "tests.attacks",
     "tests.emptying",
     "tests.pure",
     "tests.shares",
     "tests.signing_in",
 ]
+# What is compiled is kept, here and in what is started, whatever the environment says: see the Makefile.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _server: EmbeddedPostgres | None = None
 
 
@@ -47,12 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
     django_settings.DATA_DIR = folder
     django_settings.STATIC_ROOT = folder / "static"
     django_settings.STATIC_ROOT.mkdir()
+    django_settings.LOCALE_PATHS = [folder / "locale"]
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django_settings.STORAGES["staticfiles"] = {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
     }
     django_settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     django_settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
+    if django_settings.ROW_SECURITY:  # make test-isolated
+        acting.become(acting.SYSTEM)  # what a test does by itself
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -78,7 +89,10 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    if django_settings.ROW_SECURITY:
+        with django_db_blocker.unblock():
+            policies.enable()
     yield
     events.close()  # nobody listens when the database goes
 
@@ -95,11 +109,11 @@ class Cast:
 
 
 def make_cast() -> Cast:
-    from tests.factories import make_user, make_workspace
+    from tests.factories import make_people, make_workspace
 
-    owner, editor, viewer = make_user("olive"), make_user("eddie"), make_user("vera")
+    owner, editor, viewer, stranger = make_people("olive", "eddie", "vera", "sam")
     workspace = make_workspace(owner=owner, editor=editor, viewer=viewer)
-    return Cast(workspace, owner, editor, viewer, make_user("sam"))
+    return Cast(workspace, owner, editor, viewer, stranger)
 
 
 @pytest.fixture
@@ -120,7 +134,7 @@ def module_transaction(django_db_setup: None, django_db_blocker: DjangoDbBlocker
 
 @pytest.fixture(scope="module")
 def made_world(module_transaction: None) -> World:
-    from tests.routes import make_world
+    from tests.world import make_world
 
     return make_world(make_cast())
 

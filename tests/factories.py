@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
+from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from chat.models import Chat, Message, MessageRole
+from chat.models import Chat, Message, MessageRole, SavedPrompt
+from chat.saved_prompts.saved_prompts import save_prompt
 from memories.assets.assets import attach
 from memories.models import Asset, Memory, MemoryNode
 from memories.nodes.nodes import create_node
 from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import make_key
+from workspaces.accounts.usernames import looks_of
 from workspaces.agents.agents import create_agent
 from workspaces.artifacts import artifacts
 from workspaces.artifacts.artifacts import Written
@@ -22,11 +25,13 @@ from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index.filling import embed_passages
+from workspaces.invitations.invitations import create_invitation
 from workspaces.leaving_machine import Reach
 from workspaces.models import (
     Agent,
     Artifact,
     Document,
+    Invitation,
     KeyScope,
     Membership,
     Role,
@@ -51,13 +56,25 @@ def make_user(username: str | None = None, **fields: Any) -> User:
     return User.objects.create_user(username or f"person{next(_number)}", password=PASSWORD, **fields)
 
 
+def make_people(*usernames: str) -> list[User]:
+    """In one statement, past the search for names that look alike: half of all tests begin with the same four."""
+    people = [
+        User(username=name, looks=looks_of(name), password=make_password(PASSWORD)) for name in usernames
+    ]
+    User.objects.bulk_create(people)
+    for person in people:
+        person._stored_name = person.username
+    return people
+
+
 def make_workspace(
     *, owner: User, editor: User | None = None, viewer: User | None = None, name: str = "Shared"
 ) -> Workspace:
     workspace = Workspace.objects.create(name=name)
-    for user, role in ((owner, Role.OWNER), (editor, Role.EDITOR), (viewer, Role.VIEWER)):
-        if user is not None:
-            Membership.objects.create(workspace=workspace, user=user, role=role)
+    places = ((owner, Role.OWNER), (editor, Role.EDITOR), (viewer, Role.VIEWER))
+    Membership.objects.bulk_create(
+        Membership(workspace=workspace, user=user, role=role) for user, role in places if user is not None
+    )
     return workspace
 
 
@@ -162,6 +179,16 @@ def make_connection(by: User | None = None, **values: Any) -> Connection:
     made.set_key(key)
     made.save()
     return made
+
+
+def make_prompt(workspace: Workspace, by: User, **given: Any) -> SavedPrompt:
+    values = {"name": "Polite no", "text": "Decline {{offer}} politely.", "personal": False} | given
+    return save_prompt(workspace, by=by, now=timezone.now(), **values)
+
+
+def make_invitation(workspace: Workspace, by: User, **given: Any) -> Invitation:
+    values = {"role": Role.VIEWER, "most": 1, "lasts": timedelta(days=7), "now": timezone.now()} | given
+    return create_invitation(workspace, by=by, **values)
 
 
 def make_webhook(workspace: Workspace, by: User, **fields: Any) -> Webhook:

@@ -35,6 +35,10 @@ def make_right(case: Any) -> None:
             said = case.body.get(name)
             if find_secret("\n".join(map(str, said)) if isinstance(said, list) else str(said or "")):
                 case.body[name] = ["plain"] if isinstance(said, list) else "plain"
+        if (
+            case.body.get("key") and "content" not in case.body
+        ):  # with a text that is there it may look like a credential
+            case.body["key"] = "plain"
         for name in (*OF_RUNS, "documents"):  # of this workspace
             case.body.pop(name, None)
         if "username" in case.body:

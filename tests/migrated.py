@@ -1,6 +1,6 @@
 """A migrated database, made once and copied: to migrate takes ten seconds of a core, and each process needs it.
 
-It lies beside pytest's own cache, under the name of what it was made from. Who begins with it migrates all the same.
+It lies beside pytest's own cache, under the name of what it was made from: migrations, and what follows them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def lend_to(data_dir: Path) -> None:
 
 
 def _name() -> str:
-    sources = [*sorted(ROOT.glob("*/migrations/*.py")), ROOT / "requirements" / "base.txt"]
+    sources = [*sorted(ROOT.glob("*/migrations/*.py")), *sorted(ROOT.glob("*/apps.py"))]
+    sources += [ROOT / "memoryhub" / "jobs.py", ROOT / "requirements" / "base.txt"]
     digest = hashlib.sha256()
     for source in sources:
         digest.update(f"{source.name}\0".encode() + source.read_bytes())

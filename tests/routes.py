@@ -2,44 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
-from django.utils import timezone
-
-from chat.agents.templates import save_template
-from chat.chats.actions import delete_chat
-from chat.exchange import run
-from chat.models import MessageRole, Run
-from chat.models.imports import Import
-from chat.turns.versions import set_aside
-from memories.models import CopyKind, KeptCopy, Receipt, ReceiptItem
-from memories.recalling.recall_test import keep_question
-from memories.tidying.deciding import keep
-from memories.writing.gate import Draft, delete_memory, save_memory
-from tests.conftest import Cast
-from tests.factories import (
-    make_agent,
-    make_artifact,
-    make_asset,
-    make_chat,
-    make_connection,
-    make_delivery,
-    make_document,
-    make_key_text,
-    make_memory,
-    make_message,
-    make_node,
-    make_user,
-    make_webhook,
-)
-from workspaces.artifacts import artifacts
-from workspaces.documents import documents
-from workspaces.models import ApiKey, Membership, Role, SignIn
-from workspaces.oauth import clients
 
 LOGIN = "login"  # sent to the login page
 Status = int | str
@@ -65,8 +32,9 @@ KEYS_WRITE = (403, 200, 404, 401, 401)
 KEYS_NEVER = (403, 403, 403, 401, 401)
 KEYS_OWN = (200, 200, 200, 401, 401)
 NOBODY = (401, 401, 401, 401, 401)
-# Routes of others, with their own tests: who may enter the admin is proved here in one row, allauth's are public.
-NOT_OURS = ("admin/", "accounts/")
+# Routes of others, with their own tests: who may enter the admin is proved here in one row, allauth's are public. The
+# directory's are opened by its token alone (tests/workspaces/scim).
+NOT_OURS = ("admin/", "accounts/", "scim/")
 
 
 def answering(code: int, statuses: tuple[Status, ...]) -> tuple[Status, ...]:
@@ -112,8 +80,11 @@ MODEL = {"name": "Mine", "base_url": "https://api.example.org/v1", "model": "m"}
 WEBHOOK = f"{WS}/webhooks/<hook_id:webhook_id>"
 WEBHOOKS_PAGE = "workspaces/<str:ws_id>/webhooks/"
 WEBHOOK_PAGE = f"{WEBHOOKS_PAGE}<str:hook_id>/"
+INVITATION = {"role": "viewer", "most": "1", "lasts": "7"}
 HOOK = {"name": "Wiki", "url": "https://example.org/hooks"}
 CHAT = "chat/api/<chat_id:chat_id>"
+LINKS = "chat/api/chats/<chat_id:chat_id>/links"
+LINKS_PAGE = "chats/<str:chat_id>/links/"
 CONSENT = (
     f"?response_type=code&client_id={{app}}&redirect_uri=https://example.org/back&code_challenge={'a' * 43}"
 )
@@ -178,6 +149,12 @@ API_ROWS = [
     Row("POST", f"{ARTIFACT}/restore", EDITORS, deleted=True),
     # Its maker, or an owner: the cast's owner made it.
     Row("POST", f"{ARTIFACT}/forget", OWNERS, fresh=True),
+    Row("GET", "chat/api/usage", EVERYBODY),
+    Row("GET", f"{WS}/usage", MEMBERS),
+    Row("PUT", f"{WS}/budget", OWNERS, {"tokens": 1_000_000}),
+    Row("GET", f"{WS}/retention", MEMBERS),
+    Row("PUT", f"{WS}/retention", OWNERS, {"chats": 90}),
+    Row("POST", f"{WS}/retention/preview", OWNERS, {"chats": 90}),
     Row("GET", f"{WS}/webhooks", OWNERS),
     Row("POST", f"{WS}/webhooks", answering(201, OWNERS), HOOK | {"events": ["memory.saved"]}, fresh=True),
     Row("GET", WEBHOOK, OWNERS),
@@ -262,6 +239,19 @@ API_ROWS = [
     Row("PATCH", "chat/api/chats/<chat_id:chat_id>", EDITORS, {"title": "Plans"}),
     Row("DELETE", "chat/api/chats/<chat_id:chat_id>", answering(204, OWNERS)),
     Row("PUT", "chat/api/chats/<chat_id:chat_id>/mark", MEMBERS, {"mark": "pinned"}),
+    Row("GET", "chat/api/chats/<chat_id:chat_id>/export", MEMBERS),
+    Row("GET", "chat/api/chats/<chat_id:chat_id>/tags", MEMBERS),
+    Row("PUT", "chat/api/chats/<chat_id:chat_id>/tags", MEMBERS, {"tags": ["travel"]}),
+    Row("GET", f"{WS}/tags", MEMBERS),
+    Row("GET", f"{MESSAGE}/rating", MEMBERS),
+    Row("PUT", f"{MESSAGE}/rating", MEMBERS, {"rating": "up"}),
+    Row("DELETE", f"{MESSAGE}/rating", answering(204, MEMBERS)),
+    Row("GET", LINKS, MEMBERS),
+    Row("POST", LINKS, answering(201, EDITORS), {"days": 7}),
+    # Its maker's, or an owner's: the cast's owner made it.
+    Row("POST", f"{LINKS}/<link_id:link_id>/update", OWNERS),
+    Row("DELETE", f"{LINKS}/<link_id:link_id>", answering(204, OWNERS)),
+    Row("GET", f"{WS}/links", MEMBERS),
     Row("POST", "chat/api/chats/<chat_id:chat_id>/restore", OWNERS, deleted=True),
     Row("POST", "chat/api/chats/<chat_id:chat_id>/forget", OWNERS, fresh=True),
     Row("GET", f"{CHAT}/messages", MEMBERS),
@@ -290,6 +280,17 @@ API_ROWS = [
     Row("GET", f"{RUN}/events", MEMBERS, in_threads=True),
     Row("POST", f"{RUN}/stop", answering(409, OWNERS)),
     Row("POST", f"{RUN}/resume", answering(409, OWNERS)),
+    Row("GET", f"{WS}/prompts", MEMBERS),
+    Row("POST", f"{WS}/prompts", answering(201, MEMBERS), {"name": "No", "text": "Decline {{it}}."}),
+    Row(
+        "POST",
+        f"{WS}/prompts",
+        answering(201, EDITORS),
+        {"name": "No", "text": "Decline.", "personal": False},
+    ),
+    Row("GET", f"{WS}/prompts/<prm_id:prompt_id>", MEMBERS),
+    Row("PATCH", f"{WS}/prompts/<prm_id:prompt_id>", OWNERS, {"name": "Yes"}),
+    Row("DELETE", f"{WS}/prompts/<prm_id:prompt_id>", answering(204, OWNERS)),
     Row("POST", f"{RUN}/template", answering(201, EDITORS), {"name": "Offers"}),
     Row("GET", f"{WS}/runs/templates", MEMBERS),
     Row("POST", f"{WS}/runs/templates/<rtp_id:template_id>/start", answering(422, EDITORS)),
@@ -403,6 +404,7 @@ API_ROWS = [
     Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
     # What is no message of the protocol; its tools have a matrix of their own (tests/chat/doors/test_mcp.py).
     Row("POST", "mcp", NOBODY, keys=answering(406, KEYS_OWN)),
+    Row("POST", "mcp/", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("GET", "api/schema/", EVERYBODY),
     Row("GET", "api/docs/", EVERYBODY),
 ]
@@ -415,6 +417,11 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/short-term/", answering(302, PAGE_OWNERS), {"private": "on"}),
     Row("POST", "workspaces/<str:ws_id>/settings/", answering(302, PAGE_OWNERS), {"name": "Launch"}),
     Row("GET", "workspaces/<str:ws_id>/activity/", PAGE_OWNERS),
+    Row("GET", "workspaces/<str:ws_id>/usage/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/usage/", answering(302, PAGE_OWNERS), {"tokens": "1000000"}),
+    Row("GET", "workspaces/<str:ws_id>/retention/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/retention/", answering(302, PAGE_OWNERS), {"chats": "90"}),
+    Row("GET", "profile/usage/", PAGE_EVERYBODY),
     Row("POST", "workspaces/<str:ws_id>/delete/", PAGE_OWNERS, {"confirm": "Shared"}, fresh=True),
     Row(
         "POST",
@@ -434,6 +441,7 @@ PAGE_ROWS = [
     Row("GET", "workspaces/<str:ws_id>/documents/choices/", PAGE_MEMBERS),
     Row("GET", DOCUMENT_PAGE, PAGE_MEMBERS),
     Row("GET", f"{DOCUMENT_PAGE}content/", PAGE_MEMBERS),
+    Row("GET", f"{DOCUMENT_PAGE}picture/", PAGE_MEMBERS),
     Row("POST", f"{DOCUMENT_PAGE}delete/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{DOCUMENT_PAGE}restore/", answering(302, PAGE_EDITORS), deleted=True),
     Row("POST", f"{DOCUMENT_PAGE}retry/", answering(302, PAGE_EDITORS)),
@@ -441,6 +449,7 @@ PAGE_ROWS = [
     Row("GET", f"{DOCUMENT_PAGE}edit/", PAGE_EDITORS),
     Row("POST", f"{DOCUMENT_PAGE}edit/", answering(302, PAGE_EDITORS), {"text": "x", "version": "1"}),
     Row("POST", f"{DOCUMENT_PAGE}back/<int:number>/", answering(302, PAGE_EDITORS)),
+    Row("POST", f"{DOCUMENT_PAGE}whose/", answering(302, PAGE_OWNERS)),
     Row("GET", f"{DOCUMENT_PAGE}forget/", PAGE_OWNERS, fresh=True),
     Row("POST", f"{DOCUMENT_PAGE}forget/", answering(302, PAGE_OWNERS), deleted=True, fresh=True),
     Row("GET", "workspaces/<str:ws_id>/artifacts/", PAGE_MEMBERS),
@@ -459,6 +468,7 @@ PAGE_ROWS = [
     Row("POST", f"{ARTIFACT_PAGE}undo/", PAGE_EDITORS, {"version": "1"}),
     Row("POST", f"{ARTIFACT_PAGE}delete/", answering(302, PAGE_EDITORS)),
     Row("POST", f"{ARTIFACT_PAGE}restore/", answering(302, PAGE_EDITORS), deleted=True),
+    Row("POST", f"{ARTIFACT_PAGE}whose/", answering(302, PAGE_OWNERS)),
     Row("GET", f"{ARTIFACT_PAGE}forget/", PAGE_OWNERS, fresh=True),
     Row("POST", f"{ARTIFACT_PAGE}forget/", answering(302, PAGE_OWNERS), deleted=True, fresh=True),
     Row("GET", "workspaces/<str:ws_id>/agents/", PAGE_MEMBERS),
@@ -506,6 +516,9 @@ PAGE_ROWS = [
     Row("POST", "profile/sessions/<str:session_id>/end/", (302, 404, 404, 404, LOGIN)),
     Row("POST", "profile/sessions/end-others/", answering(302, PAGE_EVERYBODY)),
     Row("POST", "profile/short-term/", answering(302, PAGE_EVERYBODY), {"everywhere": "on"}),
+    Row("POST", "profile/picture/", answering(302, PAGE_EVERYBODY), upload=True),
+    Row("GET", "people/<str:user_id>/picture/", PAGE_MEMBERS),
+    Row("POST", "profile/language/", answering(302, PAGE_EVERYBODY), {"language": "de"}),
     Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
     Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "workspaces/<str:ws_id>/chats/list/", PAGE_MEMBERS),
@@ -544,6 +557,7 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/stop/", answering(204, PAGE_EDITORS)),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/retry/", PAGE_EDITORS),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/continue/", PAGE_EDITORS),
+    Row("POST", f"{MESSAGE_PAGE}start/", answering(409, PAGE_EDITORS)),
     Row("POST", f"{MESSAGE_PAGE}keep/", PAGE_EDITORS),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/remember/", PAGE_EDITORS),
     Row("GET", "workspaces/<str:ws_id>/memories/", PAGE_MEMBERS),
@@ -627,8 +641,19 @@ PAGE_ROWS = [
     Row("GET", f"{RUN_PAGE}live/", PAGE_MEMBERS),
     Row("GET", f"{RUN_PAGE}entry/", answering(404, PAGE_MEMBERS)),
     Row("POST", f"{RUN_PAGE}stop/", answering(409, PAGE_OWNERS)),
+    Row("POST", f"{RUN_PAGE}plan/", answering(409, PAGE_OWNERS)),
     Row("POST", f"{RUN_PAGE}resume/", answering(409, PAGE_OWNERS)),
     Row("POST", f"{RUN_PAGE}again/", answering(422, PAGE_EDITORS)),
+    Row("GET", "workspaces/<str:ws_id>/prompts/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/prompts/choices/", PAGE_MEMBERS),
+    Row("GET", "workspaces/<str:ws_id>/prompts/<str:prompt_id>/", PAGE_OWNERS),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/prompts/<str:prompt_id>/",
+        answering(302, PAGE_OWNERS),
+        {"name": "Yes", "text": "Accept."},
+    ),
+    Row("POST", "workspaces/<str:ws_id>/prompts/<str:prompt_id>/delete/", answering(302, PAGE_OWNERS)),
     Row("POST", f"{RUN_PAGE}template/", answering(422, PAGE_EDITORS)),
     Row(
         "POST",
@@ -637,7 +662,37 @@ PAGE_ROWS = [
     ),
     Row("GET", "workspaces/<str:ws_id>/export/", PAGE_MEMBERS),
     Row("GET", "export/", PAGE_EVERYBODY),
+    Row("GET", "manifest.webmanifest", ANYBODY),
+    Row("GET", "service-worker.js", ANYBODY),
+    Row("GET", "offline/", ANYBODY),
+    Row("GET", "connections/here/", answering(302, PAGE_EVERYBODY)),
+    Row(
+        "POST", "connections/here/", (403, 403, 403, 403, LOGIN)
+    ),  # tests/workspaces/connections/test_local_servers.py
+    Row("POST", "connections/here/connect/", (403, 403, 403, 403, LOGIN), {"server": "ollama", "model": "m"}),
+    Row("POST", "workspaces/<str:ws_id>/invitations/", answering(302, PAGE_OWNERS), INVITATION),
+    Row(
+        "POST",
+        "workspaces/<str:ws_id>/invitations/<str:invitation_id>/revoke/",
+        answering(302, PAGE_OWNERS),
+    ),
+    # Who is a member already is led in; whoever else has the link may join, once they have signed in.
+    Row("GET", "join/<str:token>/", (302, 302, 302, 200, 200)),
+    Row("POST", "join/<str:token>/accept/", answering(302, PAGE_EVERYBODY)),
     Row("GET", "chats/<str:chat_id>/export/", PAGE_MEMBERS),
+    Row("GET", "chats/<str:chat_id>/print/", PAGE_MEMBERS),
+    Row("GET", "chats/<str:chat_id>/tags/", PAGE_MEMBERS),
+    Row("POST", "chats/<str:chat_id>/tags/", PAGE_MEMBERS, {"tags": "travel"}),
+    Row("POST", f"{MESSAGE_PAGE}rating/", PAGE_MEMBERS, {"rating": "up"}),
+    Row("POST", f"{MESSAGE_PAGE}step/", answering(302, PAGE_EDITORS)),
+    Row("GET", LINKS_PAGE, PAGE_MEMBERS),
+    Row("POST", f"{LINKS_PAGE}make/", PAGE_EDITORS, {"days": "7"}),
+    Row("POST", f"{LINKS_PAGE}<str:link_id>/update/", PAGE_OWNERS),
+    Row("POST", f"{LINKS_PAGE}<str:link_id>/close/", PAGE_OWNERS),
+    Row("GET", "workspaces/<str:ws_id>/links/", PAGE_MEMBERS),
+    Row("POST", "workspaces/<str:ws_id>/share-links/", answering(302, PAGE_OWNERS), {"links": "on"}),
+    # Whoever has the link, signed in or not.
+    Row("GET", "shared/<str:share_token>/", ANYBODY),
     Row("GET", "imports/", PAGE_EVERYBODY),
     # A workspace in which somebody may not write is no choice of the form.
     Row("POST", "imports/", (302, 302, 422, 422, LOGIN), {"workspace": "{ws}"}, upload=True),
@@ -658,138 +713,6 @@ PAGE_ROWS = [
     Row("POST", "receipts/items/<int:item_id>/not-relevant/", (200, 404, 404, 404, LOGIN)),
 ]
 ROWS = [*API_ROWS, *PAGE_ROWS]
-
-
-@dataclass(frozen=True)
-class World:
-    """One of everything, made by the cast's owner in the shared workspace."""
-
-    cast: Cast
-    ids: dict[str, str]
-    deleted_ids: dict[str, str]
-    proposed_ids: dict[str, str]
-
-    def url(self, row: Row) -> str:
-        ids = self.ids | (self.deleted_ids if row.deleted else {})
-        ids |= self.proposed_ids if row.proposed else {}
-        ids |= {"message_id": self.ids[f"{row.message}_id"]} if row.message else {}
-        return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], row.route)
-
-    def address(self, row: Row) -> str:
-        """With the query that asks for the shared workspace, where the route does not name one."""
-        return self.url(row) + row.query.replace("{ws}", self.ids["ws_id"]).replace(
-            "{app}", self.ids["app_id"]
-        )
-
-    def data(self, row: Row) -> dict[str, Any]:
-        def fill(text: Any) -> Any:
-            if isinstance(text, list):
-                return [fill(each) for each in text]
-            if not isinstance(text, str):
-                return text
-            for name in ("ws", "mem", "agent", "node", "other_node"):
-                text = text.replace(f"{{{name}}}", self.ids[f"{name}_id"])
-            return text
-
-        return {fill(name): fill(value) for name, value in row.data.items()}
-
-
-def make_world(cast: Cast) -> World:
-    owner, workspace = cast.owner, cast.workspace
-    member = make_user("max")
-    Membership.objects.create(workspace=workspace, user=member, role=Role.EDITOR)
-    chat = make_chat(owner, workspace, title="Deadlines")
-    question = make_message(chat, "When is the deadline?")
-    answer = make_message(
-        chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question, error_code="length"
-    )
-    source: dict[str, Any] = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
-    earlier = make_message(chat, "In May.", role=MessageRole.ASSISTANT, reply_to=question)
-    set_aside(chat.messages.filter(pk=earlier.pk), first=earlier, by=answer, now=timezone.now())
-    memory = make_memory("The deadline is March 15", by=owner, workspace=workspace, **source)
-    receipt = Receipt.objects.create(
-        message_id=answer.public_id, workspace=workspace, user=owner, ranking="hybrid", threshold=0.3
-    )
-    item = ReceiptItem.objects.create(
-        receipt=receipt, memory=memory, position=1, score=0.5, content=memory.content, used=True
-    )
-    KeptCopy.objects.create(memory=memory, kind=CopyKind.ITEM, row_id=item.pk)
-    asked = keep_question(workspace, "When is it due?", [memory], by=owner, now=timezone.now())
-    gone_memory = make_memory("Olive is vegetarian", by=owner, workspace=workspace)
-    gone_chat = make_chat(owner, workspace, title="Gone")
-    delete_memory(gone_memory, by=owner, now=timezone.now())
-    delete_chat(gone_chat, by=owner, now=timezone.now())
-    make_key_text(owner, workspace)
-    key = ApiKey.objects.get(user=owner)
-    sign_in = SignIn.objects.create(user=owner, session_key="elsewhere")
-    brought = run.begin(
-        owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=timezone.now()
-    )
-    Import.objects.filter(pk=brought.pk).update(checked_at=timezone.now())
-    done = Run.objects.create(
-        workspace=workspace,
-        user=owner,
-        mode="loop",
-        objective="Compare the offers",
-        status="done",
-        deadline_at=timezone.now(),
-    )
-    document = make_document(owner, workspace)
-    page = make_artifact(owner, workspace, "<p>Hello</p>", kind="html")
-    gone_page = make_artifact(owner, workspace, kind="html")
-    artifacts.delete(gone_page, by=owner, now=timezone.now())
-    hook = make_webhook(workspace, owner)
-    ids = {
-        "webhook_id": hook.public_id,
-        "hook_id": hook.public_id,
-        "delivery_id": make_delivery(hook).public_id,
-        "run_id": done.public_id,
-        "template_id": save_template(done, "Compared", by=owner, now=timezone.now()).public_id,
-        "import_id": brought.public_id,
-        "session_id": sign_in.public_id,
-        "workspace_id": workspace.public_id,
-        "ws_id": workspace.public_id,
-        "user_id": member.public_id,
-        "chat_id": chat.public_id,
-        "question_id": question.public_id,
-        "earlier_id": earlier.public_id,
-        "message_id": answer.public_id,
-        "msg_id": answer.public_id,
-        "memory_id": memory.public_id,
-        "mem_id": memory.public_id,
-        "item_id": str(item.pk),
-        "ask_id": asked.public_id,
-        "kept_id": str(keep(memory, by=owner, now=timezone.now()).pk),
-        "asset_id": make_asset(memory).public_id,
-        "node_id": make_node(owner, workspace, name="Maria").public_id,
-        "other_node_id": make_node(owner, workspace, name="Launch").public_id,
-        "artifact_id": page.public_id,
-        "art_id": page.public_id,
-        "document_id": document.public_id,
-        "doc_id": document.public_id,
-        "number": "1",
-        "agent_id": make_agent(owner, workspace, name="Proofreader").public_id,
-        "key_id": key.public_id,
-        "app_id": clients.register("Claude", ["https://example.org/back"], now=timezone.now()).public_id,
-        "resource": "mcp",
-        "model": "built-in",
-        # Its test asks nobody: a person's connection never goes to an address of this machine.
-        "connection_id": make_connection(owner, base_url="http://127.0.0.1:9/v1").public_id,
-    }
-    gone_document = make_document(owner, workspace, "Nobody reads this.")
-    documents.delete(gone_document, by=owner, now=timezone.now())
-    gone = {
-        "artifact_id": gone_page.public_id,
-        "art_id": gone_page.public_id,
-        "document_id": gone_document.public_id,
-        "doc_id": gone_document.public_id,
-        "chat_id": gone_chat.public_id,
-        "memory_id": gone_memory.public_id,
-        "mem_id": gone_memory.public_id,
-    }
-    draft = Draft("Olive sings", workspace, owner).to_review()
-    proposed = save_memory(draft, by=owner, now=timezone.now()).memory.public_id
-    return World(cast, ids, gone, {"memory_id": proposed, "mem_id": proposed})
 
 
 def known_routes() -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How the tests are shared out among processes (``pytest -n 2``, as ``make test`` does): a file is one share.
+"""How the tests are shared out among processes (``pytest -n 3``, as ``make test`` does): a file is one share.
 
 pytest-xdist's own ``--dist loadgroup`` does not keep groups together under pytest 9.2 (pytest-xdist#1386).
 """
@@ -21,6 +21,7 @@ TOGETHER = {
         "tests/memoryhub/llm/test_chat_model_contract.py",
         "tests/memoryhub/llm/test_trial.py",
         "tests/memoryhub/local/test_model_server.py",
+        "tests/workspaces/connections/test_local_servers.py",
     ),
     "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),
     "fuzz": ("tests/test_api_fuzz_command.py",),

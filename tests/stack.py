@@ -54,11 +54,17 @@ class Stack:
 
     def manage(self, *arguments: str) -> str:
         """Run a management command; its output."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.env, capture_output=True, text=True
-        )
+        done = self._managed(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def said_by(self, *arguments: str) -> str:
+        """The same of a command that may end with 1."""
+        return self._managed(*arguments).stdout
+
+    def _managed(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, text=True)
 
     def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -134,9 +140,13 @@ def _static_files() -> TemporaryDirectory[str]:
     return folder
 
 
+def static_files_in(folder: Path) -> None:
+    shutil.copytree(Path(_static_files().name) / "static", folder / "static", dirs_exist_ok=True)
+
+
 @contextmanager
 def running_stack(folder: Path, *, durable: bool = False, **env: str) -> Iterator[Stack]:
-    """The database, migrated, with nothing else running yet. ``env`` goes to every process."""
+    """The database, as it is after migrating, with nothing else running yet. ``env`` goes to every process."""
     folder.chmod(0o755)
     lend_to(folder)
     database = EmbeddedPostgres(folder, durable=durable)
@@ -144,8 +154,7 @@ def running_stack(folder: Path, *, durable: bool = False, **env: str) -> Iterato
     database.start()
     stack = Stack(folder, environment(folder, **env), database)
     try:
-        stack.manage("migrate", "--verbosity", "0")
-        shutil.copytree(Path(_static_files().name) / "static", folder / "static", dirs_exist_ok=True)
+        static_files_in(folder)
         yield stack
     finally:
         stack.stop()

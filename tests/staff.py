@@ -7,173 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
-from allauth.account.models import EmailAddress
 from allauth.core.exceptions import ReauthenticationRequired
-from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.messages.storage.fallback import FallbackStorage
 from django.contrib.sessions.backends.signed_cookies import SessionStore
-from django.contrib.sessions.models import Session
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import models
 from django.forms.models import inlineformset_factory
 from django.http import Http404, HttpRequest, QueryDict
 from django.test import RequestFactory
 from django.urls import resolve
-from django.utils import timezone
-from django_q.models import Failure, OrmQ, Schedule, Success
 
-from chat.models import Chat, Message, Run
-from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, ReceiptItem, Refusal
-from memories.writing import gate
-from tests.factories import (
-    make_agent,
-    make_artifact,
-    make_chat,
-    make_connection,
-    make_document,
-    make_key_text,
-    make_memory,
-    make_message,
-    make_node,
-    make_user,
-    make_workspace,
-)
+from chat.models import Chat
+from memories.models import Memory
+from tests.staff_world import FINDABLE, World
 from workspaces.models import (
-    Agent,
-    ApiKey,
-    Artifact,
-    AuditEvent,
-    Document,
-    EmbeddingModel,
-    Membership,
     User,
     Workspace,
 )
-from workspaces.models.connection import Connection
 
-FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say
-SHOWN_OF_IT = SECRET[:6]  # as much as Django shows of a password's hash
 READING = {"read_private_chat", "read_personal_memory"}
 BASE = "/admin/"
-
-
-@dataclass(frozen=True)
-class World:
-    """One row at least of everything that the admin lists, the most private there can be."""
-
-    rows: dict[Any, list[Any]]
-    victim: User
-    attacker: User
-
-
-def make_world() -> World:
-    now = timezone.now()
-    victim = make_user("olive", email="olive@example.org")
-    User.objects.filter(pk=victim.pk).update(password=f"md5${SECRET}${SECRET * 2}")
-    root = make_user("root", is_staff=True, is_superuser=True)
-    workspace = make_workspace(owner=victim)
-    older, newer = (
-        make_memory(f"The {FINDABLE} sings {SECRET} {when}", victim, workspace, scope="user")
-        for when in ("at night", "at noon")
-    )
-    gate.edit_memory(older, by=victim, now=now, content=f"The {FINDABLE} sings {SECRET} every night")
-    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
-    shared = make_memory("The kettle is green", victim, workspace)
-    private = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_private=True)
-    passing = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_temporary=True)
-    said = make_message(private, f"My {FINDABLE} is {SECRET}")
-    make_message(passing, f"My {FINDABLE} is {SECRET}")
-    place = {"workspace": workspace, "user": victim}
-    file = {
-        "memory": older,
-        "name": f"{SECRET}.txt",
-        "content_type": "text/plain",
-        "size": 1,
-        "sha256": "0" * 64,
-    }
-    receipt = Receipt.objects.create(**place, message_id=said.public_id, ranking="hybrid", threshold=0.3)
-    receipt.items.create(memory=older, position=1, score=0.9, content=older.content, used=True)
-    extraction = Extraction(chat_id=private.public_id, message_id=said.public_id, status="failed", **place)
-    extraction.source_type, extraction.next_attempt_at = "auto_chat", now
-    extraction.save()
-    make_key_text(victim, workspace)
-    ApiKey.objects.update(key_hash=SECRET)
-    Session.objects.create(session_key=SECRET, session_data="", expire_date=now)
-    job = {"name": "sweep", "func": "memories.tasks.sweep", "started": now, "stopped": now}
-    run = {"mode": "loop", "objective": f"My {FINDABLE} is {SECRET}", "is_private": True, "deadline_at": now}
-    connections = [make_connection(api_key=SECRET), make_connection(victim, api_key=SECRET)]
-    rows: dict[Any, list[Any]] = {
-        User: [victim, root],
-        Group: [Group.objects.create(name="Keepers")],
-        EmailAddress: [EmailAddress.objects.create(user=victim, email=victim.email, primary=True)],
-        Authenticator: [Authenticator.objects.create(user=victim, type="totp", data={"secret": SECRET})],
-        ApiKey: list(ApiKey.objects.all()),
-        Connection: connections,
-        Workspace: [workspace],
-        Agent: [make_agent(victim, workspace)],
-        Artifact: [
-            make_artifact(
-                victim, workspace, f"My {FINDABLE} is {SECRET}", title=f"{FINDABLE} {SECRET}", embedded=False
-            )
-        ],
-        AuditEvent: list(AuditEvent.objects.all()[:1]),
-        Document: [
-            make_document(
-                victim, workspace, f"My {FINDABLE} is {SECRET}", title=f"{FINDABLE} {SECRET}", embedded=False
-            )
-        ],
-        EmbeddingModel: list(EmbeddingModel.objects.all()),
-        Memory: [older, newer, shared],
-        MemoryNode: [make_node(victim, workspace)],
-        Asset: [Asset.objects.create(**file, file_name="x", created_by=victim)],
-        Extraction: [extraction],
-        Receipt: [receipt],
-        Refusal: [Refusal.objects.create(workspace=workspace, day=now.date(), kind="invalid", number=1)],
-        Chat: [private, passing],
-        Message: list(Message.objects.all()),
-        Run: [Run.objects.create(**place, **run)],
-        Success: [Success.objects.create(id="5" * 32, success=True, **job)],
-        Failure: [Failure.objects.create(id="f" * 32, success=False, **job)],
-        Schedule: [Schedule.objects.create(name="sweep", func="memories.tasks.sweep")],
-        OrmQ: [OrmQ.objects.create(key="memoryhub", payload="not signed", lock=now)],
-    }
-    return World(rows, victim, make_user("mallory", is_staff=True))
-
-
-def guarded(world: World) -> dict[str, list[Any]]:
-    """What no permission of staff may change: ways into accounts, rights, where words go, and what is private."""
-    ways = "pk", "username", "password", "email", "is_staff", "is_superuser", "memory_default"
-    old, places = [*world.rows[User], world.attacker], [row.pk for row in world.rows[Workspace]]
-    tables: dict[str, Any] = {
-        "accounts": User.objects.filter(pk__in=[each.pk for each in old]).values_list(*ways),
-        "staff": User.objects.filter(is_staff=True).values_list("pk"),
-        "groups of people": User.groups.through.objects.values_list(),
-        "rights of people": User.user_permissions.through.objects.exclude(user=world.attacker).values_list(),
-        "groups": Group.objects.values_list(),
-        "rights of groups": Group.permissions.through.objects.values_list(),
-        "addresses": EmailAddress.objects.values_list(),
-        "second steps": Authenticator.objects.values_list(),
-        "keys": ApiKey.objects.values_list("pk", "user", "workspace", "scope", "key_hash", "expires_at"),
-        "connections": Connection.objects.values_list(),
-        "members": Membership.objects.filter(workspace__in=places).values_list(),
-        "models": Workspace.objects.filter(pk__in=places).values_list(
-            "pk", "connection", "local_only", "default_of"
-        ),
-        "schedules": Schedule.objects.values_list(),
-        "sessions": Session.objects.values_list(),
-        "memories": Memory.objects.exclude(owner=None).values_list("pk", "content", "deleted_at", "review"),
-        "chats": Chat.objects.values_list("pk", "title", "is_private", "is_temporary", "deleted_at"),
-        "messages": Message.objects.values_list("pk", "content"),
-        "recalled": ReceiptItem.objects.values_list(),
-    }
-    return {name: list(rows.order_by("pk")) for name, rows in tables.items()}
 
 
 def visit(user: User, path: str, data: dict[str, Any] | None = None) -> Any:
@@ -232,18 +91,19 @@ def _searches() -> Iterator[str]:
 
 
 def narrowed(world: World, page: str) -> Iterator[str]:
-    """A page that was shown, asked for what is private."""
+    """A page that was shown, asked for what is private: a list in each way, that of a row in all of them at once."""
     chat, memory = world.rows[Chat][0], world.rows[Memory][0]
-    for query in (
-        "state=every",
-        f"q={FINDABLE}",
-        f"chat={chat.pk}",
+    queries = (
         f"q={chat.public_id}",
         f"q={memory.public_id}",
-    ):
-        yield f"{page}?{query}"
-    yield f"{page}?workspace={world.rows[Workspace][0].pk}&state=every"
-    yield f"{page}?kind=equal"
+        f"q={FINDABLE}",
+        "state=every",
+        f"chat={chat.pk}",
+        f"workspace={world.rows[Workspace][0].pk}&state=every",
+        "kind=equal",
+    )
+    is_of_a_row = len(page.removeprefix(BASE).split("/")) > 3 and "?" not in page
+    yield from (f"{page}?{query}" for query in (["&".join(queries)] if is_of_a_row else queries))
 
 
 def spelled_out(page: str) -> Iterator[str]:

@@ -6,8 +6,9 @@ import pytest
 
 from tests.access_docs import PEOPLE
 from tests.conftest import Cast
-from tests.routes import ROWS, Row, make_world
+from tests.routes import ROWS, Row
 from tests.test_access_matrix import ask, people_of
+from tests.world import make_world
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.in_threads], ids=str)

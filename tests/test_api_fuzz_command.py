@@ -20,8 +20,8 @@ from pytest_django.live_server_helper import LiveServer
 from tests.conftest import Cast
 from tests.factories import make_key_text
 from tests.fakes.openai_server import ScriptedOpenAI
-from tests.routes import World, make_world
 from tests.test_api_fuzz import UPLOADS, session_of
+from tests.world import World, make_world
 from workspaces.rest import SessionAuthentication
 
 EVERY = 1 if os.environ.get("FUZZ_EVERY_ROUTE") else 8

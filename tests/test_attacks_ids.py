@@ -13,8 +13,9 @@ from chat.models import Chat, Message
 from memories.models import Memory
 from tests.conftest import make_cast
 from tests.factories import make_user, make_workspace
-from tests.routes import ROWS, Row, World, make_world
+from tests.routes import ROWS, Row
 from tests.test_attacks import client_of, columns, send
+from tests.world import World, make_world
 from workspaces.models import Agent, ApiKey, Membership, SignIn, User, Workspace
 
 BODY_IDS = ["{ws}", "{mem}", "{agent}", "{node}", "{other_node}"]

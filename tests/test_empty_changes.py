@@ -11,7 +11,8 @@ from django.db.models import Model
 
 from memories.models import Memory, MemoryNode
 from tests.api import type_password_again
-from tests.routes import API_ROWS, Row, World, known_routes
+from tests.routes import API_ROWS, Row, known_routes
+from tests.world import World
 from workspaces.models import Agent, Membership, Workspace
 
 CHANGING = [row for row in API_ROWS if row.method == "PATCH"]

@@ -20,8 +20,9 @@ from memories.writing import extracting as run
 from memoryhub import events
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
-from tests.routes import ROWS, Row, World, make_world
+from tests.routes import ROWS, Row
 from tests.test_access_matrix import ask
+from tests.world import World, make_world
 from workspaces.access import default_workspace
 from workspaces.models import User
 

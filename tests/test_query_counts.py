@@ -182,6 +182,7 @@ CALLS = {
     "admin keys": get("/admin/workspaces/apikey/"),
     "admin audit log": get("/admin/workspaces/auditevent/"),
     "admin extractions": get("/admin/memories/extraction/"),
+    "admin use of models": get("/admin/workspaces/modeluse/"),
     "admin refusals": get("/admin/memories/refusal/"),
     "admin embedding models": get("/admin/workspaces/embeddingmodel/"),
     "admin queued jobs": get("/admin/django_q/ormq/"),

@@ -12,8 +12,9 @@ from django.db import connection, transaction
 from django.test import Client
 
 from tests.factories import PASSWORD, make_key_text
-from tests.routes import API_ROWS, NO_KEYS, ROWS, Row, World
+from tests.routes import API_ROWS, NO_KEYS, ROWS, Row
 from tests.test_attacks import client_of, send, stored
+from tests.world import World
 from workspaces.access import default_workspace
 from workspaces.models import User
 

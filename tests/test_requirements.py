@@ -47,7 +47,7 @@ def pinned(requirement: str) -> tuple[str, str | None]:
 
 
 def test_each_list_has_its_lock_and_nothing_else_lies_there() -> None:
-    assert NAMES == ["base", "dev", "models", "programs", "tools"]
+    assert NAMES == ["base", "dev", "models", "programs", "tools", "tracing"]
     files = {path.name for path in FOLDER.iterdir()}
     assert files == {f"{name}.{kind}" for name in NAMES for kind in ("in", "txt")}
 
@@ -71,9 +71,9 @@ def test_what_people_wrote_is_what_is_locked(name: str) -> None:
 
 
 def test_the_lists_agree_with_each_other() -> None:
-    """One environment holds the first three: a second version of anything would be put in place of the first."""
+    """One environment holds these four: a second version of anything would be put in place of the first."""
     versions: dict[str, tuple[str | None, list[str]]] = {}
-    for name in ("base", "dev", "models"):
+    for name in ("base", "tracing", "dev", "models"):
         for requirement, line in locked(name).items():
             assert versions.setdefault(requirement, line) == line, requirement
 
@@ -94,6 +94,7 @@ def test_make_installs_by_hash_and_wheels_alone() -> None:
     assert re.findall(r"\$\(INSTALL\).*-r requirements/(\w+)\.txt", makefile) == [
         "base",
         "models",
+        "tracing",
         "dev",
         "programs",
         "tools",

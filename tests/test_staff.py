@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -18,18 +19,15 @@ from chat.models import Chat
 from memories.models import Memory
 from tests.staff import (
     READING,
-    SHOWN_OF_IT,
-    World,
-    guarded,
     hostile_posts,
-    make_world,
     narrowed,
     pages,
     spelled_out,
     texts,
     visit,
 )
-from workspaces.models import User
+from tests.staff_world import SHOWN_OF_IT, World, guarded, make_world
+from workspaces.models import Budget, User
 
 pytestmark = pytest.mark.django_db
 # Of every model of the project and its libraries: also of those that the admin does not show today.
@@ -37,9 +35,15 @@ LISTED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OTHERS = [model for model in apps.get_models() if model not in LISTED]
 
 
-@pytest.fixture
-def world(db: None) -> World:
+@pytest.fixture(scope="module")
+def made(module_transaction: None) -> World:
     return make_world()
+
+
+@pytest.fixture
+def world(made: World, db: None) -> World:
+    """Made once; each test finds it as it was made."""
+    return deepcopy(made)
 
 
 def list_of(model: Any) -> str:
@@ -98,6 +102,13 @@ def test_what_is_looked_for_is_there_for_who_may_see_it(world: World) -> None:
         meta = row._meta
         assert f"/admin/{meta.app_label}/{meta.model_name}/{row.pk}/change/" in told
     assert f"/admin/workspaces/user/{world.victim.pk}/change/" in told
+
+
+def test_what_is_guarded_is_seen_to_change(world: World) -> None:
+    before = guarded(world)
+    User.objects.filter(pk=world.victim.pk).update(email="thief@example.com")
+    Budget.objects.all().delete()
+    assert [name for name, now in guarded(world).items() if now != before[name]] == ["accounts", "budgets"]
 
 
 @pytest.mark.parametrize("model", LISTED, ids=lambda each: each._meta.label)

@@ -22,27 +22,52 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Success
 from django_q.signing import SignedPackage
 
-from chat.models import AnswerSource, Compaction, Message, PassingTurn, Run, ShortTermMemory, Step, ToolCall
+from chat.models import (
+    AnswerRating,
+    AnswerSource,
+    ChatTag,
+    Compaction,
+    Message,
+    PassingTurn,
+    Run,
+    ShortTermMemory,
+    Step,
+    ToolCall,
+)
 from chat.models.imports import Import, ImportRow
 from chat.models.runs import RunTemplate
 from memories.models import Extraction, Memory, MemoryNode, MemorySource, NodeRelation, ReceiptItem, Refusal
 from memoryhub.ids import PublicIdField
 from tests.chat.pages.test_xss import EVIL, Page
 from tests.factories import make_token_text
-from tests.routes import Row, World
+from tests.routes import Row
 from tests.test_attacks import FORMS, READING_PAGES, client_of
-from workspaces.models import Agent, AuditEvent, Document, DoneRequest, EmbeddingModel, User, Workspace
+from tests.world import World
+from workspaces.models import (
+    Agent,
+    AuditEvent,
+    Document,
+    DoneRequest,
+    EmbeddingModel,
+    ModelUse,
+    User,
+    Workspace,
+)
 
 pytestmark = pytest.mark.django_db
 APPS = ("workspaces", "memories", "chat")
 # Columns that only the program writes and reads: hashes, keys, lexemes, references, structures with its own words.
 MACHINE = {
-    "workspaces.User": {"password"},
+    "workspaces.User": {"password", "picture_version"},
+    "workspaces.GroupGrant": {"role"},
+    "workspaces.WaitingMail": {"sealed"},
     "workspaces.Connection": {"sealed_key"},
     "workspaces.ApiKey": {"key_hash", "beginning"},
     "workspaces.OAuthCode": {"code_hash", "challenge", "resource"},
     "workspaces.OAuthToken": {"token_hash", "resource"},
     "workspaces.SignIn": {"session_key"},
+    "workspaces.ModelUse": {"purpose"},
+    "workspaces.Invitation": {"used_by"},
     "workspaces.Spent": {"limit"},
     "workspaces.AuditEvent": {"verb", "by_id", "workspace_id", "target"},
     "workspaces.DoneRequest": {"fingerprint", "note"},
@@ -60,6 +85,8 @@ MACHINE = {
     "memories.KeptCopy": {"kind"},
     "chat.Import": {"kind", "foreseen", "outcomes", "places"},
     "chat.PassingTurn": {"conversation", "fingerprint", "memory_ids"},
+    "chat.ShareLink": {"token_hash", "message_ids", "resting"},
+    "chat.AnswerRating": {"reasons"},
     "chat.Step": {"memory_ids"},
     "chat.ToolCall": {"memory_ids"},
 }
@@ -129,6 +156,9 @@ def add_the_rest(world: World) -> None:
         version=1, file_name="x", media_type="x", size=1, sha256="x", version_by=owner, version_at=now
     )
     EmbeddingModel.objects.create(label="x", name="x", base_url="x", error="x", dimension=3, started_at=now)
+    ModelUse.objects.create(
+        workspace=workspace, user=owner, day=now.date(), purpose="run", model="x", calls=1
+    )
     Extraction.objects.create(
         workspace=workspace,
         user=owner,
@@ -161,6 +191,8 @@ def add_the_rest(world: World) -> None:
     PassingTurn.objects.create(
         workspace=workspace, user=owner, said=[["user", "x"]], shown=["x"], answer="x", created_at=now
     )
+    AnswerRating.objects.create(message=message, user=owner, rating="down", comment="x", model_name="x")
+    ChatTag.objects.create(chat=message.chat, user=owner, name="x")
     run = Run.objects.get(public_id=world.ids["run_id"])
     RunTemplate.objects.create(workspace=workspace, user=owner, name="x", mode=run.mode, objective="x")
     run.tasks.create(ref="x", position=99, title="x", depends_on=["x"], member="x")

@@ -7,7 +7,9 @@ from contextlib import suppress
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
+from memoryhub.database.acting import as_system
 from memoryhub.database.ready import Ready
+from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.models import Membership, Role, User, Workspace
@@ -46,8 +48,15 @@ def require(role: str, need: Role) -> None:
     if not Role(role).allows(need):
         raise Forbidden(
             _("You need the role %(need)s for this; yours here is %(role)s.")
-            % {"need": need.label.lower(), "role": Role(role).label.lower()}
+            % {"need": need.label, "role": Role(role).label}
         )
+
+
+def lock_to_count(whose: User | Workspace) -> None:
+    """Before counting what there may be at most: of two requests at once the second waits, and counts the first's."""
+    rows = whose.__class__.objects.select_for_update(of=("self",), no_key=True)
+    if rows.filter(pk=whose.pk).first() is None:
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
 
 
 def lock_as_editor(workspace: Workspace, by: User) -> None:
@@ -67,9 +76,14 @@ def default_workspace(user: User) -> Workspace:
     """The person's own workspace, made on first sight. Two requests at once make one."""
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
-        with suppress(IntegrityError), transaction.atomic():  # refused: the other request was first
+        with (
+            as_system(),
+            suppress(IntegrityError),
+            transaction.atomic(),
+        ):  # refused: the other request was first
             made = Workspace.objects.create(name="Personal", default_of=user)
             Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
+        note_written(user.pk)  # in requests that only read, too
         workspace = Workspace.objects.visible_to(user).get(default_of=user)
     return workspace
 

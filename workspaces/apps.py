@@ -16,17 +16,24 @@ class WorkspacesConfig(AppConfig):
     name = "workspaces"
 
     def ready(self) -> None:
+        from memoryhub import mail
+        from memoryhub.llm.metering import on_embeddings
         from workspaces.accounts import sign_in
         from workspaces.artifacts.kind import ARTIFACTS
         from workspaces.documents.files import forget_file
         from workspaces.documents.kind import DOCUMENTS
         from workspaces.documents.reading_jobs import text_for_webhook
         from workspaces.index.kinds import register_kind
+        from workspaces.isolation.own_rules import RULES
+        from workspaces.isolation.rules import register_rules
         from workspaces.models import ArtifactVersion, Document, DocumentVersion
         from workspaces.quotas import register_quota
+        from workspaces.spending.ledger import record_embedding
         from workspaces.webhooks.outbox import register_text
 
+        register_rules(RULES)
         sign_in.connect()
+        on_embeddings(record_embedding)
         register_kind(DOCUMENTS)
         register_kind(ARTIFACTS)
         register_text("document", text_for_webhook)
@@ -36,6 +43,9 @@ class WorkspacesConfig(AppConfig):
         for sender in (Document, DocumentVersion):
             post_delete.connect(forget_file, sender=sender, dispatch_uid=f"workspaces.{sender.__name__}")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
+        run_every(60, "workspaces.tasks.keep_for_a_time", name="workspaces: retention", app=self)
+        if mail.is_set():
+            run_every(1, "workspaces.tasks.retry_mail", name="workspaces: mail", app=self)
         run_every(1, "workspaces.tasks.send_webhooks", name="workspaces: webhooks", app=self)
         run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
         post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")

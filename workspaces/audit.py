@@ -18,6 +18,7 @@ from django.core import signing
 from django.db import connection, models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Malformed
 from memoryhub.http import origin
@@ -31,74 +32,95 @@ PAGE_SIZE = 50
 BULK = 50
 PRUNED_AT_ONCE = 5000
 NAME_LENGTH = 150
+RULES_HOLD_AFTER = timedelta(days=1)  # from setting how long things are kept until something goes by it
 _really_by: ContextVar[User | None] = ContextVar("really_by", default=None)
 
 
 class Verb(models.TextChoices):
     """What can be done. The value is stored, the label shown."""
 
-    SIGNED_IN = "signed_in", "Signed in"
-    SIGN_IN_FAILED = "sign_in_failed", "Sign-in failed"
-    SIGNED_OUT = "signed_out", "Signed out"
-    SIGNED_UP = "signed_up", "Signed up"
-    REAUTHENTICATED = "reauthenticated", "Confirmed their identity"
-    REAUTHENTICATION_FAILED = "reauthentication_failed", "Failed to confirm their identity"
-    PASSWORD_CHANGED = "password_changed", "Changed the password"
-    PASSWORD_RESET = "password_reset", "Reset the password"
-    USERNAME_CHANGED = "username_changed", "Changed the username"
-    EMAIL_CHANGED = "email_changed", "Changed the e-mail address"
-    RIGHTS_CHANGED = "rights_changed", "Changed the rights"
-    TWO_FACTOR_ON = "two_factor_on", "Turned two-factor sign-in on"
-    TWO_FACTOR_OFF = "two_factor_off", "Turned two-factor sign-in off"
-    RECOVERY_CODES_MADE = "recovery_codes_made", "Made new recovery codes"
-    SESSION_ENDED = "session_ended", "Ended a session"
-    ACCOUNT_CLOSED = "account_closed", "Closed an account"
-    ACCOUNT_REOPENED = "account_reopened", "Reopened an account"
-    ACCOUNT_DELETED = "account_deleted", "Deleted an account"
-    KEY_MADE = "key_made", "Made an API key"
-    KEY_REVOKED = "key_revoked", "Revoked an API key"
-    WORKSPACE_MADE = "workspace_made", "Made the workspace"
-    WORKSPACE_CHANGED = "workspace_changed", "Changed the workspace"
-    WORKSPACE_DELETED = "workspace_deleted", "Deleted a workspace"
-    MEMBER_ADDED = "member_added", "Added a member"
-    ROLE_CHANGED = "role_changed", "Changed a role"
-    MEMBER_REMOVED = "member_removed", "Removed a member"
-    MEMBER_LEFT = "member_left", "Left the workspace"
-    CONNECTION_MADE = "connection_made", "Made a model connection"
-    CONNECTION_CHANGED = "connection_changed", "Changed a model connection"
-    CONNECTION_DELETED = "connection_deleted", "Deleted a model connection"
-    WEBHOOK_MADE = "webhook_made", "Made a webhook"
-    WEBHOOK_CHANGED = "webhook_changed", "Changed a webhook"
-    WEBHOOK_SECRET_CHANGED = "webhook_secret_changed", "Changed the secret of a webhook"
-    WEBHOOK_DELETED = "webhook_deleted", "Deleted a webhook"
-    WEBHOOK_DISABLED = "webhook_disabled", "Turned off a webhook that failed"
-    AGENT_CHANGED = "agent_changed", "Changed an assistant"
-    MEMORY_EDITED = "memory_edited", "Edited a memory"
-    MEMORY_DELETED = "memory_deleted", "Deleted a memory"
-    MEMORY_RESTORED = "memory_restored", "Restored a memory"
-    MEMORY_FORGOTTEN = "memory_forgotten", "Forgot a memory for good"
-    MEMORIES_READ = "memories_read", "Read memories in bulk"
-    CHAT_DELETED = "chat_deleted", "Deleted a chat"
-    CHAT_RESTORED = "chat_restored", "Restored a chat"
-    CHAT_FORGOTTEN = "chat_forgotten", "Forgot a chat for good"
-    DOCUMENT_ADDED = "document_added", "Added a document"
-    DOCUMENT_CHANGED = "document_changed", "Changed a document"
-    DOCUMENT_DELETED = "document_deleted", "Deleted a document"
-    DOCUMENT_RESTORED = "document_restored", "Restored a document"
-    DOCUMENT_FORGOTTEN = "document_forgotten", "Forgot a document for good"
-    ARTIFACT_ADDED = "artifact_added", "Kept an artifact"
-    ARTIFACT_CHANGED = "artifact_changed", "Changed an artifact"
-    ARTIFACT_DELETED = "artifact_deleted", "Deleted an artifact"
-    ARTIFACT_RESTORED = "artifact_restored", "Restored an artifact"
-    ARTIFACT_FORGOTTEN = "artifact_forgotten", "Forgot an artifact for good"
-    EXPORTED = "exported", "Exported"
-    IMPORTED = "imported", "Imported"
-    MODERATED = "moderated", "Moderated"
-    PURGED = "purged", "Purged what was deleted"
-    ADMIN_ADDED = "admin_added", "Added in the admin"
-    ADMIN_CHANGED = "admin_changed", "Changed in the admin"
-    ADMIN_DELETED = "admin_deleted", "Deleted in the admin"
-    ADMIN_ACTION = "admin_action", "Ran an action in the admin"
+    SIGNED_IN = "signed_in", later("Signed in")
+    SIGN_IN_FAILED = "sign_in_failed", later("Sign-in failed")
+    SIGNED_OUT = "signed_out", later("Signed out")
+    SIGNED_UP = "signed_up", later("Signed up")
+    REAUTHENTICATED = "reauthenticated", later("Confirmed their identity")
+    REAUTHENTICATION_FAILED = "reauthentication_failed", later("Failed to confirm their identity")
+    PASSWORD_CHANGED = "password_changed", later("Changed the password")
+    PASSWORD_LET_IN = "password_let_in", later("Let in by a password for a short time")
+    PASSWORD_RESET = "password_reset", later("Reset the password")
+    USERNAME_CHANGED = "username_changed", later("Changed the username")
+    EMAIL_CHANGED = "email_changed", later("Changed the e-mail address")
+    RIGHTS_CHANGED = "rights_changed", later("Changed the rights")
+    SIGN_ON_CONNECTED = "sign_on_connected", later("Connected single sign-on")
+    SIGN_ON_DISCONNECTED = "sign_on_disconnected", later("Disconnected single sign-on")
+    TWO_FACTOR_ON = "two_factor_on", later("Turned two-factor sign-in on")
+    TWO_FACTOR_OFF = "two_factor_off", later("Turned two-factor sign-in off")
+    RECOVERY_CODES_MADE = "recovery_codes_made", later("Made new recovery codes")
+    SESSION_ENDED = "session_ended", later("Ended a session")
+    ACCOUNT_MADE = "account_made", later("Made an account")
+    ACCOUNT_CLOSED = "account_closed", later("Closed an account")
+    ACCOUNT_REOPENED = "account_reopened", later("Reopened an account")
+    ACCOUNT_DELETED = "account_deleted", later("Deleted an account")
+    KEY_MADE = "key_made", later("Made an API key")
+    KEY_REVOKED = "key_revoked", later("Revoked an API key")
+    WORKSPACE_MADE = "workspace_made", later("Made the workspace")
+    WORKSPACE_CHANGED = "workspace_changed", later("Changed the workspace")
+    WORKSPACE_DELETED = "workspace_deleted", later("Deleted a workspace")
+    MEMBER_ADDED = "member_added", later("Added a member")
+    MEMBER_JOINED = "member_joined", later("Joined by an invitation")
+    INVITATION_MADE = "invitation_made", later("Made an invitation")
+    INVITATION_REVOKED = "invitation_revoked", later("Revoked an invitation")
+    ROLE_CHANGED = "role_changed", later("Changed a role")
+    HANDED_OVER = "handed_over", later("Handed the workspace over")
+    MEMBER_REMOVED = "member_removed", later("Removed a member")
+    MEMBER_LEFT = "member_left", later("Left the workspace")
+    CONNECTION_MADE = "connection_made", later("Made a model connection")
+    CONNECTION_CHANGED = "connection_changed", later("Changed a model connection")
+    CONNECTION_DELETED = "connection_deleted", later("Deleted a model connection")
+    WEBHOOK_MADE = "webhook_made", later("Made a webhook")
+    WEBHOOK_CHANGED = "webhook_changed", later("Changed a webhook")
+    WEBHOOK_SECRET_CHANGED = "webhook_secret_changed", later("Changed the secret of a webhook")
+    WEBHOOK_DELETED = "webhook_deleted", later("Deleted a webhook")
+    WEBHOOK_DISABLED = "webhook_disabled", later("Turned off a webhook that failed")
+    AGENT_CHANGED = "agent_changed", later("Changed an assistant")
+    MEMORY_EDITED = "memory_edited", later("Edited a memory")
+    MEMORY_DELETED = "memory_deleted", later("Deleted a memory")
+    MEMORY_RESTORED = "memory_restored", later("Restored a memory")
+    MEMORY_FORGOTTEN = "memory_forgotten", later("Forgot a memory for good")
+    MEMORIES_READ = "memories_read", later("Read memories in bulk")
+    CHAT_DELETED = "chat_deleted", later("Deleted a chat")
+    CHAT_RESTORED = "chat_restored", later("Restored a chat")
+    CHAT_FORGOTTEN = "chat_forgotten", later("Forgot a chat for good")
+    LINK_MADE = "link_made", later("Made a link to a chat")
+    LINK_CHANGED = "link_changed", later("Brought a link to a chat up to date")
+    LINK_CLOSED = "link_closed", later("Closed a link to a chat")
+    DOCUMENT_ADDED = "document_added", later("Added a document")
+    DOCUMENT_CHANGED = "document_changed", later("Changed a document")
+    DOCUMENT_MOVED = "document_moved", later("Moved a document")
+    DOCUMENT_DELETED = "document_deleted", later("Deleted a document")
+    DOCUMENT_RESTORED = "document_restored", later("Restored a document")
+    DOCUMENT_FORGOTTEN = "document_forgotten", later("Forgot a document for good")
+    ARTIFACT_ADDED = "artifact_added", later("Kept an artifact")
+    ARTIFACT_CHANGED = "artifact_changed", later("Changed an artifact")
+    ARTIFACT_MOVED = "artifact_moved", later("Moved an artifact")
+    ARTIFACT_DELETED = "artifact_deleted", later("Deleted an artifact")
+    ARTIFACT_RESTORED = "artifact_restored", later("Restored an artifact")
+    ARTIFACT_FORGOTTEN = "artifact_forgotten", later("Forgot an artifact for good")
+    RETENTION_SET = "retention_set", later("Set how long things are kept")
+    RETENTION_APPLIED = "retention_applied", later("Deleted what was kept for its time")
+    BUDGET_SET = "budget_set", later("Set a budget")
+    EXPORTED = "exported", later("Exported")
+    IMPORTED = "imported", later("Imported")
+    MODERATED = "moderated", later("Moderated")
+    PURGED = "purged", later("Purged what was deleted")
+    ADMIN_ADDED = "admin_added", later("Added in the admin")
+    ADMIN_CHANGED = "admin_changed", later("Changed in the admin")
+    ADMIN_DELETED = "admin_deleted", later("Deleted in the admin")
+    ADMIN_ACTION = "admin_action", later("Ran an action in the admin")
+
+
+# Whatever an owner has decided of the activity: who decided it, and what a restored backup has to forget again.
+KEPT_ANYWAY = (Verb.RETENTION_SET, Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN)
 
 
 def record(
@@ -204,18 +226,31 @@ def really_by(person: User) -> Iterator[None]:
 
 
 def prune(*, now: datetime) -> int:
-    """Delete what is older than ``MEMORYHUB_AUDIT_DAYS`` (0 keeps everything); how many rows."""
-    if not settings.AUDIT_DAYS:
-        return 0
-    until, gone = now - timedelta(days=settings.AUDIT_DAYS), 0
+    """Delete what is older than ``MEMORYHUB_AUDIT_DAYS`` (0 keeps everything), or than a workspace's owners have it
+    kept; how many rows.
+    """
+    gone = _prune(_OF_RULES, {"now": now, "kept": [*KEPT_ANYWAY], "set_before": now - RULES_HOLD_AFTER})
+    if settings.AUDIT_DAYS:
+        gone += _prune(_OF_ALL, {"until": now - timedelta(days=settings.AUDIT_DAYS)})
+    return gone
+
+
+_OF_ALL = "SELECT id FROM workspaces_auditevent WHERE at < %(until)s ORDER BY at"
+_OF_RULES = """
+SELECT event.id FROM workspaces_retention rule JOIN workspaces_workspace place ON place.id = rule.workspace_id
+JOIN workspaces_auditevent event ON event.workspace_id = place.public_id
+WHERE rule.activity IS NOT NULL AND rule.updated_at < %(set_before)s AND event.verb <> ALL(%(kept)s)
+  AND event.at < %(now)s - rule.activity * interval '1 day'
+"""
+
+
+def _prune(which: str, values: dict[str, Any]) -> int:
+    gone = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL memoryhub.audit_retention = 'on'")
-            cursor.execute(
-                "DELETE FROM workspaces_auditevent WHERE id IN"
-                " (SELECT id FROM workspaces_auditevent WHERE at < %s ORDER BY at LIMIT %s)",
-                [until, PRUNED_AT_ONCE],
-            )
+            delete = f"DELETE FROM workspaces_auditevent WHERE id IN ({which} LIMIT {PRUNED_AT_ONCE})"  # noqa: S608  ours
+            cursor.execute(delete, values)
             number = cursor.rowcount
         gone += number
         if number < PRUNED_AT_ONCE:

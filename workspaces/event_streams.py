@@ -13,9 +13,10 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.http import StreamingHttpResponse
 
-from memoryhub import metrics
 from memoryhub.database.failures import trouble_of
 from memoryhub.errors import DomainError, TooManyRequests
+from memoryhub.http.crowd import Overloaded
+from memoryhub.monitoring import metrics
 from workspaces.models import User
 
 RETRY_SECONDS = 30
@@ -32,7 +33,8 @@ _open: Counter[tuple[str, int]] = (
 class Place:
     """One of the streams that a person may hold open. Given back by ``leave``, or when nobody has it any more.
 
-    Raises TooManyRequests over ``MEMORYHUB_EVENT_STREAMS``. The new one is refused rather than the oldest closed: that
+    Raises Overloaded where this process holds as many as it may (``MEMORYHUB_STREAMS_AT_ONCE``), whosever they are, and
+    TooManyRequests over ``MEMORYHUB_EVENT_STREAMS``. The new one is refused rather than the oldest closed: that
     one would come back by itself and push out the next, without end. ``of``: those that programs with a key hold are
     counted apart (``MEMORYHUB_ANSWER_STREAMS``).
     """
@@ -40,6 +42,9 @@ class Place:
     def __init__(self, user: User, *, of: str = EVENTS) -> None:
         most = settings.EVENT_STREAMS if of == EVENTS else settings.ANSWER_STREAMS
         with _lock:
+            if _open.total() >= settings.STREAMS_AT_ONCE:
+                metrics.SHED.labels("streams").inc()
+                raise Overloaded
             if _open[of, user.pk] >= most:
                 metrics.THROTTLED.labels(of).inc()
                 raise TooManyRequests(retry_after=RETRY_SECONDS)

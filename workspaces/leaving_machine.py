@@ -5,15 +5,20 @@ on to whatever recalls, embeds or puts text before a model. It has no defaults.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db.models import Q
 
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.models import Workspace
+from workspaces.models import OwnedQuerySet, User, Workspace
+
+Rows = TypeVar("Rows", bound=OwnedQuerySet[Any])
 
 
 @dataclass(frozen=True)
 class Reach:
     """``local_only``: texts of the workspace are embedded on this machine or not at all. ``leaves``: what is found goes
-    to a model elsewhere. ``personal``: the person's own memories may be among it; False where others read along.
+    to a model elsewhere. ``personal``: what is the person's own may be among it; False where others read along.
     """
 
     local_only: bool
@@ -31,3 +36,13 @@ class Reach:
         if workspace.local_only and not is_local:
             raise ModelNotLocal
         return cls(workspace.local_only, leaves=not is_local, personal=personal)
+
+
+def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
+    """Of these what this person finds in this workspace, and may go so far: what is everyone's there, and their own
+    from wherever it lies. That they are a member is the caller's to know.
+    """
+    found = Q(workspace=workspace, owner=None)
+    if reach.personal:
+        found |= Q(owner=user, workspace__local_only=False) if reach.leaves else Q(owner=user)
+    return rows.filter(found)

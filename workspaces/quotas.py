@@ -1,6 +1,7 @@
 """How much one person may make: workspaces, chats, memories, bytes of files. The limits are the operator's settings.
 
-Who made something is charged for it as long as it is stored, also while it is deleted and can be restored. The rooms
+Who made something is charged for it as long as it is stored, also while it is deleted and can be restored; what a file
+brings in the names of others is charged to who brought it. The rooms
 above register what they count (``register_quota``). Superusers are charged for nothing: they bring back whole
 installations.
 
@@ -16,12 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet, Sum, Value
+from django.db.models import Q, QuerySet, Sum, Value
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
+from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict
+from memoryhub.languages import grouped
 from workspaces.models import User, Workspace
 
 Rows = Callable[[User], QuerySet[Any]]
@@ -59,10 +62,6 @@ SENTENCES: dict[str, str | Promise] = {
         "Your files take up %(used)s of the %(most)s bytes allowed here. Remove some, or an unfinished import"
     ),
 }
-_SPOKEN_FOR: Promise = later(
-    "What is brought in the name of %(person)s would take more than half of their room. Have them import it, or an "
-    "administrator."
-)
 SHARE = 16
 _spare: dict[tuple[int, str], int] = {}  # of a person, what this process may let pass without counting
 _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.filter(made_by=user)]}
@@ -73,22 +72,29 @@ def register_quota(what: str, rows: Rows) -> None:
     _rows.setdefault(what, []).append(rows)
 
 
+@by_system
 def quota_of(user: User, what: str) -> Quota:
     """What this person has of it. Counts index entries up to the limit, a query for each kind of row."""
     most = settings.QUOTAS[what]
     return Quota(what, sum(_count(rows(user).order_by(), what, most) for rows in _rows[what]), most)
 
 
-def require_room(what: str, user: User | None, more: int = 1, *, by: User | None = None) -> None:
-    """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more.
+def brought_by(by: User | None, name: User | None) -> int | None:
+    """Key of whose room it takes, where ``by`` writes in another ``name``: nobody fills the room of somebody else.
 
-    ``by``: who brings it in this person's name, where that may be another. Half of the room is left to the person.
+    None: it takes that of the name, also where a superuser brings back what was there.
     """
+    return None if by is None or by == name or by.is_superuser else by.pk
+
+
+def charged_to(user: User, name: str) -> Q:
+    """The rows that say in ``brought_by`` what the function of that name says; ``name``: in whose name they stand."""
+    return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
+
+
+def require_room(what: str, user: User | None, more: int = 1) -> None:
+    """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more."""
     if user is None or user.is_superuser or not settings.QUOTAS[what]:
-        return
-    if by is not None and by != user:
-        if more > quota_of(user, what).room - settings.QUOTAS[what] // 2:
-            raise QuotaReached(_SPOKEN_FOR % {"person": user.get_username()})
         return
     key = (user.pk, what)
     if more <= _spare.get(key, 0):
@@ -97,7 +103,7 @@ def require_room(what: str, user: User | None, more: int = 1, *, by: User | None
     quota = quota_of(user, what)
     _spare[key] = max(0, quota.room - more) // SHARE
     if more > quota.room:
-        numbers = {"most": f"{quota.most:,}", "used": f"{quota.used:,}"}
+        numbers = {"most": grouped(quota.most), "used": grouped(quota.used)}
         option = f"MEMORYHUB_MAX_{what.upper()}_PER_PERSON"
         remedy = _("or ask whoever runs this MemoryHub to raise %(option)s.") % {"option": option}
         raise QuotaReached(f"{SENTENCES[what] % numbers}, {remedy}")

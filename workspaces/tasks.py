@@ -6,15 +6,19 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.utils import timezone
+from django_q.tasks import async_task
 
+from memoryhub import mail
 from memoryhub.jobs import job
 from workspaces import audit
-from workspaces.accounts import sessions
+from workspaces.accounts import mailing, sessions
 from workspaces.artifacts import artifacts
 from workspaces.documents import files, forgetting, reading_jobs
 from workspaces.index import filling, indexes, kinds, reembedding
+from workspaces.invitations import invitations
 from workspaces.oauth import clients, grants
 from workspaces.rest import once
+from workspaces.retention import sweeping
 from workspaces.webhooks import outbox, sending
 
 
@@ -29,9 +33,26 @@ def sweep() -> str:
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     artifacts.purge(now=now)
     grants.sweep(now=now)
+    invitations.sweep(now=now)
     clients.sweep(now=now)
     sending.sweep(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
+
+
+@job
+def keep_for_a_time() -> str:
+    """Every hour: delete what was kept for its time, for a third of a job's time; it queues itself for the rest."""
+    number, is_all = sweeping.sweep(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
+    if not is_all:
+        async_task("workspaces.tasks.keep_for_a_time", task_name="retention")
+    return f"{number} deleted by rules of retention"
+
+
+@job
+def retry_mail() -> str:
+    """Every minute, where there is a server for mail: what it did not take before."""
+    number = mailing.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
+    return f"{number} mails sent"
 
 
 @job

@@ -13,13 +13,14 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from memoryhub import metrics
 from memoryhub.errors import TooManyRequests
+from memoryhub.monitoring import metrics
 from workspaces.models import Spent, User
 
-MINUTE = timedelta(minutes=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 # Each request is paid with a share of a minute, in advance, and at most a minute may be owed: as many as the rate says
-# at once, and from then on as many as time pays for. One statement, so that two requests at once cannot both be last.
+# at once, and from then on as many as time pays for. Of a day it is the same. One statement, so that two requests at
+# once cannot both be last.
 _PAY = """
 INSERT INTO workspaces_spent AS mine (user_id, "limit", paid_until) VALUES (%(user)s, %(limit)s, %(first)s)
 ON CONFLICT (user_id, "limit") DO UPDATE SET paid_until = greatest(mine.paid_until, %(now)s) + %(share)s
@@ -27,16 +28,16 @@ WHERE greatest(mine.paid_until, %(now)s) + %(share)s <= %(most)s
 """
 
 
-def spend(limit: str, by: User, *, now: datetime) -> None:
+def spend(limit: str, by: User, *, now: datetime, per: timedelta = MINUTE) -> None:
     """Count one of ``settings.THROTTLES[limit]`` a minute. Raises TooManyRequests, which says when to come again."""
-    share = MINUTE / settings.THROTTLES[limit]
+    share = per / settings.THROTTLES[limit]
     values: dict[str, Any] = {
         "user": by.pk,
         "limit": limit,
         "now": now,
         "share": share,
         "first": now + share,
-        "most": now + MINUTE,
+        "most": now + per,
     }
     with connection.cursor() as cursor:
         cursor.execute(_PAY, values)
@@ -44,4 +45,4 @@ def spend(limit: str, by: User, *, now: datetime) -> None:
             return
     metrics.THROTTLED.labels(limit).inc()
     until = Spent.objects.filter(user=by, limit=limit).values_list("paid_until", flat=True).first() or now
-    raise TooManyRequests(retry_after=max(1, math.ceil((until + share - MINUTE - now).total_seconds())))
+    raise TooManyRequests(retry_after=max(1, math.ceil((until + share - per - now).total_seconds())))

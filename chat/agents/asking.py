@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 
 from chat.agents.step import Ask, Reply
 from chat.tools.loop import replied
 from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall
 from memoryhub.llm.errors import ModelTimeout
+from memoryhub.llm.metering import Meter, metered
 
 REPLY_SECONDS = 300.0  # the longest reply of a model, from its request to its end
 BEAT_SECONDS = 2.0
@@ -20,12 +21,16 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-def asking(model: ChatModel, beat: Callable[[], None] = lambda: None) -> Ask:
+def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Meter | None = None) -> Ask:
     """``beat`` is called every two seconds while the model works; what it raises ends the asking, and the model hears
-    that nobody waits any more.
+    that nobody waits any more. ``meter``: hears what each reply takes.
     """
 
     def ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
+        with metered(meter) if meter else nullcontext():
+            return wait_for(messages, tools, may_call=may_call)
+
+    def wait_for(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         answer = _reply(model, messages, tools, may_call=may_call)
         future = asyncio.run_coroutine_threadsafe(answer, _ensure_loop())
         try:

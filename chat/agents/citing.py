@@ -11,6 +11,7 @@ from django.urls import reverse
 from chat.models import Chat, Message
 from chat.models.runs import Run
 from memories.models import Memory
+from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, User
 
 ID = r"\b(?:mem|msg|doc)_[A-Za-z0-9]{24}(?:#\d{1,5})?\b"  # of a document with its page
@@ -59,7 +60,9 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
     said = Message.objects.filter(chat__in=chats, public_id__in=ids)
     for name, chat in said.values_list("public_id", "chat__public_id"):
         found[name] = f"{reverse('chat:chat', args=[chat])}?at={name}#{name}"
-    documents = dict(Document.objects.visible_to(reader).live().filter(**here).values_list("public_id", "pk"))
+    rows = Document.objects.live().filter(public_id__in=ids)
+    held = in_reach(rows, run.workspace, reader, Reach.here(run.workspace))
+    documents = dict(held.values_list("public_id", "pk"))
     pages = _pages(list(documents.values())) if documents else {}
     for source in sources:
         name, _hash, page = source.partition("#")

@@ -7,36 +7,47 @@ settled a step with all its consequences, or has not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
 
 from django.db import transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django_q.tasks import async_task
 
 from chat.agents.board import BoardTask, TaskBoard
-from chat.agents.estimate import expected_tokens
+from chat.agents.estimate import expect
+from chat.agents.held import Held
 from chat.agents.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
 from chat.agents.run_memory import AgentMemory, MemoryKind
 from chat.agents.step import Outcome
-from chat.agents.stored_run import Lost, StoredMemory, note
+from chat.agents.stored_run import Lost, Stopped, StoredMemory, note, note_all
+from chat.agents.taking import taken, waits_anything
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
-from workspaces.models import WebhookEvent
+from memoryhub.database.ready import Ready
+from workspaces.models import User, WebhookEvent
 from workspaces.webhooks.outbox import emit
 
+WHOLE, PLAN = gettext_noop("The whole objective"), gettext_noop("Plan")  # titles that no plan gave
 PLANNING = ":plan"  # the ref of the step that plans; no plan can call one of its own so
 TICKET_SECONDS = 600  # of one job, with the longest reply of a model
+COUNTED = ("rounds", "tokens_in", "tokens_out", "cost")
+ACCOUNT_CLOSED = gettext_noop("The account of who started it was closed.")
+EXPECTED = ("expected_tokens", "expected_cost")
+_RUN = Ready(
+    lambda run: Run.objects.order_by().select_for_update(of=("self",)).filter(pk=run),
+    run=int,
+)
 
 
 @contextmanager
 def alone(run_pk: int) -> Iterator[Run]:
     """The run's row, locked. Raises Lost where it is gone."""
     with transaction.atomic():
-        run = Run.objects.select_for_update(of=("self",)).filter(pk=run_pk).first()
+        run = next(iter(_RUN.all(run=run_pk)), None)
         if run is None:
             raise Lost
         yield run
@@ -46,38 +57,45 @@ def begin(run: Run, *, now: datetime) -> None:
     """The first steps of a run that was just stored, in its transaction: to plan, or what its plan begins with."""
     if run.plan is None and run.mode == RunMode.LOOP:
         step = PlannedStep("work", run.objective)
-        run.plan = TaskPlan((PlannedTask("work", _("The whole objective"), steps=(step,)),)).as_json()
+        run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
     if run.plan is None:
-        run.expected_tokens = expected_tokens(run.workspace_id, run.user, run.mode)
-        run.save(update_fields=["expected_tokens"])
+        expect(run)
+        run.save(update_fields=EXPECTED)
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
         inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
-        _add(run, [Unit(planning, "", _("Plan"), tuple(inputs))], now=now)
+        _add(run, [Unit(planning, "", PLAN, tuple(inputs))], now=now)
         hurry()
         return
     take_plan(run)
     _begin_or_wait(run, now=now)
 
 
-def settle(step: RunStep, outcome: Outcome, *, now: datetime) -> None:
-    """A step is over. Raises Lost where another process has taken it over meanwhile."""
+def settle(held: Held, outcome: Outcome, *, now: datetime) -> RunStep | None:
+    """A step is over. Returns the one that it leads to, in the caller's hands too, where nothing else waits.
+
+    Raises Lost where another process has taken it over, Stopped for a result of a run that was stopped.
+    """
+    step = held.step
     with alone(step.run_id) as run:
-        mine = RunStep.objects.filter(pk=step.pk, lease=step.lease, status=RunStepStatus.RUNNING)
-        ended = {
-            "status": RunStepStatus.DONE if outcome.ok or outcome.released else RunStepStatus.FAILED,
-            "error": (outcome.error or outcome.released)[:300],
-            "finished_at": now,
-            "transcript": {},  # it held what tools had found, and is needed no more
-        }
-        if not mine.update(**ended):
-            raise Lost
-        note(run, "step", {"status": ended["status"]}, step=step.ref, now=now)
-        if step.ref == PLANNING:
-            _planned(run, outcome, now=now)
-        else:
-            executor = executor_of(run, StoredMemory(run_pk=run.pk))
+        if outcome.ok and run.status != RunStatus.RUNNING:
+            raise Stopped
+        run.user, run.workspace = held.run.user, held.run.workspace
+        status = RunStepStatus.DONE if outcome.ok or outcome.released else RunStepStatus.FAILED
+        held.end(run, status=status, error=(outcome.error or outcome.released)[:300], finished_at=now)
+        held.tell("step", {"status": status})
+        note_all(run, held.happened)
+        if step.ref != PLANNING:
+            executor = executor_of(run, held.memory)
             executor.finish(unit_of(step), outcome)
-            go_on(run, executor, now=now, in_lane=True)
+            following = go_on(run, executor, now=now, in_lane=True)
+        else:
+            held.memory.keep()
+            run.save(update_fields=COUNTED)
+            following = None
+            _planned(run, outcome, now=now)
+        written = held.count()
+    held.forget(written)
+    return following
 
 
 def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
@@ -103,8 +121,8 @@ def take_plan(run: Run) -> None:
     plan = plan_of(run)
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
-    run.expected_tokens = expected_tokens(run.workspace_id, run.user, run.mode, plan)
-    run.save(update_fields=["plan", "board", "states", "expected_tokens"])
+    expect(run, plan)
+    run.save(update_fields=["plan", "board", "states", *EXPECTED])
     run.tasks.all().delete()
     _show_tasks(run, plan)
 
@@ -115,22 +133,24 @@ def go_on(
     *,
     now: datetime,
     in_lane: bool = False,
-) -> None:
+) -> RunStep | None:
     """Put up what can be done next, or end the run where nothing is left. Within ``alone``. ``in_lane``: the caller
-    looks for another step right after, so that one alone needs no ticket.
+    looks for another step right after, so that one alone needs no ticket; it is given the first one where nothing else
+    waits, whose turn it would be.
     """
-    executor = executor or executor_of(run, StoredMemory(run_pk=run.pk))
+    executor = executor or executor_of(run, StoredMemory(run_pk=run.pk, waits=True))
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
     for unit in ready:
         executor.begin(unit)
-    _add(run, ready, now=now)
+    mine = in_lane and bool(ready) and run.status == RunStatus.RUNNING and not waits_anything(now=now)
+    added = _add(run, ready, now=now, takes_first=mine)
     if isinstance(executor, TeamExecutor):
         run.board = executor.board.as_json()
     else:
         run.states = {"steps": dict(executor.states), "tasks": dict(executor.task_states)}
-    run.progressed_at = now
-    run.save(update_fields=["states", "board", "progressed_at"])
-    memory_of(executor).check()
+    run.progressed_at, run.served_at = now, now if mine else run.served_at
+    run.save(update_fields=["states", "board", "progressed_at", "served_at", *COUNTED])
+    memory_of(executor).keep()
     if (run.states.get("tasks"), run.board) != shown:
         _show_tasks(run, executor.plan)
     if executor.is_over and not _is_open(run):
@@ -139,6 +159,28 @@ def go_on(
         _end(run, RunStatus.DONE if ok else RunStatus.FAILED, why, now=now)
     elif not in_lane or len(ready) > 1:
         hurry()
+    return added[0] if mine else None
+
+
+def stop(run: Run, why: str, *, now: datetime) -> None:
+    """What is being done hears of it within seconds, and is kept as it stands. Within ``alone``."""
+    run.status, run.error = RunStatus.STOPPED, why[:300]
+    run.save(update_fields=["status", "error"])
+    note(run, "run", {"status": run.status}, now=now)
+
+
+def halt(run_pk: int, why: str, *, now: datetime) -> None:
+    """Stop it for a reason of ours, in English, where it is neither over nor stopped by then, nor gone."""
+    with suppress(Lost), alone(run_pk) as run:
+        if run.status in (RunStatus.RUNNING, RunStatus.WAITING):
+            stop(run, why, now=now)
+
+
+def halt_all_of(user: User, now: datetime) -> None:
+    """Of somebody whose account is closed: nothing works in their name any more."""
+    theirs = Run.objects.filter(user=user, status__in=[RunStatus.RUNNING, RunStatus.WAITING])
+    for run in theirs.order_by("pk").values_list("pk", flat=True):
+        halt(run, ACCOUNT_CLOSED, now=now)
 
 
 def memory_of(executor: ParallelTaskExecutor | TeamExecutor) -> StoredMemory:
@@ -168,13 +210,16 @@ def unit_of(step: RunStep) -> Unit:
     return Unit(PlannedStep(**planned), **given | {"upstream": tuple(given["upstream"])})
 
 
-def _add(run: Run, units: Sequence[Unit], *, now: datetime) -> None:
-    RunStep.objects.bulk_create(
+def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = False) -> list[RunStep]:
+    steps = [
         RunStep(
             run=run, user_id=run.user_id, ref=unit.id, task=unit.task_id, unit=asdict(unit), not_before=now
         )
         for unit in units
-    )
+    ]
+    if takes_first:
+        taken(steps[0], now)
+    return RunStep.objects.bulk_create(steps)
 
 
 def _is_open(run: Run) -> bool:
@@ -187,7 +232,7 @@ def _all_done(executor: ParallelTaskExecutor) -> bool:
 
 def _first_error(run: Run) -> str:
     failed = run.steps.filter(status=RunStepStatus.FAILED).exclude(error="").first()
-    return failed.error if failed else _("Nobody could go on with what is left.")
+    return failed.error if failed else gettext_noop("Nobody could go on with what is left.")
 
 
 def _end(run: Run, status: str, error: str, *, now: datetime) -> None:

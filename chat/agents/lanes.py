@@ -11,72 +11,21 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection, transaction
-from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
 from chat.agents.course import hurry
 from chat.agents.doing import do
-from chat.models.runs import Run, RunStatus, RunStep, RunStepStatus
+from chat.agents.taking import take_next, takeable
 from memoryhub.database.locks import alone
 
 logger = logging.getLogger(__name__)
-STALE = timedelta(seconds=30)  # after which whoever did a step is taken for dead
 AT_ONCE = 4  # steps of one lane: they wait for the model most of the time
 AGAIN = 1.0  # seconds after which a thread that has left is followed by another, while others are at work
 PAUSE = 0.1  # seconds until a lane looks again whether a step of its own has led to another
-
-
-def takeable(now: datetime) -> QuerySet[RunStep]:
-    """What nobody does: ready, or in the hands of somebody who gives no sign of life."""
-    ready = Q(status=RunStepStatus.READY, not_before__lte=now)
-    left = Q(status=RunStepStatus.RUNNING, beat_at__lt=now - STALE)
-    return RunStep.objects.filter(ready | left, run__status=RunStatus.RUNNING)
-
-
-def take_next(*, now: datetime) -> RunStep | None:
-    """The next step, now in the hands of the caller alone: of whom the fewest steps are being done, among equals who
-    waited longest. With its run and what that works with. Costs four small queries.
-    """
-    waiting = takeable(now).values("user").annotate(oldest=Min("pk"))
-    if not waiting:
-        return None
-    people = [row["user"] for row in waiting]
-    if len(people) > 1:
-        people = _by_turn(people, now)
-    for person in people:
-        with transaction.atomic():
-            rows = takeable(now).filter(user=person).order_by("run__served_at", "pk")
-            rows = rows.select_related("run__user", "run__workspace__connection", "run__connection")
-            step = rows.select_for_update(of=("self",), skip_locked=True).first()
-            if step is not None:
-                return _taken(step, now)
-    return None
-
-
-def _by_turn(people: list[int], now: datetime) -> list[int]:
-    busy = dict(
-        RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
-        .order_by()
-        .values_list("user")
-        .annotate(Count("pk"))
-    )
-    served = dict(
-        Run.objects.filter(user__in=people).order_by().values_list("user").annotate(Max("served_at"))
-    )
-    return sorted(people, key=lambda person: (busy.get(person, 0), served[person]))
-
-
-def _taken(step: RunStep, now: datetime) -> RunStep:
-    step.status, step.beat_at = RunStepStatus.RUNNING, now
-    step.lease, step.attempts = step.lease + 1, step.attempts + 1
-    step.started_at = step.started_at or now
-    step.save(update_fields=["status", "beat_at", "lease", "attempts", "started_at"])
-    Run.objects.filter(pk=step.run_id).update(served_at=now, progressed_at=now)
-    return step
 
 
 def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
@@ -134,13 +83,12 @@ def _in_thread(ends: float, busy: set[int]) -> int:
 
 def _one_after_another(ends: float, busy: set[int]) -> int:
     """As long as there is something to do, or a step that another thread of the lane does may lead to something."""
-    done, me = 0, threading.get_ident()
-    while time.monotonic() < ends:
+    done, me, step = 0, threading.get_ident(), None
+    while step or time.monotonic() < ends:
         busy.add(me)  # before it looks: what it is about to take may lead to something
         try:
-            step = take_next(now=timezone.now())
-            if step is not None:
-                do(step, ends=ends)
+            if step := step or take_next(now=timezone.now()):
+                step = do(step, ends=ends)
                 done += 1
                 continue
         finally:

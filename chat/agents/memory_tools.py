@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from chat.agents.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
-from chat.agents.step_tools import LONGEST_RESULT, StepTool, step_tool
+from chat.agents.step_tools import KEPT, LONGEST_RESULT, StepTool, Word, step_tool
 from chat.tools.base import Arguments, ToolTrouble, at_most
 
 MOST_LISTED = 200
@@ -26,8 +26,8 @@ def _as_list(given: object) -> object:
     return [given] if isinstance(given, str) else given or None
 
 
-Texts = Annotated[list[str], BeforeValidator(_as_list)]
-SomeTexts = Annotated[list[str] | None, BeforeValidator(_as_list)]
+Texts = Annotated[list[Word], BeforeValidator(_as_list)]
+SomeTexts = Annotated[list[Word] | None, BeforeValidator(_as_list)]
 Kinds = Annotated[
     list[Literal["task_result", "step_result", "input", "shared"]] | None, BeforeValidator(_as_list)
 ]
@@ -35,7 +35,7 @@ Kinds = Annotated[
 
 class ToList(Arguments):
     kind: Kinds = None
-    key_prefix: str = ""
+    key_prefix: Word = ""
     sources: SomeTexts = None
 
 
@@ -44,7 +44,7 @@ class ToRead(Arguments):
 
 
 class ToWrite(Arguments):
-    key: Annotated[str, at_most(LONGEST_KEY)]
+    key: Annotated[str, at_most(LONGEST_KEY), KEPT]
     value: Any
     title: Annotated[str, at_most(200)] | None = None
     description: Annotated[str, at_most(1000)] | None = None

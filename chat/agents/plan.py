@@ -106,7 +106,7 @@ def read_plan(given: object) -> TaskPlan:
     something twice or goes in a circle. A task without steps is one step of its own.
     """
     try:
-        read = _Plan.model_validate(given)
+        read = _Plan.model_validate(_storable(given))
     except (ValidationError, RecursionError) as error:
         wrong = error.errors() if isinstance(error, ValidationError) else []
         raise PlanTrouble(
@@ -120,6 +120,17 @@ def read_plan(given: object) -> TaskPlan:
     if troubles := list(_troubles(plan)):
         raise PlanTrouble(troubles)
     return plan
+
+
+def _storable(given: Any) -> Any:
+    """Without what no database keeps, however deep it is."""
+    if isinstance(given, str):
+        return given.replace("\x00", "").encode(errors="replace").decode()
+    if isinstance(given, list):
+        return [_storable(each) for each in given]
+    if isinstance(given, dict):
+        return {_storable(name): _storable(each) for name, each in given.items()}
+    return given
 
 
 def _task(read: _Task) -> PlannedTask:

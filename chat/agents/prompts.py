@@ -30,11 +30,8 @@ def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) ->
     """The instructions, and by name what they build on. Never a value: the model reads what it needs."""
     if not keys:
         return instructions
-    lines = []
-    for key in keys:
-        entry = memory.get(key)
-        title = one_line(entry.title or "") if entry else ""
-        lines.append(f"- {key} — {title}" if title else f"- {key}")
+    titles = memory.titles(keys)
+    lines = [f"- {key} — {title}" if (title := one_line(titles.get(key, ""))) else f"- {key}" for key in keys]
     return "\n".join([instructions, "", "# Builds on (`memory_read` these)", *lines])
 
 

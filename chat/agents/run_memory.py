@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -163,6 +163,10 @@ class AgentMemory:
         """A copy of the value; None where there is none."""
         entry = self.get(key)
         return None if entry is None else entry.value
+
+    def titles(self, keys: Collection[str]) -> dict[str, str]:
+        """Those of the keys that are there, with their titles."""
+        return {key: entry.title or "" for key in keys if (entry := self.get(key))}
 
     def has(self, key: str) -> bool:
         return self.get(key) is not None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
+from django.db import DataError
 from django.utils import timezone
 
 from chat.agents import web_tools
@@ -15,12 +16,12 @@ from chat.agents.course import alone
 from chat.agents.step_tools import StepTool
 from chat.models import ToolOutcome
 from chat.models.runs import Run
-from chat.tools.base import ChatTool, ToolCaller, read_arguments
+from chat.tools.base import ChatTool, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.documents import READ_DOCUMENT
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
 from workspaces.access import get_workspace
-from workspaces.leaving_machine import Reach
-from workspaces.models import Role, Workspace
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Document, DocumentQuerySet, Role, Workspace
 
 OFFERED: dict[str, ChatTool] = {
     tool.name: tool for tool in (X_RECALL_MEMORY, X_WORKSPACE_SEARCH, READ_DOCUMENT, X_SAVE_MEMORY)
@@ -39,10 +40,15 @@ def offered(workspace: Workspace) -> tuple[str, ...]:
 
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
     names = [name for name in run.tools if name in OFFERED]
-    if READ_DOCUMENT.name in names and not run.workspace.documents.live().exists():
+    if READ_DOCUMENT.name in names and not _documents_of(run, is_local=is_local).exists():
         names.remove(READ_DOCUMENT.name)
     own = tuple(_step_tool(run, OFFERED[name], is_local=is_local) for name in names)
     return own + web_tools.web_tools(run)
+
+
+def _documents_of(run: Run, *, is_local: bool) -> DocumentQuerySet:
+    reach = Reach(run.workspace.local_only, leaves=not is_local, personal=run.is_own)
+    return in_reach(Document.objects.live(), run.workspace, run.user, reach)
 
 
 def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
@@ -51,7 +57,12 @@ def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
         caller = replace(
             caller_of(run, is_local=is_local), call=f"{run.public_id}:{key}", for_review=was_outside
         )
-        result = tool.act(caller, read_arguments(tool.takes, arguments))
+        try:
+            result = tool.act(caller, read_arguments(tool.takes, arguments))
+        except DataError:
+            raise ToolTrouble(
+                "something in the arguments can be kept nowhere, such as a NUL character"
+            ) from None
         if result.outcome == ToolOutcome.SAVED:
             note_saved(run, result.memory_ids)
         return result.text
@@ -63,11 +74,12 @@ def _step_tool(run: Run, tool: ChatTool, *, is_local: bool) -> StepTool:
 def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     """Loaded as things stand now. Raises NotFound or Forbidden where the person may no longer run anything here.
 
-    A run is read by every member of its workspace, so nobody's personal memories are in it, but in a private one.
+    A run is read by every member of its workspace, so nobody's personal memories are in it, but in one that they alone
+    read.
     """
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
-    run.refresh_from_db(fields=["is_private"])
-    reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_private)
+    run.refresh_from_db(fields=["is_private", "chat"])
+    reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_own)
     return ToolCaller(run.user, workspace, workspace.role, reach, timezone.now())
 
 

@@ -1,52 +1,33 @@
-"""Starting runs, stopping them, going on with them and doing them again: what every door calls."""
+"""Starting runs, stopping them and going on with them: what every door calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.agents.budget import Limits
-from chat.agents.course import PLANNING, alone, begin, go_on, hurry, plan_of, take_plan
-from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
-from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
-from chat.agents.run_memory import MemoryEntry, as_json_text
+from chat.agents.course import EXPECTED, PLANNING, alone, begin, go_on, hurry, stop, take_plan
+from chat.agents.plan import TaskPlan
 from chat.agents.run_tools import offered, usual
-from chat.agents.stored_run import Lost, StoredMemory, entry_of, limits_of, note
+from chat.agents.stored_run import Lost, StoredMemory, limits_of, note
 from chat.agents.task import seed_inputs
-from chat.models import Chat, Message
+from chat.agents.wanted import Wanted, checked, given_limits, given_plan
+from chat.models import Chat
 from chat.models.runs import Run, RunMode, RunStatus
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import get_workspace, require
+from workspaces.access import get_workspace, lock_to_count, require
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
+from workspaces.spending.budgets import require_budget
+from workspaces.spending.rates import rate_of
 from workspaces.throttles import spend
 
-LONGEST_OBJECTIVE = 8_000
 MOST_ACTIVE = 50  # runs of one person that are not over
-MOST_INPUTS = 50
-HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What somebody asks for. ``plan``: as JSON; without one the model plans, but for a run of one step."""
-
-    objective: str
-    mode: str = RunMode.PLAN
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    tools: Sequence[str] | None = None
-    budget: Mapping[str, int] = field(default_factory=dict)
-    plan: object = None
-    reviews_plan: bool = False
-    answer: Message | None = None  # in a chat, for which it is done
-    is_private: bool = False  # of an answer, as its chat is
-    web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
 
 
 def why_not(chosen: Chosen) -> str:
@@ -63,25 +44,29 @@ def why_not(chosen: Chosen) -> str:
 
 def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) -> Run:
     """Store a run and queue its first step. Raises Invalid naming every field that is wrong, also where the model
-    cannot do it; Forbidden for viewers; Conflict for too many at once; TooManyRequests.
+    cannot do it; Forbidden for viewers; Conflict for too many at once; TooManyRequests; BudgetReached.
     """
     require(workspace.role, Role.EDITOR)
-    if why := why_not(chosen_for(workspace, by)):
+    chosen = chosen_for(workspace, by)
+    if why := why_not(chosen):
         raise Invalid(why, code="model_cannot")
-    plan, limits = _checked(wanted, offered(workspace))
-    open_now = Run.objects.filter(user=by).exclude(status__in=[RunStatus.DONE, RunStatus.FAILED])
-    if open_now.count() >= MOST_ACTIVE:
-        raise Conflict(_("You have %s runs that are not over. Stop or finish some first.") % MOST_ACTIVE)
+    plan, limits = checked(wanted, offered(workspace))
+    _refuse_too_many(by)
+    require_budget(workspace.pk, by.pk, lambda: rate_of(chosen), now=now)
     spend("turns", by, now=now)  # the dearest thing that a person can ask for
     with transaction.atomic():
+        lock_to_count(by)
+        _refuse_too_many(by)
+        chat = _locked_chat(wanted.chat_id if wanted.answer is None else wanted.answer.chat_id)
         run = Run.objects.create(
             workspace=workspace,
             user=by,
+            chat=chat,
+            is_private=chat is not None and chat.is_private,
             mode=wanted.mode,
             objective=wanted.objective.strip(),
             plan=plan.as_json() if plan else None,
             answer=wanted.answer,
-            is_private=wanted.is_private if wanted.answer is None else _is_in_private(wanted.answer),
             web_urls=list(wanted.web_urls),
             reviews_plan=wanted.reviews_plan and wanted.mode != RunMode.LOOP,
             tools=list(usual(workspace) if wanted.tools is None else dict.fromkeys(wanted.tools)),
@@ -96,14 +81,20 @@ def start_run(workspace: Workspace, wanted: Wanted, *, by: User, now: datetime) 
     return run
 
 
-def _is_in_private(answer: Message) -> bool:
+def _refuse_too_many(by: User) -> None:
+    open_now = Run.objects.filter(user=by).exclude(status__in=[RunStatus.DONE, RunStatus.FAILED])
+    if open_now.count() >= MOST_ACTIVE:
+        raise Conflict(_("You have %s runs that are not over. Stop or finish some first.") % MOST_ACTIVE)
+
+
+def _locked_chat(chat_id: int | None) -> Chat | None:
     """As it is now, and until the run is stored: who makes the chat private then finds it."""
-    return Chat.objects.select_for_update(no_key=True).get(pk=answer.chat_id).is_private
+    return None if chat_id is None else Chat.objects.select_for_update(no_key=True).get(pk=chat_id)
 
 
 def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
     rows = Run.objects.visible_to(user).filter(workspace=workspace, public_id=public_id)
-    run = rows.select_related("user").first()
+    run = rows.select_related("user", "answer__chat").first()
     if run is None:
         raise NotFound(_("This run does not exist, or you do not have access to it."))
     run.workspace = workspace
@@ -116,9 +107,7 @@ def stop_run(run: Run, *, by: User, now: datetime) -> Run:
     with _locked(run) as locked:
         if locked.status not in (RunStatus.RUNNING, RunStatus.WAITING):
             raise Conflict(_("This run is not running."))
-        locked.status, locked.error = RunStatus.STOPPED, ""
-        locked.save(update_fields=["status", "error"])
-        note(locked, "run", {"status": locked.status}, now=now)
+        stop(locked, "", now=now)
     return locked
 
 
@@ -132,9 +121,9 @@ def resume_run(
     with _locked(run) as locked:
         if locked.status not in (RunStatus.STOPPED, RunStatus.WAITING):
             raise Conflict(_("Only a stopped run, or one that waits for you, can go on."))
-        limits = _limits(asdict(limits_of(locked)) | dict(budget or {}))
+        limits = given_limits(asdict(limits_of(locked)) | dict(budget or {}))
         if plan is not None:
-            _change_plan(locked, _read(plan))
+            _change_plan(locked, given_plan(plan))
         locked.status, locked.error, locked.limits = RunStatus.RUNNING, "", asdict(limits)
         locked.deadline_at = now + timedelta(minutes=limits.minutes)
         locked.save(
@@ -146,7 +135,7 @@ def resume_run(
                 "plan",
                 "board",
                 "states",
-                "expected_tokens",
+                *EXPECTED,
             ]
         )
         note(locked, "run", {"status": locked.status}, now=now)
@@ -157,71 +146,20 @@ def resume_run(
     return locked
 
 
-def run_again(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
-    """A new run of the same objective, plan and inputs. ``from_step``: what does not build on that step is taken over
-    from this one. Raises Invalid for a step that is not in the plan.
-    """
-    workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
-    inputs = [entry_of(row) for row in run.entries.filter(kind="input").exclude(key__contains="[")]
-    wanted = Wanted(
-        run.objective,
-        run.mode,
-        {entry.key.removeprefix("input:"): entry.value for entry in inputs},
-        run.tools,
-        run.limits,
-        run.plan,
-        is_private=run.is_private,
-        web_urls=run.web_urls,
-    )
-    if not from_step:
-        return start_run(workspace, wanted, by=by, now=now)
-    if run.plan is None or run.board is not None:
-        raise Invalid(_("Only a planned run can be done again from a step."))
-    redone = _built_on(plan_of(run), from_step)
-    with transaction.atomic():
-        again = start_run(workspace, wanted, by=by, now=now)
-        again.steps.all().delete()
-        kept = _kept(run, redone)
-        StoredMemory(run_pk=again.pk).restore(kept)
-        names = {entry.key.partition(":")[2] for entry in kept}
-        again.states = {
-            what: {
-                name: state
-                for name, state in run.states[what].items()
-                if state == "done" and name in names and name.partition("[")[0] not in redone[what]
-            }
-            for what in ("steps", "tasks")
-        }
-        go_on(again, now=now)
-    return again
+def revise_plan(run: Run, plan: object, *, by: User) -> Run:
+    """The plan that waits, as somebody has changed it, or as it is. Raises Conflict where it does not wait, Invalid."""
+    require_hand(run, by)
+    with _locked(run) as locked:
+        if locked.status != RunStatus.WAITING:
+            raise Conflict(_("This plan does not wait for anybody any more."))
+        if plan is not None:
+            _change_plan(locked, given_plan(plan))
+    return locked
 
 
-def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
-    found = []
-    for row in run.entries.all():
-        kind, _colon, name = row.key.partition(":")
-        of = {"step": "steps", "task": "tasks", "input": "steps"}.get(kind)
-        if of and name.partition("[")[0] not in redone[of]:
-            found.append(entry_of(row))
-    return found
-
-
-def _built_on(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
-    """The step and task of that id, and all that build on them."""
-    first = next((task for task in plan.tasks if any(step.id == step_id for step in task.steps)), None)
-    if first is None:
-        raise Invalid(_("There is no such step."), fields={"from_step": _("is not in the plan")})
-    tasks, steps = {first.id}, {step_id}
-    for _each in plan.tasks:
-        tasks |= {task.id for task in plan.tasks if tasks & set(task.depends_on)}
-        steps |= {step.id for step in first.steps if steps & set(step.depends_on)}
-    steps |= {step.id for task in plan.tasks if task.id in tasks - {first.id} for step in task.steps}
-    return {"tasks": tasks, "steps": steps}
-
-
-def may_steer(run: Run, workspace: Workspace, user: User) -> bool:
-    """Whether this person may stop the run and go on with it, with the ``role`` they have in its workspace."""
-    return Role(workspace.role).allows(_needed(run, user))
+def may_steer(run: Run, role: str, user: User) -> bool:
+    """Whether this person may stop the run and go on with it, with this role in its workspace."""
+    return Role(role).allows(_needed(run, user))
 
 
 def require_hand(run: Run, by: User) -> None:
@@ -253,57 +191,3 @@ def _fill(run: Run, inputs: Mapping[str, Any]) -> None:
     memory = StoredMemory(run_pk=run.pk)
     seed_inputs(memory, inputs)
     memory.check()
-
-
-def _checked(wanted: Wanted, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
-    wrong: dict[str, str] = {}
-    if not wanted.objective.strip():
-        wrong["objective"] = _("must not be blank")
-    elif len(wanted.objective) > LONGEST_OBJECTIVE:
-        wrong["objective"] = _("may have at most %s characters") % f"{LONGEST_OBJECTIVE:,}"
-    if wanted.mode not in RunMode.values:
-        wrong["mode"] = _("Allowed: %s.") % ", ".join(RunMode.values)
-    if why := _why_bad_inputs(wanted.inputs):
-        wrong["inputs"] = why
-    if unknown := [name for name in wanted.tools or () if name not in tools]:
-        wrong["tools"] = _("There is no “%(name)s”. Allowed: %(all)s.") % {
-            "name": unknown[0][:60],
-            "all": ", ".join(tools),
-        }
-    if wrong:
-        raise Invalid(fields=wrong)
-    return (None if wanted.plan is None else _read(wanted.plan)), _limits(wanted.budget)
-
-
-def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
-    if len(inputs) > MOST_INPUTS:
-        return _("at most %s are taken") % MOST_INPUTS
-    for name, value in inputs.items():
-        if not name or len(name) > LONGEST_KEY or "[" in name or "\x00" in name:
-            return _("has a name that cannot be used")
-        try:
-            if len(as_json_text(value)) > LONGEST_VALUE:
-                return _("has a value of more than %s characters") % f"{LONGEST_VALUE:,}"
-        except (TypeError, ValueError, RecursionError):
-            return _("must be JSON")
-    return ""
-
-
-def _read(plan: object) -> TaskPlan:
-    try:
-        return read_plan(plan)
-    except PlanTrouble as trouble:
-        raise Invalid(fields={"plan": str(trouble)[:1000]}) from None
-
-
-def _limits(budget: Mapping[str, int]) -> Limits:
-    wrong: dict[str, str] = {}
-    for name, value in budget.items():
-        highest = getattr(HIGHEST, name, None)
-        if highest is None:
-            wrong[f"budget.{name[:40]}"] = _("is not a part of the budget")
-        elif not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= highest:
-            wrong[f"budget.{name}"] = _("must be from 1 to %s") % f"{highest:,}"
-    if wrong:
-        raise Invalid(fields=wrong)
-    return Limits(**budget)

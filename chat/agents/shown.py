@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from chat.agents.course import PLANNING
+from django.utils.translation import gettext as _
+
+from chat.agents.course import PLAN, PLANNING, WHOLE
 from chat.agents.run_memory import memory_keys
 from chat.agents.stored_run import run_channel
 from chat.answers.threads import in_thread
-from chat.models.runs import Run, RunEvent, RunStep
+from chat.models.runs import Run, RunEvent, RunStatus, RunStep
 from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
@@ -50,6 +52,23 @@ def step_json(step: RunStep) -> dict[str, Any]:
         "started_at": step.started_at,
         "finished_at": step.finished_at,
     }
+
+
+def tasks_for_people(run: Run) -> list[dict[str, Any]]:
+    """``tasks_of`` as a page says it: titles in place of ids; what a run was at when it was stopped is at nothing."""
+    tasks = tasks_of(run)
+    titles = {task["id"]: title_shown(task["title"]) for task in tasks}
+    for task in tasks:
+        task["title"] = titles[task["id"]]
+        task["after"] = [titles.get(name, name) for name in task["depends_on"]]
+        for each in (task, *task["steps"]) if run.status == RunStatus.STOPPED else ():
+            each["status"] = "stopped" if each["status"] in ("running", "working") else each["status"]
+    return tasks
+
+
+def title_shown(title: str) -> str:
+    """One that no plan gave, in the language of who looks; any other as it was given."""
+    return _(title) if title in (WHOLE, PLAN) else title
 
 
 def planning_of(run: Run) -> RunStep | None:

@@ -144,15 +144,13 @@ class StepExecutor:
         """Work to the end. Raises a ModelError; what was done before it stays in the transcript."""
         prompt = self.prompt()
         while True:
-            for call in self.transcript.unanswered():
-                if outcome := self._answer(call, prompt):
-                    return outcome
+            if outcome := self._read(prompt):
+                return outcome
             if self.transcript.rounds >= self.context.budget.limits.step_rounds:
                 return self._fail("The step's rounds are spent.")
             if spent := self.context.budget.what_is_spent:
                 return Outcome(False, error=f"The run's budget of {spent} is spent.", spent=spent)
-            if outcome := self._read(self._next_reply(prompt)):
-                return outcome
+            self._next_reply(prompt)
 
     def prompt(self) -> list[Message]:
         system = system_prompt(
@@ -164,7 +162,7 @@ class StepExecutor:
         asked = user_message(self.step.instructions, self._keys, self.context.memory)
         return [Message("system", system), Message("user", asked)]
 
-    def _next_reply(self, prompt: list[Message]) -> Reply:
+    def _next_reply(self, prompt: list[Message]) -> None:
         log = self.transcript
         is_last = log.rounds + 1 == self.context.budget.limits.step_rounds
         if not log.concluding and (is_last or self._is_tight(prompt)):
@@ -185,8 +183,6 @@ class StepExecutor:
         spent_in = sum(tokens(message.content) for message in messages) + tokens_of_tools(offered)
         self.context.budget.spend(spent_in, out)
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
-        log.save()
-        return Reply(reply.text, calls)
 
     def offered(self) -> list[Tool]:
         """The tools of the next reply."""
@@ -199,11 +195,22 @@ class StepExecutor:
         said = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
         return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
-    def _read(self, reply: Reply) -> Outcome | None:
-        """A reply in words alone ends a step without a schema, and is told back in one with."""
-        if reply.calls:
-            return None
-        text = reply.text.strip()
+    def _read(self, prompt: list[Message]) -> Outcome | None:
+        """Do what the last reply asks for, as far as that is not done. One in words alone ends a step without a schema,
+        and is told back in one with. What ends the step is kept with its end, anything else before it is done.
+        """
+        last = self.transcript.messages[-1] if self.transcript.messages else None
+        if last is not None and last.role == "assistant":
+            if any(call.name != FINISH or self._finish is None for call in last.tool_calls):
+                self.transcript.save()
+            if not last.tool_calls:
+                return self._read_words(last.content.strip())
+        for call in self.transcript.unanswered():
+            if outcome := self._answer(call, prompt):
+                return outcome
+        return None
+
+    def _read_words(self, text: str) -> Outcome | None:
         if self._finish is None and text:
             return self._finished(text[:LONGEST_PLAIN])
         wanted = "Call `finish_step` with the result." if self._finish else "Answer with the result."

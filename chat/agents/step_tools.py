@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator
 
 from chat.tools.base import Arguments, ChatTool, Result, read_arguments
 from memoryhub.llm.base import Tool
 
 A = TypeVar("A", bound=Arguments)
 LONGEST_RESULT = 24_000  # characters of what one call returns
+
+
+def _without_nul(text: str) -> str:
+    """The database keeps it nowhere, and so would find it nowhere either."""
+    return text.replace("\x00", "")
+
+
+KEPT = AfterValidator(_without_nul)
+Word = Annotated[str, KEPT]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from chat.agents.board import BoardEvent, TaskBoard, TaskState
 from chat.agents.plan import PlannedStep, PlanTrouble, TaskPlan, Teammate
 from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.agents.step import Outcome, Released, StepContext
-from chat.agents.step_tools import StepTool, step_tool
+from chat.agents.step_tools import KEPT, StepTool, Word, step_tool
 from chat.agents.task import seed_inputs
 from chat.agents.units import Unit, drive
 from chat.tools.base import Arguments, ToolTrouble, at_most
@@ -142,18 +142,18 @@ class Nothing(Arguments):
 
 
 class ToSend(Arguments):
-    text: Annotated[str, at_most(4_000)]
+    text: Annotated[str, at_most(4_000), KEPT]
     to: str | None = Field(None, description="A teammate's name; everybody without.")
 
 
 class ToAdd(Arguments):
-    title: Annotated[str, at_most(200)]
-    description: Annotated[str, at_most(4_000)] = Field(description="Understandable alone.")
-    depends_on: list[str] | None = Field(None, description="Ids of tasks.")
+    title: Annotated[str, at_most(200), KEPT]
+    description: Annotated[str, at_most(4_000), KEPT] = Field(description="Understandable alone.")
+    depends_on: list[Word] | None = Field(None, description="Ids of tasks.")
 
 
 class ToRelease(Arguments):
-    reason: Annotated[str, at_most(500)]
+    reason: Annotated[str, at_most(500), KEPT]
 
 
 def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:

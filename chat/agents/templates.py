@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from chat.agents.runs import Wanted
+from chat.agents.wanted import Wanted
 from chat.models.runs import Run, RunTemplate
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from workspaces.access import get_workspace, require
+from workspaces.access import get_workspace, lock_to_count, require
 from workspaces.models import Role, User, Workspace
 
 MOST = 100  # of a workspace
@@ -27,17 +28,19 @@ def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplat
         raise Invalid(fields={"name": _("must have 1 to %s characters") % LONGEST_NAME})
     if run.is_private:
         raise Conflict(_("This run is private, and everyone in the workspace would read the template."))
-    if workspace.run_templates.count() >= MOST:
-        raise Conflict(_("There are %s templates here, which is the most. Delete one first.") % MOST)
     values = {
         "mode": run.mode,
         "objective": run.objective,
         "tools": run.tools,
         "limits": run.limits,
         "plan": run.plan,
+        "chat_id": run.chat_id,
     }
     try:
         with transaction.atomic():
+            lock_to_count(workspace)
+            if workspace.run_templates.count() >= MOST:
+                raise Conflict(_("There are %s templates here, which is the most. Delete one first.") % MOST)
             return RunTemplate.objects.create(
                 workspace=workspace, user=by, name=name, created_at=now, **values
             )
@@ -45,8 +48,12 @@ def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplat
         raise Invalid(fields={"name": _("is taken by another template")}) from None
 
 
-def get_template(workspace: Workspace, public_id: str) -> RunTemplate:
-    found = workspace.run_templates.filter(public_id=public_id).first()
+def templates_of(workspace: Workspace, user: User) -> QuerySet[RunTemplate]:
+    return RunTemplate.objects.visible_to(user).filter(workspace=workspace)
+
+
+def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTemplate:
+    found = templates_of(workspace, by).filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This template does not exist."))
     return found
@@ -70,7 +77,7 @@ def wanted_of(
 def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
     """Raises Forbidden but for who made it, as long as they may write, and the workspace's owners."""
     require(workspace.role, Role.EDITOR)
-    template = get_template(workspace, public_id)
+    template = get_template(workspace, public_id, by=by)
     if template.user_id != by.pk and not Role(workspace.role).allows(Role.OWNER):
         raise Forbidden(_("Only who made a template and the workspace's owners can delete it."))
     template.delete()

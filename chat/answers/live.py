@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from memoryhub.llm.metering import Meter
+from workspaces.spending.rates import Account
+
 
 class LiveAnswer:
     """Grows in the turn engine's thread and is read from any; readers are woken in their own loops."""
@@ -26,6 +29,9 @@ class LiveAnswer:
         )
         self.goes_on = bool(text)  # what comes next belongs to the last word so far
         self.was_cut = False  # at the model's limit for one answer
+        self.waits = False  # for a person to look at its plan
+        self.meter = Meter()  # of what its model takes, and on whom that is put once it is known
+        self.account: Account | None = None
         self.retracted = 0  # counts up when text turns out to be none of the answer
         self.changes = 0  # counts up with everything a reader may want to hear of
         self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()

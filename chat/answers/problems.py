@@ -6,16 +6,21 @@ import math
 
 from django.utils.translation import gettext as _
 
+from memoryhub.kept import kept
 from memoryhub.llm.errors import ModelError
 
 CUT = "length"  # error_code of an answer that is done as far as it goes
-CUT_SENTENCE = "The answer reached the length limit of one reply."
+CUT_SENTENCE = kept("The answer reached the length limit of one reply.")
+PLAN = "plan_waits"  # error_code of an answer that is done as far as its plan, which a person looks at
+PLAN_SENTENCE = kept("The plan waits for you: change it or start the research.")
+SAVED = kept("Your message is saved.")
+SAVED_SO_FAR = kept("Your message and the text so far are saved.")
+BROKEN = kept("Something went wrong here.")
 
 
 def reason_of(error: ModelError, *, has_text: bool) -> str:
-    """What went wrong and what is safe: kept with the answer, and told over REST."""
-    safe = "Your message and the text so far are saved." if has_text else "Your message is saved."
-    parts = [str(error), _asked_to_wait(error.retry_after), safe]
+    """What went wrong and what is safe: kept with the answer in English, translated on the page and over REST."""
+    parts = [str(error), _asked_to_wait(error.retry_after), SAVED_SO_FAR if has_text else SAVED]
     return " ".join(filter(None, parts))
 
 
@@ -23,9 +28,10 @@ def _asked_to_wait(seconds: float | None) -> str:
     if seconds is None or seconds < 1:
         return ""
     if seconds < 90:
-        return f"It asks to wait {math.ceil(seconds)} s."
-    minutes = math.ceil(seconds / 60)
-    return f"It asks to wait {minutes} minutes." if minutes < 90 else "It asks to wait for more than an hour."
+        return kept("It asks to wait %s s.") % math.ceil(seconds)
+    if (minutes := math.ceil(seconds / 60)) < 90:
+        return kept("It asks to wait %s min.") % minutes
+    return kept("It asks to wait for more than an hour.")
 
 
 def advice_for(code: str) -> str:

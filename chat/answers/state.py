@@ -8,6 +8,7 @@ from typing import Any
 from chat.answers.live import live_answer
 from chat.models import Chat, Message, MessageStatus
 from chat.models.steps import StepKind, StepOutcome
+from memoryhub.kept import kept
 from workspaces.models import User
 
 
@@ -49,6 +50,6 @@ def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
     return {
         "status": MessageStatus.FAILED,
         "error_code": "interrupted",
-        "error": "The server stopped in the middle of this answer. Your message is saved.",
+        "error": kept("The server stopped in the middle of this answer.", "Your message is saved."),
         "finished_at": now,
     }

@@ -9,6 +9,9 @@ from typing import ParamSpec, TypeVar
 
 from django.db import connections
 
+from memoryhub.database.acting import carried
+from memoryhub.monitoring import tracing
+
 P = ParamSpec("P")
 T = TypeVar("T")
 _threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="turn")
@@ -28,10 +31,11 @@ async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kw
 async def _run_in(
     threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
+    @carried
     def call() -> T:
         try:
             return function(*args, **kwargs)
         finally:
             connections.close_all()
 
-    return await asyncio.get_running_loop().run_in_executor(threads, call)
+    return await asyncio.get_running_loop().run_in_executor(threads, tracing.carried(call))

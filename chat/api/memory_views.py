@@ -11,7 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
-from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, ProposalJson, RememberedJson
+from chat.api.bodies import ChatMemoryBody
+from chat.api.serializers import ChatMemoriesJson, ProposalJson, RememberedJson
 from chat.chats.proposing import proposal_for
 from chat.chats.remembering import remember_message, remember_text
 from memories.access import get_memory

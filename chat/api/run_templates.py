@@ -12,7 +12,14 @@ from rest_framework.response import Response
 
 from chat.agents.runs import get_run, start_run
 from chat.agents.stored_run import limits_of
-from chat.agents.templates import LONGEST_NAME, delete_template, get_template, save_template, wanted_of
+from chat.agents.templates import (
+    LONGEST_NAME,
+    delete_template,
+    get_template,
+    save_template,
+    templates_of,
+    wanted_of,
+)
 from chat.api.runs import Json, RunJson, accepted, documented, json_object
 from chat.models.runs import RunMode, RunTemplate
 from workspaces.access import get_workspace
@@ -56,7 +63,7 @@ class RunTemplateList(ApiView):
         """List the templates of runs in a workspace."""
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
-            workspace.run_templates.select_related("workspace"),
+            templates_of(workspace, self.person).select_related("workspace"),
             RunTemplateJson,
             list_name=f"run templates of {workspace_id}",
         )
@@ -75,7 +82,7 @@ class RunTemplateSave(ApiView):
         run, name = get_run(self.person, workspace, run_id), self.body(SaveTemplateBody)["name"]
         template = self.make_once(
             lambda: save_template(run, name, by=self.person, now=timezone.now()),
-            lambda person, public_id: get_template(workspace, public_id),
+            lambda person, public_id: get_template(workspace, public_id, by=person),
         )
         return Response(RunTemplateJson(template).data, status=status.HTTP_201_CREATED)
 
@@ -102,7 +109,7 @@ class RunTemplateStart(ApiView):
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartTemplateBody)
         wanted = wanted_of(
-            get_template(workspace, template_id),
+            get_template(workspace, template_id, by=self.person),
             objective=body.get("objective", ""),
             inputs=json_object("inputs", body.get("inputs")),
             reviews_plan=body["review_plan"],

@@ -13,10 +13,13 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.agents.runs import Wanted, get_run, resume_run, run_again, start_run, stop_run
+from chat.agents.again import run_again
+from chat.agents.runs import get_run, start_run, stop_run
 from chat.agents.shown import follow_run, result_of, tasks_of
 from chat.agents.stored_run import limits_of
+from chat.agents.wanted import Wanted
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus
+from chat.turns.planned import go_on_with
 from workspaces.access import get_workspace
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Workspace
@@ -49,11 +52,23 @@ class RunLineJson(serializers.Serializer[Any]):
     id = serializers.CharField(source="public_id")
     workspace_id = serializers.CharField(source="workspace.public_id")
     started_by = serializers.CharField(source="user.public_id")
+    answer_id = serializers.CharField(
+        source="answer.public_id",
+        allow_null=True,
+        default=None,
+        help_text="The answer in a chat that it is for.",
+    )
     objective = serializers.CharField()
     mode = serializers.ChoiceField(choices=RunMode.values)
     status = serializers.ChoiceField(choices=RunStatus.values)
     error = serializers.CharField(help_text="Why it failed or was stopped, in a sentence.")
     used = serializers.SerializerMethodField(help_text="Replies of the model and tokens so far.")
+    cost = serializers.DecimalField(
+        max_digits=18,
+        decimal_places=8,
+        allow_null=True,
+        help_text="Of what it used so far, in the installation's currency; null where its model has no price.",
+    )
     created_at = Moment()
     finished_at = Moment(allow_null=True)
 
@@ -70,6 +85,9 @@ class RunJson(RunLineJson):
     budget = serializers.SerializerMethodField()
     expected_tokens = serializers.IntegerField(
         help_text="As guessed before it began, from runs done here; 0: not yet."
+    )
+    expected_cost = serializers.DecimalField(
+        max_digits=18, decimal_places=8, allow_null=True, help_text="Of these tokens; null without a price."
     )
     tools = serializers.ListField(child=serializers.CharField())
     memory_ids = serializers.ListField(
@@ -146,7 +164,7 @@ class RunList(ApiView):
         return self.page(
             Run.objects.visible_to(self.person)
             .filter(workspace=workspace)
-            .select_related("user", "workspace")
+            .select_related("user", "workspace", "answer")
             .defer("plan", "board", "states"),
             RunLineJson,
             descending=True,
@@ -229,10 +247,11 @@ class RunResume(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Go on with a run.
 
-        One that was stopped, or whose plan waits; its minutes count anew. 409 for any other.
+        One that was stopped, or whose plan waits; its minutes count anew. 409 for any other. Where an answer in a chat
+        waits for it, that is written on.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
-        run = resume_run(
+        run = go_on_with(
             get_run(self.person, workspace, run_id),
             by=self.person,
             now=timezone.now(),

@@ -7,25 +7,24 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chat.api.bodies import MODES
 from chat.chats.marking import mark_of
 from chat.chats.personal_memories import personal_in
-from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall
-from chat.models.steps import Mode, Step
+from chat.chats.usage import usage_of
+from chat.models import Chat, ChatMark, Message, MessageStatus, ToolCall
+from chat.models.steps import Step
 from chat.modes.shown_steps import line_of as step_line
 from chat.modes.shown_steps import outcome_of
 from chat.tools.shown_calls import count_of
-from chat.turns.sources import MOST_CHOSEN
-from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
+from memories.api.serializers import MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.consent import vetoed
 from memories.models import Receipt
-from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
+from memoryhub.languages import translated
 from workspaces.api.serializers import PersonJson, person_json, shown_id
+from workspaces.api.spending import BillJson, bill_json
 from workspaces.models import User
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, iso
-
-MODES = [mode.value for mode in Mode]
-NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}."
+from workspaces.rest.fields import Moment, iso
 
 
 class ChatJson(serializers.Serializer[Any]):
@@ -75,6 +74,10 @@ class OneChatJson(ChatJson):
         read_only=True,
         help_text="pinned or archived in your own list of chats; empty: neither.",
     )
+    usage = BillJson(
+        read_only=True,
+        help_text="What its answers took, those that were set aside and tried again among them.",
+    )
 
 
 def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
@@ -84,6 +87,7 @@ def one_chat_json(chat: Chat, reader: User) -> dict[str, Any]:
         "read_by_others": personal.read_by_others,
         "use_personal_memories": personal.allowed,
         "mark": mark_of(chat, reader),
+        "usage": bill_json(usage_of(chat)),
     }
 
 
@@ -280,7 +284,7 @@ class MessageJson(serializers.Serializer[Any]):
     def get_error(self, message: Message) -> dict[str, str] | None:
         if not message.error_code and not message.error:
             return None
-        return {"code": message.error_code, "message": message.error}
+        return {"code": message.error_code, "message": translated(message.error)}
 
     @extend_schema_field(ReceiptJson(allow_null=True))
     def get_receipt(self, message: Message) -> Any:
@@ -334,85 +338,3 @@ class ProposalJson(serializers.Serializer[Any]):
     example = {"content": "The project deadline is March 15, 2026.", "synthesized": True}
     content = serializers.CharField(help_text="A statement to edit and to remember.")
     synthesized = serializers.BooleanField(help_text="True: the model wrote it.")
-
-
-class ChatChanges(Body):
-    example: dict[str, Any] = {"title": "Plans"}
-    title = Text(max_length=TITLE_LENGTH, required=False)
-    agent_id = Text(
-        max_length=32,
-        allow_null=True,
-        required=False,
-        help_text="The assistant of the workspace that answers; null: none in particular.",
-    )
-    connection_id = Text(
-        max_length=40,
-        allow_null=True,
-        required=False,
-        help_text="The connection whose model answers; null: what the workspace has chosen.",
-    )
-    memory_enabled = Flag(allow_null=True, required=False, help_text="null: each person's own default.")
-    is_private = Flag(required=False, help_text="true: only you see it. Its creator's to say.")
-    use_personal_memories = Flag(
-        required=False,
-        help_text="For you alone: true lets your personal memories be used in your turns here though others read them.",
-    )
-
-
-class MarkBody(Body):
-    example: dict[str, Any] = {"mark": "pinned"}
-    mark = Choice(["", *ChatMark.Kind.values], help_text="pinned, archived, or empty for neither.")
-
-
-class ChatBody(ChatChanges):
-    example: dict[str, Any] = {"title": "Deadlines", "memory_enabled": True}
-    title = Text(max_length=TITLE_LENGTH, allow_blank=True, required=False)
-    workspace_id = Text(max_length=32, required=False, help_text="Left out: your own workspace.")
-    is_temporary = Flag(required=False, help_text="true: nothing is recalled, extracted or kept.")
-
-
-class MessageBody(Body):
-    example: dict[str, Any] = {"content": "When is the deadline?", "stream": False}
-    content = Text(max_length=MESSAGE_LENGTH)
-    memory_enabled = Flag(required=False, help_text="For this turn only. Left out: what the chat says.")
-    stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
-    documents = serializers.ListField(
-        child=Text(max_length=32),
-        max_length=MOST_CHOSEN,
-        allow_null=True,
-        required=False,
-        help_text="Ids of the documents that the answer may draw on; `[]`: none. Left out or null: all of the "
-        "workspace, where they matter to the question.",
-    )
-    mode = Choice(
-        MODES,
-        default=Mode.CHAT.value,
-        error_messages={"invalid_choice": NO_SUCH_MODE},
-        help_text="deep_think: a plan before the answer and a check against memory after it; research: a run in the "
-        "background whose report is the answer; each if the model can.",
-    )
-
-
-class EditBody(MessageBody):
-    mode = Choice(
-        MODES,
-        required=False,
-        error_messages={"invalid_choice": NO_SUCH_MODE},
-        help_text="How to answer. Left out: as the message was answered before.",
-    )
-
-
-class RetryBody(Body):
-    example = {"stream": False}
-    stream = Flag(default=True, help_text="false: wait, and answer 201 with the whole turn.")
-
-
-class ChatMemoryBody(Confirmable):
-    """``messageId`` is written as in the dashboard's API that this one follows."""
-
-    example = {"content": "The project deadline is March 15, 2026"}
-    at_least_one_of = ("messageId", "content")
-    messageId = Text(max_length=32, required=False, help_text="The message to remember.")
-    content = Text(max_length=CONTENT_LENGTH, required=False, help_text="Left out: the message's own text.")
-    category = Text(max_length=CATEGORY_LENGTH, allow_null=True, allow_blank=True, required=False)
-    synthesize = Flag(default=False, help_text="true: the model rewrites the text into one statement.")

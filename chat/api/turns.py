@@ -19,11 +19,12 @@ from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import steps_of
 from chat.tools.shown_calls import calls_of
 from chat.turns.begin import Turn
-from chat.turns.sources import sources_of
+from chat.turns.sources import sources_for_reader
 from chat.turns.stream import follow, follow_for
 from memories.recalling.receipts import receipts_for
 from memoryhub.database.locks import release_connection
 from memoryhub.errors import NotFound
+from memoryhub.http.crowd import aside
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import User
 from workspaces.rest.once import StillRunning
@@ -35,7 +36,7 @@ def messages_json(messages: list[Message], user: User) -> list[Any]:
     receipts = receipts_for([message.public_id for message in messages], user)
     keys = [message.pk for message in messages]
     context = {"receipts": receipts, "calls": calls_of(keys, user), "steps": steps_of(messages, user)}
-    context["sources"] = sources_of(keys)
+    context["sources"] = sources_for_reader(keys, user)
     return list(MessageJson(messages, many=True, context=context).data)
 
 
@@ -76,7 +77,8 @@ def turn_response(
     if place is not None:
         return EventStream(_events(message, answer, user), place=place)
     release_connection()
-    async_to_sync(_wait)(answer.public_id)
+    with aside():
+        async_to_sync(_wait)(answer.public_id)
     return Response(turn_json(message, load(answer), user), status=status.HTTP_201_CREATED)
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from chat.api import forgetting, memory_views, run_templates, runs, versions, views
+from chat.api import (
+    forgetting,
+    memory_views,
+    ratings,
+    run_templates,
+    runs,
+    saved_prompts,
+    share_links,
+    versions,
+    views,
+)
 from chat.api.short_term import ShortTermView
 from chat.exchange import api as exchange
 from workspaces.rest.views import NoSuchRoute
@@ -17,6 +27,8 @@ RUNS = "workspaces/<ws_id:workspace_id>/runs"
 RUN = f"{RUNS}/<run_id:run_id>"
 TEMPLATES = f"{RUNS}/templates"
 TEMPLATE = f"{TEMPLATES}/<rtp_id:template_id>"
+LINK = "<link_id:link_id>"
+PROMPTS = "workspaces/<ws_id:workspace_id>/prompts"
 IMPORT = "imports/<imp_id:import_id>"
 
 app_name = "chat_api"
@@ -24,6 +36,14 @@ urlpatterns = [
     path("chats", views.ChatList.as_view(), name="chats"),
     path(f"chats/{CHAT}", views.ChatDetail.as_view(), name="chat"),
     path(f"chats/{CHAT}/mark", views.ChatMarkView.as_view(), name="chat_mark"),
+    path(f"chats/{CHAT}/tags", ratings.ChatTags.as_view(), name="chat_tags"),
+    path("workspaces/<ws_id:workspace_id>/tags", ratings.WorkspaceTags.as_view(), name="ws_tags"),
+    path(f"{MESSAGE}/rating", ratings.MessageRating.as_view(), name="rating"),
+    path(f"chats/{CHAT}/links", share_links.ChatLinks.as_view(), name="chat_links"),
+    path(f"chats/{CHAT}/links/{LINK}", share_links.ChatLink.as_view(), name="chat_link"),
+    path(f"chats/{CHAT}/links/{LINK}/update", share_links.ChatLinkUpdate.as_view(), name="chat_link_update"),
+    path("workspaces/<ws_id:workspace_id>/links", share_links.WorkspaceLinks.as_view(), name="ws_links"),
+    path(f"chats/{CHAT}/export", exchange.ChatExport.as_view(), name="chat_export"),
     path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
     path(f"chats/{CHAT}/forget", forgetting.ChatForget.as_view(), name="chat_forget"),
     path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),
@@ -43,6 +63,8 @@ urlpatterns = [
     path(
         "workspaces/<ws_id:workspace_id>/export", exchange.WorkspaceExport.as_view(), name="workspace_export"
     ),
+    path(PROMPTS, saved_prompts.PromptList.as_view(), name="prompts"),
+    path(f"{PROMPTS}/<prm_id:prompt_id>", saved_prompts.PromptDetail.as_view(), name="prompt"),
     path(RUNS, runs.RunList.as_view(), name="runs"),
     path(RUN, runs.RunDetail.as_view(), name="run"),
     path(f"{RUN}/memory", runs.RunMemory.as_view(), name="run_memory"),

@@ -8,7 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_message
-from chat.api.serializers import EditBody, MessageJson
+from chat.api.bodies import EditBody
+from chat.api.serializers import MessageJson
 from chat.api.turns import load, messages_json, turn_once
 from chat.api.views import MESSAGE_PAGE, TURN_ANSWERS, MessageView
 from chat.turns.retry import edit_message

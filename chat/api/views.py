@@ -15,17 +15,13 @@ from rest_framework.response import Response
 
 from chat.access import get_chat, get_message
 from chat.answers.state import stop_answer
+from chat.api.bodies import ChatBody, ChatChanges, MarkBody, MessageBody, RetryBody
 from chat.api.serializers import (
-    ChatBody,
-    ChatChanges,
     EventJson,
     FoundChatJson,
-    MarkBody,
     MatchJson,
-    MessageBody,
     MessageJson,
     OneChatJson,
-    RetryBody,
     TurnJson,
     chat_json,
     one_chat_json,
@@ -35,7 +31,9 @@ from chat.chats import actions
 from chat.chats.chat_search import LONGEST, matches_in, matching
 from chat.chats.marking import marked, set_mark
 from chat.chats.personal_memories import use_personal
+from chat.chats.tagging import tagged
 from chat.models import Chat, ChatMark, ChatQuerySet, Message
+from chat.models.marks import TAG_LENGTH
 from chat.turns.begin import begin_turn
 from chat.turns.retry import continue_answer, retry_answer
 from memories.api.serializers import ReceiptJson
@@ -70,6 +68,7 @@ _SHOWN = (
     "created_by__username", "connection__public_id", "connection__deleted_at",
 )
 # fmt: on
+NARROWING = ("workspace_id", "mark", "tag", "q")  # a page of one such list is none of another
 MESSAGE_PAGE = page_of(MessageJson, "Message")
 TURN_ANSWERS: dict[Any, Any] = {(200, "text/event-stream"): EVENTS, 201: TurnJson}
 
@@ -78,6 +77,9 @@ class ChatQuery(PageQuery):
     workspace_id = serializers.CharField(required=False, help_text="Only this workspace's chats.")
     mark = serializers.ChoiceField(
         ChatMark.Kind.choices, required=False, help_text="Only those that you have pinned, or archived."
+    )
+    tag = serializers.CharField(
+        required=False, max_length=TAG_LENGTH, help_text="Only those to which you have given this tag."
     )
     q = serializers.CharField(
         required=False,
@@ -114,9 +116,11 @@ class ChatList(ApiView):
             workspace = named_workspace(self.person, query["workspace_id"])
             places, asked = places.filter(pk=workspace.pk), {**asked, "workspace": workspace.pk}
         q = query.get("q", "")
-        found = _listed(**asked) if q or "mark" in query else None
+        found = _listed(**asked) if q or "mark" in query or "tag" in query else None
         if found is not None and "mark" in query:
             found = marked(found, query["mark"], by=self.person)
+        if found is not None and "tag" in query:
+            found = tagged(found, query["tag"], by=self.person)
         if found is not None and q:
             found = matching(found, q, within=places.values_list("pk", flat=True))
         ready = LISTED_HERE if "workspace" in asked else LISTED
@@ -130,7 +134,7 @@ class ChatList(ApiView):
             ready.of(**asked) if found is None else found,
             keys=["active_at", "id"],
             descending=True,
-            list_name=f"chats {query.get('workspace_id', '')} {query.get('mark', '')} {q} of {self.person.public_id}",
+            list_name=f"chats {[query.get(name, '') for name in NARROWING]} of {self.person.public_id}",
             shape=shape,
         )
 
@@ -182,7 +186,9 @@ class ChatDetail(ApiView):
             if "memory_enabled" in changes:
                 actions.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
             if "is_private" in changes:
-                actions.set_private(chat, is_private=changes["is_private"], by=self.person)
+                actions.set_private(
+                    chat, is_private=changes["is_private"], by=self.person, now=timezone.now()
+                )
             if "use_personal_memories" in changes:
                 use_personal(chat, allowed=changes["use_personal_memories"], by=self.person)
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))

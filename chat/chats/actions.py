@@ -6,9 +6,11 @@ from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from chat.agents.course import halt
 from chat.chats.personal_memories import use_personal
-from chat.models import TITLE_LENGTH, Chat, Run
+from chat.models import TITLE_LENGTH, Chat, RunStatus, ShareLink
 from memories.writing.drafts import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
@@ -18,6 +20,9 @@ from workspaces.connections.choice import choose_connection
 from workspaces.models import Agent, Role, User, Workspace
 from workspaces.models.connection import Connection
 from workspaces.quotas import require_room
+from workspaces.retention.rules import is_overdue
+
+MADE_PRIVATE = gettext_noop("The chat that it belongs to was made private.")
 
 
 def create_chat(
@@ -87,17 +92,27 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
     return chat
 
 
-def set_private(chat: Chat, *, is_private: bool, by: User) -> Chat:
-    """With the research done in it. A run that is not of a chat stays as it is."""
+def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
+    """With the research done in it and what was made of that, and closing its links. A run that is not of a chat stays
+    as it is; one of somebody who reads the chat no more is stopped.
+    """
     if chat.created_by_id != by.pk:
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
     with transaction.atomic():
         announce(chat)  # still as it was: the pages of those who could see it look again, too
+        place = audit_place(chat)
         if chat.is_private and not is_private:  # whoever reads it now, nobody was asked about them
             chat.personal_of.clear()
         chat.is_private = is_private
         chat.save(update_fields=["is_private"])
-        Run.objects.filter(answer__chat=chat).update(is_private=is_private)
+        chat.runs.update(is_private=is_private)
+        if is_private:  # whoever has a link to it is not among those who read it now
+            if closed := ShareLink.objects.filter(chat=chat).delete()[0]:
+                words = {"links": closed}
+                record(Verb.LINK_CLOSED, by=by, workspace=place, target=chat.public_id, details=words)
+            theirs = chat.runs.filter(status__in=[RunStatus.RUNNING, RunStatus.WAITING]).exclude(user=by)
+            for run in theirs.order_by("pk").values_list("pk", flat=True):
+                halt(run, MADE_PRIVATE, now=now)
         announce(chat)
     return chat
 
@@ -106,11 +121,17 @@ def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     """Soft. Its memories stay: they belong to the workspace. Twice does nothing more."""
     require_own(chat, by)
     with transaction.atomic():
-        if Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now):
+        if take_out(chat, now=now):
             record(Verb.CHAT_DELETED, by=by, workspace=audit_place(chat), target=chat.public_id)
+    return chat
+
+
+def take_out(chat: Chat, *, now: datetime) -> bool:
+    """The deleting itself, for whoever knows that it may go; whether it was there."""
+    was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
     chat.deleted_at = chat.deleted_at or now
     announce(chat)
-    return chat
+    return was_live
 
 
 def audit_place(chat: Chat) -> Workspace | None:
@@ -120,8 +141,10 @@ def audit_place(chat: Chat) -> Workspace | None:
 
 def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     require_own(chat, by)
+    if is_overdue("chats", chat.workspace, chat.active_at, now=now):
+        chat.active_at = now  # else it would go again at once
     with transaction.atomic():
-        if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None):
+        if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None, active_at=chat.active_at):
             raise NotFound(_("This chat has since been forgotten for good."))
         if chat.deleted_at is not None:
             record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -12,7 +13,9 @@ from django.utils.translation import gettext as _
 
 from chat.chats.chat_search import Match, matches_in, matching
 from chat.chats.marking import marked, with_marks
+from chat.chats.tagging import tagged, tags_in
 from chat.models import Chat, ChatMark, ChatQuerySet
+from memoryhub.database.replicas.reading import read
 from workspaces.models import User, Workspace
 
 PAGE_SIZE = 40
@@ -28,7 +31,8 @@ class Day:
 @dataclass(frozen=True)
 class ChatListPage:
     """``next``: the chat after which more follow, empty at the end. ``suffix`` keeps ids of later pages apart.
-    ``matches``: of a search, where it was said, by the chat's key.
+    ``matches``: of a search, where it was said, by the chat's key. ``tag``: the one that is asked for,
+    of the reader's ``tags``.
     """
 
     days: list[Day]
@@ -36,6 +40,8 @@ class ChatListPage:
     suffix: str = ""
     matches: dict[int, Match] = field(default_factory=dict)
     archived: bool = False
+    tag: str = ""
+    tags: list[str] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -43,16 +49,32 @@ class ChatListPage:
 
 
 def chat_list_page(
-    workspace: Workspace, user: User, *, q: str = "", before: str = "", archived: bool = False, now: datetime
+    workspace: Workspace,
+    user: User,
+    *,
+    q: str = "",
+    before: str = "",
+    archived: bool = False,
+    tag: str = "",
+    now: datetime,
 ) -> ChatListPage:
-    """Chats after the chat ``before``, of a search for ``q`` those found, archived or not; else the one or the other.
+    """Chats after the chat ``before``, of a search for ``q`` or a ``tag`` those found, archived or not; else the one or
+    the other.
 
-    Pinned ones stand first. Six queries at most.
+    Pinned ones stand first. Seven queries at most.
     """
-    q = q.strip()
+    which: dict[str, Any] = {"q": q.strip(), "before": before, "archived": archived, "tag": tag.strip()}
+    return read(user.pk, lambda: _page(workspace, user, **which, now=now))
+
+
+def _page(
+    workspace: Workspace, user: User, *, q: str, before: str, archived: bool, tag: str, now: datetime
+) -> ChatListPage:
     chats = with_marks(Chat.objects.visible_to(user).live().listed().filter(workspace=workspace), user)
-    pinned = [] if q or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
-    if not q:
+    if tag:
+        chats = tagged(chats, tag, by=user)
+    pinned = [] if q or tag or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
+    if not (q or tag):
         chats = marked(chats, ChatMark.Kind.ARCHIVED if archived else "", by=user)
     found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
     matches = matches_in(found[:PAGE_SIZE], q) if q else {}
@@ -60,7 +82,9 @@ def chat_list_page(
     days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
     if pinned:
         days.insert(0, Day("pinned", _("Pinned"), pinned))
-    return ChatListPage(days, more, f"-{before}" if before else "", matches, archived)
+    return ChatListPage(
+        days, more, f"-{before}" if before else "", matches, archived, tag, tags_in(workspace, user)
+    )
 
 
 def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:

@@ -58,4 +58,4 @@ def _title(piece: Block, chat_title: str) -> str:
     first = next((line.strip("#*_`>| ") for line in piece.content.splitlines() if line.strip("#*_`>| ")), "")
     title = piece.heading or (first if piece.kind == ArtifactKind.MARKDOWN else chat_title) or first
     cleaned = " ".join("".join(sign if sign.isprintable() else " " for sign in title).split())
-    return cleaned[: TITLE_LENGTH // 2] or _("Untitled")
+    return cleaned[: TITLE_LENGTH // 2] or "Untitled"

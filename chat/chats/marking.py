@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatMark, ChatQuerySet
 from memoryhub.errors import Invalid
+from workspaces.access import lock_to_count
 from workspaces.models import User
 
 MOST_PINNED = 50
@@ -23,7 +24,7 @@ def set_mark(chat: Chat, kind: str, *, by: User) -> None:
     if kind and chat.is_temporary:
         raise Invalid(_("A temporary chat is in no list. It is deleted after a day."))
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=by.pk)  # two requests at once count each other
+        lock_to_count(by)
         mine = ChatMark.objects.filter(user=by)
         pinned = mine.filter(kind=ChatMark.Kind.PINNED, chat__workspace=chat.workspace).exclude(chat=chat)
         if kind == ChatMark.Kind.PINNED and pinned.count() >= MOST_PINNED:

@@ -1,6 +1,7 @@
-"""Whether a person's own memories may be spoken in a chat: decided here, asked by every way into a prompt.
+"""Whether a person's own memories, documents and artifacts may be used in a chat: decided here, asked by every way into
+a prompt.
 
-A personal memory is not put before the model in a chat that others read, unless its person said so for that chat.
+What is personal is not put before the model in a chat that others read, unless its person said so for that chat.
 What it says of other chats follows it: without that, a turn hears of those alone that all its readers may open.
 """
 
@@ -59,10 +60,12 @@ def home_of(chat: Chat, user: User) -> tuple[Workspace, bool]:
 
 def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
     """The chats of a workspace that all its members may open, whoever joins later among them, in which an answer used
-    personal memories of this person: while nobody else was a member, or since they said so.
+    what is this person's own: while nobody else was a member, or since they said so.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
-    answers = Message.objects.current().filter(public_id__in=used.values("receipt__message_id"))
+    given = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
+    read = Q(tool_calls__held_personal=True, reply_to__author=user)
+    answers = Message.objects.current().filter(given | read)
     chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace, is_private=False)
     return chats.filter(pk__in=answers.values("chat"))
 

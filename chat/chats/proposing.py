@@ -43,7 +43,7 @@ def proposal_for(message: Message, *, by: User) -> Proposal:
     """
     question, answer = _turn(message)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
-    complete = completer(chosen_for_chat(message.chat, by))
+    complete = completer(chosen_for_chat(message.chat, by), message.chat.workspace, by)
     if complete is not None:
         try:
             if statement := propose(complete, said):

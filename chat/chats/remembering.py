@@ -95,7 +95,7 @@ def _kept_for(chat: Chat, by: User) -> dict[str, Any]:
 
 def _completer(chat: Chat, by: User) -> Complete | None:
     """The model of this person's turns in this chat, where it is able enough to rewrite a text."""
-    return completer(chosen_for_chat(chat, by))
+    return completer(chosen_for_chat(chat, by), chat.workspace, by)
 
 
 def _how_written(asked: bool, written: str | None) -> dict[str, bool]:

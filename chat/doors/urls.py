@@ -7,4 +7,8 @@ from django.urls import path
 from chat.doors.connect_views import connect
 from chat.doors.mcp.views import Mcp
 
-urlpatterns = [path("mcp", Mcp.as_view(), name="mcp"), path("connect/", connect, name="connect")]
+urlpatterns = [
+    path("mcp", Mcp.as_view(), name="mcp"),
+    path("mcp/", Mcp.as_view()),  # as many servers have it, so people type it
+    path("connect/", connect, name="connect"),
+]

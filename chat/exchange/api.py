@@ -13,8 +13,10 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.access import get_chat
 from chat.exchange import run
 from chat.exchange.export import MEDIA_TYPE, export_response
+from chat.exchange.one_chat import MEDIA_TYPES, chat_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
@@ -40,6 +42,9 @@ FILE = OpenApiResponse(
             media_type=MEDIA_TYPE,
         )
     ],
+)
+CHAT_FILE = OpenApiResponse(
+    response=OpenApiTypes.STR, description="Markdown, or with `format=json` an object."
 )
 
 
@@ -101,6 +106,10 @@ class ImportRowJson(serializers.Serializer[Any]):
     duplicate_of = serializers.CharField(
         source="row.duplicate_of", help_text="The id of what is here already."
     )
+    became = serializers.CharField(
+        source="row.became",
+        help_text="The id of what was made of it, or changed by it; empty until it is stored.",
+    )
     same_as_line = serializers.IntegerField(
         source="row.same_as", allow_null=True, help_text="The line of this file that says it already."
     )
@@ -151,6 +160,28 @@ class Export(ApiView):
         Everything you may see in every workspace you belong to, including your personal memories.
         """
         return export_response(self.person, now=timezone.now())
+
+
+class ChatExportQuery(serializers.Serializer[Any]):
+    format = serializers.ChoiceField(
+        choices=list(MEDIA_TYPES), default="md", help_text="md: Markdown; json: one object."
+    )
+
+
+class ChatExport(ApiView):
+    @documented(
+        "chats_export",
+        {(200, MEDIA_TYPES["md"]): CHAT_FILE, (200, MEDIA_TYPES["json"]): OpenApiTypes.OBJECT},
+        query=ChatExportQuery,
+    )
+    def get(self, request: Request, chat_id: str) -> StreamingHttpResponse:
+        """Export a chat.
+
+        The conversation as it goes now, to read elsewhere, as a download. An answer that is being written is left out.
+        """
+        chat = get_chat(self.person, chat_id)
+        kind = self.query(ChatExportQuery)["format"]
+        return chat_response(chat, kind=kind, by=self.person, now=timezone.now())
 
 
 class OneUpload(MultiPartParser):

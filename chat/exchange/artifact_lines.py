@@ -16,6 +16,7 @@ from chat.exchange.lines import MAX_LINE, Record
 from chat.exchange.local_ids import resolve, taken_by_none
 from memories.writing.portable import read_moment
 from memoryhub.errors import DomainError, Invalid
+from memoryhub.languages import grouped
 from workspaces.artifacts.artifacts import Written
 from workspaces.artifacts.bringing import Past, bring, checked
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Workspace
@@ -32,7 +33,7 @@ def artifact_line(artifact: Artifact) -> dict[str, Any]:
         "type": "artifact",
         "id": artifact.public_id,
         "workspace": artifact.workspace.public_id,
-        "personal": artifact.owner_id is not None,
+        "personal": artifact.is_personal,
         "title": artifact.title,  # the newest version's
         "kind": artifact.kind,
         "source_chat_id": artifact.source_chat_id,
@@ -103,6 +104,7 @@ def _store(read: _Read, places: Places) -> None:
     _point_at_source(read.artifact, places)
     try:
         bring(read.artifact, read.versions, by=places.user)
+        read.record.became = read.artifact.public_id
     except QuotaReached:
         raise
     except DomainError as error:
@@ -118,7 +120,7 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
     person = places.person(place)
     given = _dicts(line.get("versions"))
     if not given or len(given) > MOST_VERSIONS:
-        raise Invalid(fields={"versions": _("must be a list of 1 to %s versions") % f"{MOST_VERSIONS:,}"})
+        raise Invalid(fields={"versions": _("must be a list of 1 to %s versions") % grouped(MOST_VERSIONS)})
     versions = checked(
         [
             Past(

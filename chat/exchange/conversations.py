@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -19,8 +18,9 @@ from memories.models.receipt import Strength
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
+from memoryhub.languages import grouped
 from workspaces.models import Role, User, Workspace
-from workspaces.quotas import require_room
+from workspaces.quotas import brought_by, require_room
 
 ITEMS = 100  # of a receipt
 SMALL = 32_767
@@ -38,13 +38,11 @@ def take_chats(records: list[Record], places: Places) -> None:
             continue
         try:
             made[found.local] = _chat(record.line, found.local, workspace, places)
+            record.became = found.local
         except DomainError as error:
             record.refuse_for(error)
     if places.stores and made:
-        for creator, number in Counter(chat.created_by for chat in made.values()).items():
-            require_room(
-                "chats", places.user if places.user.is_superuser else creator, number, by=places.user
-            )
+        require_room("chats", places.user, len(made))
         Chat.objects.bulk_create(made.values())
         for chat in {chat.workspace_id: chat for chat in made.values()}.values():
             announce(chat)
@@ -144,6 +142,7 @@ def _chat(line: dict[str, Any], local: str, workspace: Workspace, places: Places
         public_id=local,
         workspace=workspace if workspace.pk else None,
         created_by=by or places.user,
+        brought_by=brought_by(places.user, by or places.user),
         agent=agent if agent is not None and agent.pk else None,
         title=" ".join(text_of(line, "title", TITLE_LENGTH).split()),
         memory_enabled=line["memory_enabled"] if isinstance(line.get("memory_enabled"), bool) else None,
@@ -165,7 +164,7 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
     if not isinstance(content, str) or UNSTORABLE.search(content):
         raise Invalid(fields={"content": _("must be text")})
     if role == MessageRole.USER and not 0 < len(content) <= MESSAGE_LENGTH:
-        raise Invalid(fields={"content": _("must have 1 to %s characters") % f"{MESSAGE_LENGTH:,}"})
+        raise Invalid(fields={"content": _("must have 1 to %s characters") % grouped(MESSAGE_LENGTH)})
     created_at = _past(line, "created_at", places) or places.now
     name = text_of(line, "author", 150)
     attempt = line.get("attempt", 1)

@@ -29,6 +29,7 @@ def document_line(document: Document) -> dict[str, Any]:
         "type": "document",
         "id": document.public_id,
         "workspace": document.workspace.public_id,
+        "personal": document.is_personal,
         "title": document.title,
         "media_type": document.media_type,
         "size": document.size,
@@ -62,7 +63,9 @@ def take_documents(records: list[Record], places: Places) -> None:
         except (binascii.Error, ValueError):
             content = b""
         sha256 = hashlib.sha256(content).hexdigest()
-        same = Document.objects.live().filter(workspace=workspace.pk, sha256=sha256).first()
+        personal = record.line.get("personal") is True
+        at = {"owner": places.user} if personal else {"owner": None, "workspace": workspace.pk}
+        same = Document.objects.live().filter(**at, sha256=sha256).first()
         if not content or len(content) > settings.DOCUMENT_MAX_BYTES:
             record.refuse(NO_FILE)
         elif sha256 != record.line.get("sha256"):
@@ -72,15 +75,17 @@ def take_documents(records: list[Record], places: Places) -> None:
         elif places.stores:
             name = f"file{media.ENDINGS.get(kind, '')}"
             try:
-                documents.bring(
-                    workspace,
+                brought = documents.bring(
+                    places.home() if personal else workspace,
                     name=name,
                     content=[content],
                     title=title,
+                    personal=personal,
                     by=places.user,
                     now=places.now,
                     spends=False,
                 )
+                record.became = brought.document.public_id
             except QuotaReached:
                 raise
             except DomainError as error:

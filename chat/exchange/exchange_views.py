@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.access import get_chat
 from chat.exchange import run
+from chat.exchange.chunk import ROW_FOR_EACH
 from chat.exchange.export import export_response
 from chat.exchange.one_chat import chat_response
 from chat.exchange.preview import with_texts
@@ -92,8 +93,8 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     after = request.GET.get("after", "")
     rows = imported.rows.filter(number__gt=int(after) if after.isdecimal() and len(after) < 10 else 0)
     rows = rows.filter(outcome=show) if show in Outcome.values else rows
-    if imported.status == ImportStatus.DONE:  # of what is in, only its place could be said
-        rows = rows.exclude(outcome=Outcome.NEW)
+    if imported.status == ImportStatus.DONE:  # what was not to be taken stayed as it was foreseen
+        rows = rows.exclude(outcome=Outcome.NEW, became="")
     found = list(rows.order_by("number")[: ROWS + 1])
     context = _context(imported) | {
         "rows": with_texts(imported, found[:ROWS]),
@@ -171,19 +172,20 @@ def _context(imported: Import) -> dict[str, Any]:
 
 def _filters(imported: Import) -> list[tuple[str, str, int]]:
     """The outcomes that some listed row has, by value, label and number."""
+    is_done = imported.status == ImportStatus.DONE
+    counts = imported.outcomes if is_done else imported.foreseen
     labels = {
-        Outcome.NEW: _("To be stored"),
-        Outcome.UPDATE: _("To be changed"),
+        Outcome.NEW: _("Stored") if is_done else _("To be stored"),
+        Outcome.UPDATE: _("Changed") if is_done else _("To be changed"),
         Outcome.DUPLICATE: _("Already known"),
         Outcome.REFUSED: _("Refused"),
     }
-    listed = {"memory", "chat", "agent", "workspace"}
     found = []
     for value, label in labels.items():
         number = sum(
             of.get(value, 0)
-            for kind, of in imported.foreseen.items()
-            if kind in listed or value == Outcome.REFUSED
+            for kind, of in counts.items()
+            if kind in ROW_FOR_EACH or value == Outcome.REFUSED
         )
         if number:
             found.append((str(value), label, number))

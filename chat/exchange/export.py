@@ -5,6 +5,7 @@ Made a few hundred rows at a time: no query, and nothing in memory, grows with w
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from memories.writing.portable import memory_line
 from memoryhub.database.locks import release_connection
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
-from workspaces.models import Agent, Artifact, ArtifactVersion, Document, Role, User, Workspace
+from workspaces.models import Agent, Artifact, ArtifactVersion, Document, PersonPicture, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
 ROWS = 500  # of one query and one piece of the answer
@@ -70,11 +71,19 @@ def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> 
     if workspace is not None:
         workspaces = workspaces.filter(pk=workspace.pk)
     header = {"type": FORMAT, "version": VERSION, "exported_at": _at(now), "by": user.get_username()}
-    yield _joined([header | {"of": "workspace" if workspace else "person"}])
+    yield _joined(
+        [header | ({"of": "workspace"} if workspace else {"of": "person", "picture": _picture(user)})]
+    )
     for key in list(workspaces.values_list("pk", flat=True)):
         each = Workspace.objects.visible_to(user).filter(pk=key).first()
         for lines in _of_workspace(user, each, now) if each else ():
             yield _joined(lines)
+
+
+def _picture(user: User) -> str | None:
+    """Their own, as a JPEG in base64."""
+    kept = PersonPicture.objects.filter(user=user).first()
+    return base64.b64encode(kept.jpeg).decode() if kept else None
 
 
 def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:

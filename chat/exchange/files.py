@@ -11,20 +11,22 @@ from pathlib import Path
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from memoryhub.document_store import files_folder
 from memoryhub.errors import TooLarge
+from memoryhub.languages import grouped
 
 NAME = re.compile(r"imp_[A-Za-z0-9]{24}")
 
 
 def folder_of(public_id: str) -> Path:
     assert NAME.fullmatch(public_id), "a public id of an import"
-    return settings.DATA_DIR / "imports" / public_id
+    return files_folder() / "imports" / public_id
 
 
 def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
     """Write an upload, readable by this user only. Raises TooLarge above the limit, and then keeps nothing."""
     folder = folder_of(public_id)
-    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)
     path, size = folder / "upload", 0
     try:
@@ -42,7 +44,9 @@ def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
 
 
 def too_large() -> TooLarge:
-    return TooLarge(_("A file to import may have at most %s MB.") % f"{settings.IMPORT_MAX_BYTES // 2**20:,}")
+    return TooLarge(
+        _("A file to import may have at most %s MB.") % grouped(settings.IMPORT_MAX_BYTES // 2**20)
+    )
 
 
 def upload_of(public_id: str) -> Path:
@@ -65,7 +69,7 @@ def remove(public_id: str) -> None:
 
 def all_kept() -> Iterator[str]:
     """The imports whose files lie here."""
-    folder = settings.DATA_DIR / "imports"
+    folder = files_folder() / "imports"
     if folder.is_dir():
         yield from sorted(each.name for each in folder.iterdir() if NAME.fullmatch(each.name))
 

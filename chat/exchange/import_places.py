@@ -15,7 +15,9 @@ from chat.exchange.local_ids import resolve, taken_by_none
 from chat.models.imports import Import
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.portable import read_moment
+from memoryhub.database.acting import as_system
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
+from memoryhub.languages import grouped
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.agents.agents import create_agent
@@ -85,9 +87,9 @@ class Places:
     def meet(self, names: Iterable[str]) -> None:
         """Look these people up at once."""
         new = {name for name in names if name and not UNSTORABLE.search(name)} - set(self.people)
-        found = {
-            person.get_username(): person for person in User.objects.filter(username__in=new, is_active=True)
-        }
+        with as_system():  # of members that are not here yet, too
+            named = list(User.objects.filter(username__in=new, is_active=True))
+        found = {person.get_username(): person for person in named}
         self.people |= {name: found.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
@@ -161,6 +163,7 @@ class Places:
                 record.is_known(local)
             elif self.stores:
                 self._make_workspace(line, local)
+                record.became = local
         self._note(given, local)
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
@@ -195,6 +198,7 @@ class Places:
             return
         elif self.stores:
             self._make_agent(line, workspace, name, found.local)
+            record.became = found.local
         self._note(given, found.local)
 
     def _make_agent(self, line: dict[str, Any], workspace: Workspace, name: str, local: str) -> None:
@@ -243,7 +247,7 @@ def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> s
         raise Invalid(
             fields={
                 name: _("must be text of %(least)s to %(limit)s characters")
-                % {"least": least, "limit": f"{limit:,}"}
+                % {"least": least, "limit": grouped(limit)}
             }
         )
     return value

@@ -35,6 +35,7 @@ class Record:
     outcome: str = Outcome.NEW
     reason: str = ""
     duplicate_of: str = ""
+    became: str = ""  # the id of what was stored of it, or changed by it
     refusal: DomainError | None = None  # what the gate's rules said, if it was they
     same_as: int | None = None
     fingerprint: int | None = None

@@ -17,7 +17,7 @@ from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones
 from memories.writing.doubles import one_writer_at_a_time
-from memories.writing.drafts import Draft, content_hash
+from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
 from memories.writing.many import foresee, save_cleaned
 from memories.writing.portable import (
@@ -278,8 +278,10 @@ def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
             each.record.is_known(
                 result.memory.public_id, KEY_TAKEN if _is_namesake(each, result.memory) else ""
             )
-        elif not result.created:
-            each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
+        else:
+            each.record.became = result.memory.public_id
+            if not result.created:
+                each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
 
 
 def _is_namesake(read: Read, memory: Memory) -> bool:
@@ -289,11 +291,11 @@ def _is_namesake(read: Read, memory: Memory) -> bool:
         draft is not None
         and draft.key is not None
         and draft.key == memory.key
-        and content_hash(draft.content) != memory.content_hash
+        and draft.content_hash != memory.content_hash
     )
 
 
 def fingerprint(draft: Draft) -> int:
     """Of the text and where it goes: two lines of one are the same statement."""
-    made = f"{content_hash(draft.content)} {draft.place}"
+    made = f"{draft.content_hash} {draft.place}"
     return int.from_bytes(sha256(made.encode()).digest()[:8], "big", signed=True)

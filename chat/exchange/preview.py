@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from chat.exchange import run
 from chat.exchange.lines import MAX_LINE, parse_line
-from chat.models.imports import Import, ImportRow
+from chat.models import Chat
+from chat.models.imports import Import, ImportRow, ImportStatus
 from memories.models import Memory
 from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
 from memoryhub.errors import Invalid
+from workspaces.models import Agent, Artifact, Document, User, Workspace
 
 SHOWN = 300  # characters of a line's text
 TEXT_IN = {
@@ -22,34 +29,74 @@ TEXT_IN = {
     "document": "title",
     "artifact": "title",
 }
+# By the beginning of an id: what of the kind somebody sees, where it says what it is, and its page.
+PAGES: dict[str, tuple[Callable[[User], Any], str, str]] = {
+    "mem": (
+        lambda user: Memory.objects.visible_to(user).filter(deleted_at=None),
+        "content",
+        "chat:workspace",
+    ),
+    "chat": (lambda user: Chat.objects.visible_to(user).live(), "title", "chat:chat"),
+    "doc": (lambda user: Document.objects.visible_to(user).live(), "title", "workspaces:document"),
+    "art": (lambda user: Artifact.objects.visible_to(user).live(), "title", "workspaces:artifact"),
+    "agent": (lambda user: Agent.objects.visible_to(user), "name", "workspaces:agent"),
+    "ws": (lambda user: Workspace.objects.visible_to(user), "name", "chat:workspace"),
+}
 
 
 @dataclass(frozen=True)
 class Shown:
     row: ImportRow
     text: str  # empty: it holds a credential, cannot be read, or the file is gone
-    known: str = ""  # what the memory says that is here already
+    here: str = ""  # what that says which the line became, or which was here already
+    address: str = ""  # of that
     gone: bool = False  # the file is not there any more: finished, failed or cleared away
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
-    """The rows with the beginning of their texts, read from the file: none of it lies in a table."""
+    """The rows with the beginning of their texts, read from the file: none of it lies in a table. What became of them
+    says what it says now.
+    """
     rows = list(rows)
-    here = {row.duplicate_of for row in rows if row.duplicate_of}
-    visible = Memory.objects.visible_to(imported.user).filter(deleted_at=None, public_id__in=here)
-    known = dict(visible.values_list("public_id", "content"))
+    here = _here(imported, {row.became or row.duplicate_of for row in rows} - {""})
+
+    def shown(row: ImportRow, text: str = "", *, gone: bool = False) -> Shown:
+        what, address = here.get(row.became or row.duplicate_of, ("", ""))
+        return Shown(row, text, cut_at_word(what, SHOWN), address, gone)
+
+    if imported.status == ImportStatus.DONE:  # the file goes a moment later
+        return [shown(row, gone=True) for row in rows]
     try:
         with run.path_of(imported).open("rb") as file:
-            shown = []
+            found = []
             for row in rows:
                 file.seek(row.offset)
-                text = _text(row, file.readline(MAX_LINE))
-                shown.append(Shown(row, text, cut_at_word(known.get(row.duplicate_of, ""), SHOWN)))
-            return shown
+                found.append(shown(row, _text(row, file.readline(MAX_LINE))))
+            return found
     except FileNotFoundError:
-        return [
-            Shown(row, "", cut_at_word(known.get(row.duplicate_of, ""), SHOWN), gone=True) for row in rows
-        ]
+        return [shown(row, gone=True) for row in rows]
+
+
+def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
+    """What those of these say, and where they are, that the importer may see. A query for each kind that is asked."""
+    found: dict[str, tuple[str, str]] = {}
+    for prefix, (visible_to, says, page) in PAGES.items():
+        wanted = {each for each in ids if each.startswith(f"{prefix}_")}
+        place = "public_id" if prefix == "ws" else "workspace__public_id"
+        rows = visible_to(imported.user).filter(public_id__in=wanted).values_list("public_id", says, place)
+        for public_id, text, at in rows if wanted else ():
+            found[public_id] = (text or _("New chat"), _address(page, public_id, text, at))
+    return found
+
+
+def _address(page: str, public_id: str, text: str, place: str) -> str:
+    if page == "chat:chat":
+        return reverse(page, args=[public_id])
+    if page == "chat:workspace":  # of a memory its panel opens, searched for its words
+        return reverse(page, args=[place]) + (
+            f"?{urlencode({'find': text[:100]})}" if place != public_id else ""
+        )
+    return reverse(page, args=[place, public_id])
 
 
 def _text(row: ImportRow, raw: bytes) -> str:

@@ -29,6 +29,7 @@ from chat.models.imports import (
     ImportStatus,
 )
 from memories.models import Memory
+from memoryhub.database.acting import acting_as
 from memoryhub.database.locks import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
@@ -162,7 +163,8 @@ def advance(import_id: int, *, seconds: float) -> Outcome:
             return _fail(imported, f"It could not be read beyond line {_line(imported):,}, several times.")
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
-            return _go_through(imported, time.monotonic() + seconds)
+            with acting_as(imported.user_id):
+                return _go_through(imported, time.monotonic() + seconds)
         except QuotaReached as error:
             return _halt(imported, error.message)
         except NoVectors:
@@ -235,13 +237,13 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
 
 def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
     """Note how far this chunk came, in its own transaction."""
+    chunk.keep_rows(imported, piece.records, stored=stores)
     imported.attempts, imported.error, imported.progressed_at = 0, "", now
     if stores:
         chunk.count(imported.outcomes, imported, piece.records)
         imported.stored_bytes, imported.stored_lines = piece.offset, piece.number
     else:
         chunk.count(imported.foreseen, imported, piece.records)
-        chunk.keep_rows(imported, piece.records)
         chunk.count_refusals(imported, piece.records, now=now)
         imported.looked_bytes, imported.looked_lines = piece.offset, piece.number
         imported.read_bytes, imported.read_count = piece.read_bytes or piece.offset, piece.read_count

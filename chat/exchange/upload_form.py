@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from memoryhub.languages import grouped
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.pages.workspace_forms import DomainForm
 
@@ -31,7 +32,7 @@ class UploadForm(DomainForm):
         choice.choices = [as_in_file, *names]
         self.fields["file"].help_text = gettext(
             "At most %(size)s MB. Nothing is stored before you have seen what would be."
-        ) % {"size": f"{settings.IMPORT_MAX_BYTES // 2**20:,}"}
+        ) % {"size": grouped(settings.IMPORT_MAX_BYTES // 2**20)}
 
     def clean_workspace(self) -> Workspace | None:
         return self.workspaces.get(self.cleaned_data["workspace"])

@@ -25,8 +25,9 @@ from chat.models.imports import (
     ImportRow,
     ImportStatus,
 )
-from chat.models.marks import ChatMark
+from chat.models.marks import ChatMark, ChatTag
 from chat.models.passing import PassingTurn
+from chat.models.ratings import AnswerRating
 from chat.models.runs import (
     Run,
     RunEntry,
@@ -37,6 +38,8 @@ from chat.models.runs import (
     RunStepStatus,
     RunTask,
 )
+from chat.models.saved_prompts import SavedPrompt
+from chat.models.shares import ShareLink, ShareLinkQuerySet
 from chat.models.sources import AnswerSource
 from chat.models.steps import (
     Mode,
@@ -50,10 +53,12 @@ __all__ = [
     "MESSAGE_LENGTH",
     "SUMMARY_LENGTH",
     "TITLE_LENGTH",
+    "AnswerRating",
     "AnswerSource",
     "Chat",
     "ChatMark",
     "ChatQuerySet",
+    "ChatTag",
     "Compaction",
     "Import",
     "ImportKind",
@@ -75,6 +80,9 @@ __all__ = [
     "RunStep",
     "RunStepStatus",
     "RunTask",
+    "SavedPrompt",
+    "ShareLink",
+    "ShareLinkQuerySet",
     "ShortTermMemory",
     "Step",
     "StepKind",

@@ -48,6 +48,12 @@ class Chat(models.Model):
     public_id = PublicIdField(prefix="chat")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")
+    brought_by = models.BigIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Key of the person who brought it in another's name, whose room it takes, also once they are gone.",
+    )
     agent = models.ForeignKey(
         Agent,
         on_delete=models.SET_NULL,
@@ -87,6 +93,7 @@ class Chat(models.Model):
         # For staff, in the admin: the text of private and temporary chats is in no other permission.
         permissions = [("read_private_chat", "Can read private and temporary chats")]
         indexes = [
+            models.Index(fields=["brought_by"], name="chat_brought", condition=Q(brought_by__isnull=False)),
             models.Index(
                 fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)
             ),
@@ -168,6 +175,12 @@ class Message(models.Model):
         null=True,
         blank=True,
         help_text="Key of the first message that the model was shown as it was. Empty: of all of them.",
+    )
+    usage: models.JSONField[Any, Any] = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="What all attempts at this answer took and cost: workspaces.spending.bill.Bill.",
     )
     attempt = models.PositiveSmallIntegerField(
         default=1, help_text="Counts up with every retry in the same place."
@@ -275,6 +288,11 @@ class ToolCall(models.Model):
     outcome = models.CharField(max_length=10, choices=ToolOutcome.choices, blank=True)
     count = models.PositiveSmallIntegerField(default=0, help_text="How much was found.")
     memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    held_personal = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="It held something of its person's own: no link shows its answer.",
+    )
     output = models.TextField(blank=True, help_text="What may be mined for memories; most calls have none.")
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)

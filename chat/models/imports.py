@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
 from workspaces.models import User, Workspace
@@ -16,18 +17,18 @@ MAX_ATTEMPTS = 5
 
 
 class ImportKind(models.TextChoices):
-    MEMORYHUB = "memoryhub", "MemoryHub export"
-    CHATGPT = "chatgpt", "ChatGPT export"
-    CLAUDE = "claude", "Claude export"
-    STATEMENTS = "statements", "List of statements"
+    MEMORYHUB = "memoryhub", later("MemoryHub export")
+    CHATGPT = "chatgpt", later("ChatGPT export")
+    CLAUDE = "claude", later("Claude export")
+    STATEMENTS = "statements", later("List of statements")
 
 
 class ImportStatus(models.TextChoices):
-    PREVIEW = "preview", "Preview"
-    RUNNING = "running", "Running"
-    STOPPED = "stopped", "Stopped"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
+    PREVIEW = "preview", later("Preview")
+    RUNNING = "running", later("Running")
+    STOPPED = "stopped", later("Stopped")
+    DONE = "done", later("Done")
+    FAILED = "failed", later("Failed")
 
 
 class ImportQuerySet(models.QuerySet["Import"]):
@@ -132,7 +133,9 @@ class Outcome(models.TextChoices):
 
 
 class ImportRow(models.Model):
-    """What would become of one line. Its text stays in the file, so that none is left here."""
+    """What would become of one line, and once it is stored, what did. Its text stays in the file, so that none is left
+    here.
+    """
 
     of = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField(help_text="Of the line.")
@@ -141,6 +144,9 @@ class ImportRow(models.Model):
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
     reason = models.CharField(max_length=200, blank=True)
     duplicate_of = models.CharField(max_length=32, blank=True, help_text="The id of what says it already.")
+    became = models.CharField(
+        max_length=32, blank=True, default="", help_text="The id of what was made of it, or changed by it."
+    )
     same_as = models.PositiveIntegerField(null=True, help_text="The line that says it already.")
     fingerprint = models.BigIntegerField(null=True, help_text="Of a statement's text: equal ones meet here.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Lower
 
 from chat.models.chats import Chat
 from workspaces.models import User
@@ -25,3 +26,22 @@ class ChatMark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} by {self.user}"
+
+
+TAG_LENGTH = 40
+
+
+class ChatTag(models.Model):
+    """A word under which a reader finds a chat again."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="tags")
+    name = models.CharField(max_length=TAG_LENGTH)
+
+    class Meta:
+        ordering = [Lower("name")]
+        constraints = [models.UniqueConstraint("user", "chat", Lower("name"), name="one_tag_of_a_name")]
+        indexes = [models.Index("user", Lower("name"), name="chat_tags")]
+
+    def __str__(self) -> str:
+        return self.name

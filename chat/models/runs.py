@@ -35,9 +35,9 @@ class RunStatus(models.TextChoices):
 
 class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: User) -> RunQuerySet:
-        """Those of the workspaces that this person is a member of, but for others' private ones."""
-        mine_or_open = Q(is_private=False) | Q(user=user)
-        return self.filter(mine_or_open, workspace__in=Workspace.objects.visible_to(user))
+        """Those of the workspaces that this person is a member of; of a private chat only whose that is."""
+        readable = Q(is_private=False) | Q(chat=None, user=user) | Q(chat__created_by=user)
+        return self.filter(readable, workspace__in=Workspace.objects.visible_to(user))
 
     def stuck(self, now: datetime) -> RunQuerySet:
         """Those that run, though nothing of them has been done for long."""
@@ -66,6 +66,14 @@ class Run(models.Model):
         related_name="runs",
         help_text="The answer in a chat that it is made for.",
     )
+    chat = models.ForeignKey(
+        "chat.Chat",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="runs",
+        help_text="Whose research it is, or was done again from: who may read it follows that, whoever did it again.",
+    )
     reviews_plan = models.BooleanField(
         default=False, help_text="Its plan is shown before anything of it is done."
     )
@@ -75,9 +83,23 @@ class Run(models.Model):
     tools = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     limits: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     expected_tokens = models.BigIntegerField(default=0, help_text="As they were guessed before it began.")
+    expected_cost = models.DecimalField(
+        max_digits=18,
+        decimal_places=8,
+        null=True,
+        blank=True,
+        help_text="Empty where the model has no price.",
+    )
     rounds = models.PositiveIntegerField(default=0, help_text="Replies of the model so far.")
     tokens_in = models.BigIntegerField(default=0)
     tokens_out = models.BigIntegerField(default=0)
+    cost = models.DecimalField(
+        max_digits=18,
+        decimal_places=8,
+        null=True,
+        blank=True,
+        help_text="In the installation's currency, of the replies whose model had a price.",
+    )
     memory_ids = ArrayField(
         models.CharField(max_length=32),
         default=list,
@@ -112,6 +134,18 @@ class Run(models.Model):
     def is_over(self) -> bool:
         return self.status in (RunStatus.DONE, RunStatus.FAILED)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether nobody but who started it reads it."""
+        return self.is_private and (self.chat is None or self.chat.created_by_id == self.user_id)
+
+
+class RunTemplateQuerySet(models.QuerySet["RunTemplate"]):
+    def visible_to(self, user: User) -> RunTemplateQuerySet:
+        """But for those that were made of a chat's research, when it is private by now and somebody else's."""
+        readable = Q(chat=None) | Q(chat__is_private=False) | Q(chat__created_by=user)
+        return self.filter(readable)
+
 
 class RunTemplate(models.Model):
     """What a run was asked, to be asked again: everyone in the workspace can start from it."""
@@ -119,6 +153,7 @@ class RunTemplate(models.Model):
     public_id = PublicIdField(prefix="rtp")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="run_templates")
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    chat = models.ForeignKey("chat.Chat", on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     name = models.CharField(max_length=80)
     mode = models.CharField(max_length=12, choices=RunMode.choices)
     objective = models.TextField()
@@ -126,6 +161,8 @@ class RunTemplate(models.Model):
     tools = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     limits: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = RunTemplateQuerySet.as_manager()
 
     class Meta:
         ordering = ["name", "id"]
@@ -200,7 +237,9 @@ class RunStep(models.Model):
 class RunEntry(models.Model):
     """An entry of the run's memory. The value is JSON text: Postgres's own JSON cannot hold every one."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="entries")
+    # One index alone begins with the run: where nothing is known of the table yet, any other might be taken, and every
+    # entry sorted to list the newest.
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="entries", db_index=False)
     key = models.CharField(max_length=300)
     kind = models.CharField(max_length=12)
     json = models.TextField()
@@ -214,7 +253,7 @@ class RunEntry(models.Model):
     class Meta:
         verbose_name_plural = "run entries"
         ordering = ["created_at", "id"]
-        constraints = [models.UniqueConstraint(fields=["run", "key"], name="one_entry_a_key")]
+        constraints = [models.UniqueConstraint(fields=["key", "run"], name="one_entry_a_key")]
         indexes = [models.Index(fields=["run", "-created_at", "-id"], name="run_entries_newest")]
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer
+from chat.answers.problems import BROKEN
 from chat.answers.threads import in_thread
 from chat.chats.personal_memories import personal_allowed
 from chat.models import Message, MessageStatus
@@ -28,6 +29,7 @@ from chat.prompting.text import (
 )
 from chat.tools.loop import Plan, replied, write
 from memories.models import Memory, SourceType
+from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
@@ -40,10 +42,9 @@ MOST_REPLY = 20_000  # characters of a check's reply
 PLAN_SECONDS = 45.0
 CHECK_SECONDS = 60.0
 SEPARATOR = "\n\n---\n\n"  # between the answer and its correction
-_TOO_SMALL = "The model is too small for it."
-_TOO_LONG = "The answer is too long for it."
-_BAD_REPLY = "The model's reply could not be read."
-_BROKEN = "Something went wrong here."
+_TOO_SMALL = kept("The model is too small for it.")
+_TOO_LONG = kept("The answer is too long for it.")
+_BAD_REPLY = kept("The model's reply could not be read.")
 
 
 class DeepThink(AnswerMode):
@@ -107,7 +108,7 @@ async def _plan(live: LiveAnswer, plan: Plan) -> str:
         outcome, why = StepOutcome.ERROR, str(error)
     except Exception:
         logger.exception("A plan failed")
-        outcome, why = StepOutcome.ERROR, _BROKEN
+        outcome, why = StepOutcome.ERROR, BROKEN
     await in_thread(end, live, step, outcome, error=why)
     return step.text
 
@@ -126,7 +127,7 @@ async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
         outcome, why = StepOutcome.ERROR, str(error)
     except Exception:
         logger.exception("A check failed")
-        outcome, why = StepOutcome.ERROR, _BROKEN
+        outcome, why = StepOutcome.ERROR, BROKEN
     await in_thread(end, live, step, outcome, error=why)
 
 
@@ -138,7 +139,7 @@ def _begin_check(live: LiveAnswer) -> Step:
     except DatabaseError:
         logger.warning("The database is away; an answer goes unchecked")
         unchecked = Step(message_id=live.pk, kind=StepKind.CHECK)
-        end(live, unchecked, StepOutcome.ERROR, error=_BROKEN)
+        end(live, unchecked, StepOutcome.ERROR, error=BROKEN)
         return unchecked
     return begin(live, StepKind.CHECK)
 

@@ -13,9 +13,10 @@ from django.utils.translation import gettext as _
 from chat.agents.citing import with_sources
 from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.agents.run_memory import MemoryKind
-from chat.agents.runs import MOST_INPUTS, Wanted, start_run, stop_run
+from chat.agents.runs import resume_run, start_run, stop_run
 from chat.agents.shown import result_text, tasks_of
 from chat.agents.stored_run import run_channel
+from chat.agents.wanted import MOST_INPUTS, Wanted
 from chat.answers.live import LiveAnswer
 from chat.answers.threads import in_thread
 from chat.models import Message
@@ -45,18 +46,24 @@ class Research(AnswerMode):
         return capabilities.has_tools and capabilities.can_extract
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """Start a run, show how far it is, and answer with its report. A stop of the answer stops the run."""
+        """Start a run, show how far it is, and answer with its report. Its plan waits for the person first: the answer
+        ends there, and is written on when they let it. A stop of the answer stops the run.
+        """
         step = await in_thread(begin, live, StepKind.RESEARCH)
         try:
             run = await in_thread(_start, live.pk, user_pk)
         except DomainError as error:
-            await in_thread(end, live, step, StepOutcome.ERROR, error=error.message)
-            raise ModelError(error.message) from None
+            await in_thread(end, live, step, StepOutcome.ERROR, error=error.for_all)
+            raise ModelError(error.for_all) from None
         try:
             run = await _until_over(live, run, step)
         except asyncio.CancelledError:
             await asyncio.shield(in_thread(_stop, run, user_pk))
             raise
+        if run.status == RunStatus.WAITING:
+            await in_thread(step.delete)
+            live.waits = True
+            return
         if run.status == RunStatus.RUNNING:
             await in_thread(_stop, run, user_pk)
         if run.status != RunStatus.DONE:
@@ -80,15 +87,33 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     if not answer.memory_enabled:
         raise Conflict(_("Research searches memory, which is off in this chat. Turn it on and retry."))
     workspace = get_workspace(user, chat.workspace.public_id)
+    if run := _begun(answer, user):
+        return run
     last = Run.objects.filter(answer__chat=chat, status=RunStatus.DONE).order_by("-pk").first()
     wanted = Wanted(
         answer.reply_to.content,
         RunMode.RESEARCH,
         inputs=_earlier(last) if last else {},
+        reviews_plan=True,
         answer=answer,
         web_urls=last.web_urls if last else (),
     )
     return start_run(workspace, wanted, by=user, now=timezone.now())
+
+
+def _begun(answer: Message, user: User) -> Run | None:
+    """What an earlier attempt at this answer has begun, and this one goes on with: a run whose plan was looked at, that
+    went on when the process that waited for it died, or that the person stopped. A plan that still waits is made anew.
+    """
+    run = answer.runs.first()
+    if run is not None and run.status == RunStatus.WAITING:
+        _stop(run, user.pk)
+    elif run is not None and run.status in (RunStatus.RUNNING, RunStatus.DONE):
+        return run
+    elif run is not None and run.status == RunStatus.STOPPED and run.plan and not run.error:
+        with suppress(DomainError):
+            return resume_run(run, by=user, now=timezone.now())
+    return None
 
 
 def _earlier(last: Run) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from chat.models.steps import Step, StepKind, StepOutcome
 from chat.tools.shown_calls import with_memories
 from memories.models import Memory
 from memories.recalling.receipts import for_everyone
+from memoryhub.languages import translated
 from workspaces.models import User
 
 
@@ -108,7 +109,7 @@ def _researched(step: Step, *, is_over: bool) -> str:
     if step.outcome == StepOutcome.PLANNED:
         return _("Researched")
     if step.outcome == StepOutcome.ERROR:
-        return _("Research was not finished. %(why)s") % {"why": step.error}
+        return _("Research was not finished. %(why)s") % {"why": translated(step.error)}
     return _("Research was stopped") if step.outcome or is_over else _("Researching…")
 
 
@@ -118,7 +119,7 @@ def _planned(step: Step) -> str:
     if step.outcome == StepOutcome.TIMEOUT:
         return _("Answered without a plan. It took too long.")
     if step.outcome == StepOutcome.ERROR:
-        return _("Answered without a plan. %(why)s") % {"why": step.error}
+        return _("Answered without a plan. %(why)s") % {"why": translated(step.error)}
     return _("The plan was not finished")
 
 
@@ -131,7 +132,7 @@ def _checked(step: Step) -> str:
     if step.outcome == StepOutcome.TIMEOUT:
         return _("Not checked against memory. It took too long.")
     if step.outcome == StepOutcome.ERROR:
-        return _("Not checked against memory. %(why)s") % {"why": step.error}
+        return _("Not checked against memory. %(why)s") % {"why": translated(step.error)}
     if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS):
         return _("Not checked against memory: it was stopped")
     count = len(step.known)

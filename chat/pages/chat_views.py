@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages as notices
 from django.db import transaction
 from django.http import HttpResponse
@@ -27,7 +28,10 @@ from memories.consent import memory_on, must_ask, vetoed
 from memories.usage import count_live
 from workspaces.access import default_workspace, get_workspace
 from workspaces.agents.agents import agents_in_use, choose_agent
+from workspaces.connections.actions import may_manage
 from workspaces.connections.choice import choose_connection
+from workspaces.connections.local_servers import may_look
+from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, Role, Workspace
 from workspaces.pages.page_request import PageRequest
 
@@ -59,6 +63,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "personal": personal_in(chat, user) if chat and _can_write(workspace) else None,
         "ask_consent": must_ask(user),
         "memory_count": count_live(workspace, user),
+        "embedded_model": settings.EMBEDDED_MODEL,
+        "may_look_here": may_look(user),
+        "may_connect_models": settings.PEOPLE_MAY_CONNECT or may_manage(user),
         **model_context(user, workspace, chat, request.GET.get("connection", "")),
         **_agent_context(workspace, chat, request.GET.get("agent", "")),
     }
@@ -74,7 +81,7 @@ def _said(request: PageRequest) -> dict[str, Any]:
     }
 
 
-def _load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
+def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
     chat = get_chat(request.user, chat_id, need=need)
     chat.workspace.role = chat.role
     return chat
@@ -98,14 +105,15 @@ def home(request: PageRequest) -> HttpResponse:
 def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     asked = request.GET.get("document", "")  # to ask about
-    named = Document.objects.live().filter(workspace=found, public_id=asked) if asked else []
+    rows = Document.objects.live().filter(public_id=asked)
+    named = in_reach(rows, found, request.user, Reach.here(found)) if asked else []
     context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
     return render(request, "chat/page.html", context)
 
 
 @require_GET
 def chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    found = _load_chat(request, chat_id)
+    found = load_chat(request, chat_id)
     now = timezone.now()
     transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
     context = _page_context(request, found.workspace, found)
@@ -116,7 +124,7 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
     """The latest messages, or with ``before`` the earlier ones."""
-    found = _load_chat(request, chat_id)
+    found = load_chat(request, chat_id)
     shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
     context = {
         "chat": found,
@@ -132,7 +140,8 @@ def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     q, before = request.GET.get("q", ""), request.GET.get("before", "")
     archived = request.GET.get("archived") == "on"
-    page = chat_list_page(found, request.user, q=q, before=before, archived=archived, now=timezone.now())
+    asked = {"q": q, "before": before, "tag": request.GET.get("tag", "")}
+    page = chat_list_page(found, request.user, **asked, archived=archived, now=timezone.now())
     announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only looked at again
     context = {
         "workspace": found,
@@ -151,7 +160,7 @@ def _chat_on_screen(request: PageRequest) -> str:
     return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
 
 
-def _row(request: PageRequest, found: Chat) -> HttpResponse:
+def row_of(request: PageRequest, found: Chat) -> HttpResponse:
     found.mark = mark_of(found, request.user)
     context = {
         "chat": found,
@@ -164,13 +173,13 @@ def _row(request: PageRequest, found: Chat) -> HttpResponse:
 
 @require_GET
 def row(request: PageRequest, chat_id: str) -> HttpResponse:
-    return _row(request, _load_chat(request, chat_id))
+    return row_of(request, load_chat(request, chat_id))
 
 
 @require_POST
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
     """Pin, archive, or neither: in the list of whoever asks, whatever their role."""
-    found = _load_chat(request, chat_id)
+    found = load_chat(request, chat_id)
     kind = request.POST.get("mark", "")
     set_mark(found, kind, by=request.user)
     response = HttpResponse()
@@ -220,7 +229,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
-    found = _load_chat(request, chat_id, Role.EDITOR)
+    found = load_chat(request, chat_id, Role.EDITOR)
     user, now = request.user, timezone.now()
     turn = begin_turn(found, **_said(request), by=user, now=now)
     if not request.htmx:
@@ -235,11 +244,11 @@ def send(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     """GET: the row as a field; POST: the new title, in the row and above the conversation."""
-    found = _load_chat(request, chat_id, Role.EDITOR)
+    found = load_chat(request, chat_id, Role.EDITOR)
     if request.method == "GET":
         return render(request, "chat/chat_list_rename.html", {"chat": found})
     actions.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
-    response = _row(request, found)
+    response = row_of(request, found)
     if _chat_on_screen(request) == found.public_id:
         response.write(render(request, "chat/title.html", {"chat": found, "oob": True}).content.decode())
     return response
@@ -247,7 +256,7 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, chat_id: str) -> HttpResponse:
-    found = _load_chat(request, chat_id, Role.EDITOR)
+    found = load_chat(request, chat_id, Role.EDITOR)
     actions.delete_chat(found, by=request.user, now=timezone.now())
     undo_url = reverse("chat:restore", args=[found.public_id])
     text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
@@ -272,7 +281,7 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     """Who answers from now on: the chooser, and the line above the conversation that says so."""
-    found = _load_chat(request, chat_id, Role.EDITOR)
+    found = load_chat(request, chat_id, Role.EDITOR)
     agent_id = request.POST.get("agent", "")
     chosen = choose_agent(found.workspace, agent_id) if agent_id else None
     actions.set_agent(found, agent=chosen, by=request.user)
@@ -291,18 +300,21 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def private(request: PageRequest, chat_id: str) -> HttpResponse:
     """Who reads the chat from now on, with an Undo; the header, the chip for personal memories and the list follow."""
-    found = _load_chat(request, chat_id, Role.EDITOR)
+    found = load_chat(request, chat_id, Role.EDITOR)
     asked = request.GET.get("private") or request.POST.get("private")  # an Undo says it in its address
-    actions.set_private(found, is_private=asked == "on", by=request.user)
+    had_links = found.share_links.exists()
+    actions.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
+    alone = _("Only you can read this chat now.")
+    if had_links:
+        alone = _("Only you can read this chat now, and its links are closed.")
     context = {
         "chat": found,
         "workspace": found.workspace,
         "can_write": True,
         "readers": found.workspace.memberships.count(),
         "personal": personal_in(found, request.user),
-        "text": _("Only you can read this chat now.")
-        if found.is_private
-        else _("All members of the workspace can read this chat now."),
+        "text": alone if found.is_private else _("All members of the workspace can read this chat now."),
+        "about": "readers",
         "undo_url": f"{request.path}?private={'off' if found.is_private else 'on'}",
         "oob": True,
     }
@@ -316,7 +328,7 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def memory(request: PageRequest, chat_id: str) -> HttpResponse:
     """The Memory chip."""
-    found = _load_chat(request, chat_id, Role.EDITOR)
+    found = load_chat(request, chat_id, Role.EDITOR)
     user = request.user
     actions.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)
     context = {

@@ -10,21 +10,26 @@ from asgiref.sync import sync_to_async
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from chat.access import get_message
+from chat.agents.runs import get_run
 from chat.answers.state import stop_answer
 from chat.answers.threads import in_thread
 from chat.chats.proposing import is_question, proposal_for
 from chat.chats.remembering import remember_message
 from chat.models import Chat, Message, MessageRole
+from chat.models.runs import Run, RunStatus
+from chat.pages.plans import plan_in
 from chat.pages.transcript import entry_for
 from chat.turns.growing import with_html
+from chat.turns.planned import go_on_with
 from chat.turns.retry import continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow_for, to_sse
 from memories.usage import count_live
 from memoryhub.database.locks import release_connection
-from memoryhub.errors import Sensitive
+from memoryhub.errors import Conflict, Sensitive
 from workspaces.event_streams import EventStream, Place
 from workspaces.models import Role, User
 from workspaces.pages.page_request import PageRequest
@@ -62,6 +67,18 @@ def go_on(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """“Continue”: an answer that was cut at its limit is streamed on."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
+
+
+@require_POST
+def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """By the plan as the form has it."""
+    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    run = Run.objects.visible_to(request.user).filter(answer=answer).first()
+    if run is None or run.status != RunStatus.WAITING:
+        raise Conflict(_("This plan does not wait for anybody any more."))
+    run = get_run(request.user, found.workspace, run.public_id)
+    go_on_with(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
+    return _message(request, found, get_message(request.user, chat_id, message_id)[1])
 
 
 @require_POST

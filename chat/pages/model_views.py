@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from chat.access import get_chat
 from chat.chats import actions
+from chat.chats.usage import usage_of
 from chat.models import Chat
 from chat.turns.chosen_model import model_context
 from memoryhub.errors import Invalid
@@ -42,7 +43,7 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
         else:
             return _chosen(request, chat)
     context = _menu(chat.workspace, request.user, chat.connection, chat.workspace.connection)
-    context |= {"chat": chat, "problem": problem, "can_write": _can_write(chat)}
+    context |= {"chat": chat, "problem": problem, "can_write": _can_write(chat), "took": usage_of(chat)}
     return render(request, "chat/model_menu.html", context, status=422 if problem else 200)
 
 

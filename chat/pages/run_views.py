@@ -14,27 +14,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from chat.agents import plan_edits
+from chat.agents.again import run_again
 from chat.agents.citing import with_sources
-from chat.agents.estimate import expected_tokens
+from chat.agents.estimate import expected
 from chat.agents.graph import graph_of
 from chat.agents.run_tools import usual
-from chat.agents.runs import (
-    LONGEST_OBJECTIVE,
-    Wanted,
-    get_run,
-    may_steer,
-    resume_run,
-    run_again,
-    start_run,
-    stop_run,
-    why_not,
-)
-from chat.agents.shown import planning_of, result_text, tasks_of
+from chat.agents.runs import get_run, may_steer, revise_plan, start_run, stop_run, why_not
+from chat.agents.shown import planning_of, result_text, tasks_for_people, title_shown
 from chat.agents.stored_run import limits_of
-from chat.agents.templates import delete_template, get_template, save_template
+from chat.agents.templates import delete_template, get_template, save_template, templates_of
+from chat.agents.wanted import LONGEST_OBJECTIVE, Wanted
 from chat.models.runs import Run, RunMode, RunStatus
+from chat.pages.plans import plan_in, planned, rows_in
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
+from chat.turns.planned import go_on_with
 from memories.models import Memory
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
@@ -42,10 +37,12 @@ from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.pages.page_request import PageRequest
 from workspaces.pages.workspace_forms import DomainForm
+from workspaces.spending.rates import rate_of
 
 LISTED = 50
 LOGGED = 100  # of its newest events
 ENTRIES = 200  # of its newest, as the model sees them
+LONGEST_RESULT = 60_000  # characters of a result that a page shows: all of one in words
 LONGEST_VALUE = 20_000  # characters of a value that a page shows
 MODES = [
     (RunMode.PLAN, later("Plan it and work on the tasks")),
@@ -76,7 +73,7 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
     """The runs of a workspace, newest first, and the form for another."""
     if request.method == "GET":
         workspace = get_workspace(request.user, ws_id)
-        return _runs(request, workspace, _form_for(workspace, request.GET.get("template", "")))
+        return _runs(request, workspace, _form_for(workspace, request.GET.get("template", ""), request.user))
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     form = RunForm(request.POST)
 
@@ -88,7 +85,7 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
             tools=[*usual(workspace), *(["x_save_memory"] if said["saves"] else [])],
             budget={"tokens": said["tokens"]},
             reviews_plan=said["reviews_plan"],
-            plan=_plan_of(workspace, said["template"], said["mode"]),
+            plan=_plan_of(workspace, said["template"], said["mode"], request.user),
         )
         return start_run(workspace, wanted, by=request.user, now=timezone.now())
 
@@ -97,11 +94,11 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
     return _runs(request, workspace, form, status=422)
 
 
-def _form_for(workspace: Workspace, template_id: str) -> RunForm:
+def _form_for(workspace: Workspace, template_id: str, user: User) -> RunForm:
     """Filled in where a template was chosen."""
     if not template_id:
         return RunForm()
-    template = get_template(workspace, template_id)
+    template = get_template(workspace, template_id, by=user)
     initial = {
         "objective": template.objective,
         "mode": template.mode,
@@ -113,8 +110,8 @@ def _form_for(workspace: Workspace, template_id: str) -> RunForm:
     return RunForm(initial={name: value for name, value in initial.items() if value is not None})
 
 
-def _plan_of(workspace: Workspace, template_id: str, mode: str) -> Any:
-    template = get_template(workspace, template_id) if template_id else None
+def _plan_of(workspace: Workspace, template_id: str, mode: str, user: User) -> Any:
+    template = get_template(workspace, template_id, by=user) if template_id else None
     return template.plan if template and template.mode == mode else None
 
 
@@ -128,17 +125,21 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
     )
     if shown in RunStatus.values:
         rows = rows.filter(status=shown)
+    chosen = chosen_for(workspace, request.user)
+    price = rate_of(chosen).price
     context = {
         "workspace": workspace,
         "runs": rows[:LISTED],
         "form": form,
-        "why_not": why_not(chosen_for(workspace, request.user)),
+        "why_not": why_not(chosen),
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "is_owner": Role(workspace.role).allows(Role.OWNER),
         "shown": shown,
         "filters": RunStatus.choices,
-        "templates": workspace.run_templates.select_related("user"),
-        "estimates": [(label, expected_tokens(workspace.pk, request.user, mode)) for mode, label in MODES],
+        "templates": templates_of(workspace, request.user).select_related("user"),
+        "estimates": [
+            (label, expected(workspace.pk, request.user, mode, price=price)) for mode, label in MODES
+        ],
     }
     return render(request, "chat/runs.html", context, status=status)
 
@@ -180,9 +181,22 @@ def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Go on; with the plan as it stands in the form, where that was shown to be looked at."""
     found = _found(request, ws_id, run_id)[1]
-    plan = _changed_plan(found, request) if found.status == RunStatus.WAITING else None
-    resume_run(found, by=request.user, now=timezone.now(), plan=plan)
+    go_on_with(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
     return redirect("chat:run", ws_id, run_id)
+
+
+@require_POST
+def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
+    """The plan that waits, with one thing done to it: moved, left out, added. What is written is kept with it."""
+    workspace, found = _found(request, ws_id, run_id)
+    rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
+    new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}
+    found.plan = revise_plan(found, new if new["tasks"] else None, by=request.user).plan
+    context: dict[str, Any] = {"workspace": workspace}
+    context["plan"] = planned(found, can_steer=True, rows=rows, focus=focus)
+    if "in_chat" in request.POST and found.answer is not None:
+        context |= {"chat": found.answer.chat, "message": found.answer}
+    return render(request, "chat/plan.html", context)
 
 
 @require_POST
@@ -212,44 +226,23 @@ def _found(request: PageRequest, ws_id: str, run_id: str) -> tuple[Workspace, Ru
     return workspace, get_run(request.user, workspace, run_id)
 
 
-def _changed_plan(run: Run, request: PageRequest) -> dict[str, Any] | None:
-    """The tasks as the form has them: what is asked for may be written anew, a task without words is left out."""
-    asked = {task["id"]: request.POST.get(f"task_{task['id']}", "").strip() for task in run.plan["tasks"]}
-    if not any(f"task_{name}" in request.POST for name in asked):
-        return None
-    kept = [task for task in run.plan["tasks"] if asked[task["id"]]]
-    tasks = []
-    for task in kept:
-        needs = [name for name in task["depends_on"] if asked.get(name)]
-        same = asked[task["id"]] == _wording(task)
-        tasks.append(
-            task | {"depends_on": needs} | ({} if same else {"description": asked[task["id"]], "steps": []})
-        )
-    return {"tasks": tasks, "members": run.plan.get("members", [])}
-
-
-def _wording(task: dict[str, Any]) -> str:
-    return str(task["description"] or task["title"]).strip()
-
-
 def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
     is_open = run.status == RunStatus.RUNNING
     entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
     saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
-    limits, tasks = limits_of(run), tasks_of(run)
+    result = result_text(run) if run.status == RunStatus.DONE else ""
+    for row in entries:
+        row.title = title_shown(row.title or "")
+    limits, tasks = limits_of(run), tasks_for_people(run)
     return {
         "workspace": workspace,
         "run": run,
         "tasks": tasks,
         "graph": graph_of(tasks),
-        "planned": [
-            {"id": task["id"], "title": task["title"], "wording": _wording(task)}
-            for task in (run.plan or {}).get("tasks", [])
-        ],
+        "plan": planned(run, can_steer=may_steer(run, workspace.role, user)),
         "planning": planning_of(run),
-        "result": _rendered(with_sources(run, result_text(run), user))
-        if run.status == RunStatus.DONE
-        else "",
+        "result": _rendered(with_sources(run, result[:LONGEST_RESULT], user)) if result else "",
+        "is_result_cut": len(result) > LONGEST_RESULT,
         "entries": entries,
         "events": run.events.order_by("-pk")[:LOGGED],
         "saved": [memory for memory in saved if memory.is_live],
@@ -257,7 +250,7 @@ def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
         "limits": limits,
         "spent": min(100, round(100 * (run.tokens_in + run.tokens_out) / limits.tokens)),
         "is_open": is_open,
-        "can_steer": may_steer(run, workspace, user),
+        "can_steer": may_steer(run, workspace.role, user),
         "can_write": Role(workspace.role).allows(Role.EDITOR),
     }
 

@@ -63,7 +63,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
 def _at(found: Found, workspace: Workspace) -> str:
     """Where it is opened, at the place that was found."""
     if found.type == "document":
-        url = reverse("workspaces:document", args=[workspace.public_id, found.id])
+        url = reverse("workspaces:document", args=[found.workspace_id, found.id])
         return f"{url}?passage={found.number}#passage-{found.number}"
     if found.type == "artifact":
         return reverse("workspaces:artifact", args=[found.workspace_id, found.id])

@@ -10,19 +10,22 @@ from datetime import datetime
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answers.problems import CUT, advice_for
-from chat.models import AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
+from chat.answers.problems import CUT, PLAN, advice_for
+from chat.chats.rating import ratings_of
+from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.shown_steps import ShownStep, steps_of
+from chat.pages.plans import ShownPlan, plan_of_answer
 from chat.prompting.compaction import latest_compaction
 from chat.rendering.citations import with_links
 from chat.rendering.rendered import Shown, show
 from chat.tools.shown_calls import ShownCall, artifacts_of, calls_of
 from chat.turns.growing import html_so_far
-from chat.turns.sources import sources_of
+from chat.turns.sources import sources_for_reader
 from chat.turns.versions import count_versions, standing_for
-from memories.models import Memory, SourceType
+from memories.models import Memory, Receipt, SourceType
 from memories.recalling.receipts import OTHERS_READ, receipts_for
-from workspaces.models import User
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Document, DocumentPicture, User
 
 WINDOW = 60
 PAGE_TEXT = (
@@ -48,12 +51,17 @@ class Entry:
     remembered: str = ""
     calls: list[ShownCall] = field(default_factory=list)
     steps: list[ShownStep] = field(default_factory=list)
+    pictures: list[DocumentPicture] = field(default_factory=list)  # brought with the message
     sources: list[AnswerSource] = field(default_factory=list)  # passages of documents that it could cite
     compaction: Compaction | None = None  # the summary that the model reads in place of what stands above
     is_cut: bool = False  # the model is not shown what stands above
     is_own: bool = False  # the reader said it
-    versions: int = 0  # earlier ones, which it took the place of
+    versions: int = 0  # others, which it took the place of
+    older: int = 0  # of these, those that were there before it
+    may_step: bool = False  # another version can be brought back in its place
+    rating: AnswerRating | None = None  # what the reader said of it
     shows_versions: bool = False
+    plan: ShownPlan | None = None  # of research, that waits for a person
     shown: Shown | None = None  # an answer that is written; its text as HTML
 
     @property
@@ -64,6 +72,22 @@ class Entry:
     @property
     def after(self) -> list[ShownStep]:
         return [shown for shown in self.steps if shown.is_check]
+
+    @property
+    def version(self) -> int:
+        """Its place among its versions, from 1."""
+        return self.older + 1
+
+    @property
+    def of_versions(self) -> int:
+        return self.versions + 1
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        items = receipt.items.all()
+        self.has_receipt, self.degraded = True, receipt.degraded
+        self.used_count = sum(item.used for item in items)
+        self.left_out = len(items) - self.used_count
+        self.withheld = sum(item.reason == OTHERS_READ for item in items)
 
     @property
     def shows_receipt(self) -> bool:
@@ -116,6 +140,8 @@ class Entry:
             return _("Stopped. The text so far is kept.")
         if self.is_cut_short:
             return _("The answer reached the length limit of one reply.")
+        if self.message.error_code == PLAN and self.plan is None and not self.is_streaming:
+            return _("This research was planned, and not started here.")
         return ""
 
 
@@ -148,14 +174,14 @@ def load_transcript(
     if named is not None:
         shown = standing_for(named)
         following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
-        kept = _fitting(following[:MOST_AFTER])
+        kept = fitting(following[:MOST_AFTER])
         later = len(kept) < len(following)
         older = list(messages.filter(pk__lt=shown.pk)[: window // 2 + 1])
-        found = [*reversed(kept), *_fitting(older[: window // 2])]
+        found = [*reversed(kept), *fitting(older[: window // 2])]
         more = len(found) < len(kept) + len(older)
     else:
         read = list(messages[: window + 1])
-        found = _fitting(read[:window])
+        found = fitting(read[:window])
         more = len(found) < len(read)
     found.reverse()
     earlier = found[0].public_id if more else ""
@@ -167,7 +193,7 @@ def load_transcript(
     return Transcript(entries, earlier, later)
 
 
-def _fitting(messages: list[Message]) -> list[Message]:
+def fitting(messages: list[Message]) -> list[Message]:
     """The first of these whose texts fit on a page together; one at least, if there is one."""
     room = PAGE_TEXT
     for number, message in enumerate(messages):
@@ -206,30 +232,30 @@ def entries_for(
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
     written = artifacts_of((call for found in calls.values() for call, _memories in found), user)
     steps = steps_of(answers, user)
-    sources = sources_of([answer.pk for answer in answers]) if answers else {}
+    sources = sources_for_reader([answer.pk for answer in answers], user) if answers else {}
     shown = show(answers)
+    ratings = ratings_of([answer.pk for answer in answers], user) if answers else {}
     kept, noticed = _memories_of(messages, user)
     versions = count_versions(messages)
-    entries = []
-    question = ""
+    pictures = _pictures_of(messages, chat, user)
+    entries, question = list[Entry](), ""
     for message in messages:
         entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
-        entry.versions = versions.get(message.pk, 0)
+        if place := versions.get(message.pk):
+            entry.versions, entry.older = place.number, place.older
+        entry.may_step = message.superseded_by_id is None and message.role == MessageRole.USER
         if message.role == MessageRole.USER:
             question = message.public_id
             entry.is_own = message.author_id == user.pk
+            entry.pictures = [pictures[each] for each in message.only_documents or () if each in pictures]
             if not entry.is_own:
                 entry.author = message.author.get_username() if message.author else _("Someone who left")
         else:
             entry.shown = shown.get(message.pk)
+            entry.rating = ratings.get(message.pk)
             entry.sources = sources.get(message.pk, [])
-            receipt = receipts.get(message.public_id)
-            if receipt is not None:
-                entry.has_receipt = True
-                entry.used_count = sum(item.used for item in receipt.items.all())
-                entry.left_out = len(receipt.items.all()) - entry.used_count
-                entry.withheld = sum(item.reason == OTHERS_READ for item in receipt.items.all())
-                entry.degraded = receipt.degraded
+            if receipt := receipts.get(message.public_id):
+                entry.take_receipt(receipt)
             entry.calls = [
                 ShownCall(
                     call, memories, not entry.is_streaming, written.get(call.arguments.get("artifact", ""))
@@ -242,9 +268,15 @@ def entries_for(
             ]
             entry.saved = [*noticed[question], *noticed[message.public_id]]
         entries.append(entry)
-    if entries and ends:
-        entries[-1].is_last = True
+    if ends:
+        _mark_last(entries[-1], chat, user)
     return entries
+
+
+def _mark_last(entry: Entry, chat: Chat, user: User) -> None:
+    entry.is_last = entry.may_step = True  # nothing was built on it
+    if not entry.is_streaming:
+        entry.plan = plan_of_answer(entry.message, chat, user)
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
@@ -252,6 +284,17 @@ def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Ent
     messages = [message.reply_to, message] if message.reply_to else [message]
     newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
+
+
+def _pictures_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, DocumentPicture]:
+    """By the id of the document, without the pictures themselves. No query where none of these names a document."""
+    wanted = {each for message in messages for each in message.only_documents or ()}
+    if not wanted:
+        return {}
+    rows = Document.objects.live().filter(public_id__in=wanted)
+    there = in_reach(rows, chat.workspace, user, Reach.here(chat.workspace))
+    found = DocumentPicture.objects.filter(document__in=there).select_related("document").defer("jpeg")
+    return {each.document.public_id: each for each in found}
 
 
 def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:

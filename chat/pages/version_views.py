@@ -15,7 +15,7 @@ from chat.models import Chat
 from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import require_rest
 from chat.turns.retry import edit_message
-from chat.turns.versions import bring_back, require_editable, versions_of
+from chat.turns.versions import bring_back, require_editable, step_to, versions_of
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
 
@@ -56,6 +56,16 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     bring_back(message, by=request.user, now=timezone.now())
+    return _conversation(request, chat)
+
+
+@require_POST
+def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """``?to=older`` or newer: the version beside this one takes its place."""
+    chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    beside = step_to(message, back=request.GET.get("to") == "older")
+    beside.chat = chat
+    bring_back(beside, by=request.user, now=timezone.now())
     return _conversation(request, chat)
 
 

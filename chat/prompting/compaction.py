@@ -21,7 +21,10 @@ from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
-from workspaces.models import User
+from workspaces.models import Purpose, User
+from workspaces.spending.budgets import has_budget
+from workspaces.spending.ledger import counted
+from workspaces.spending.rates import Account, rate_of
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # of the history's room: the newest messages, which stay as they are
@@ -56,6 +59,9 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
         return f"not asked: {chosen.trouble.code}"
     if not can_compact(model.capabilities):
         return "the model is too small to summarise"
+    account = Account(answer.chat.workspace_id, user.pk, Purpose.SUMMARY, rate_of(chosen))
+    if not has_budget(account, now=now):
+        return "the budget of the month is used up"
     stored = 0
     for _ in range(MOST_ROUNDS):
         previous = latest_compaction(answer.chat)
@@ -63,7 +69,8 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
         if not older:
             break
         try:
-            made = _summarise(answer.chat, previous, older, model)
+            with counted(account):
+                made = _summarise(answer.chat, previous, older, model)
         except ModelError as error:
             logger.warning("A summary failed: %s", error.code)
             return f"failed: {error.code}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from chat.prompting.text import (
 )
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
-from memoryhub.llm.base import Capabilities, Tool
+from memoryhub.llm.base import Capabilities, Picture, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.models import Agent, User
 
@@ -32,6 +32,7 @@ INSTRUCTIONS_SHARE = 0.4  # an assistant's instructions
 SUMMARY_SHARE = 0.3  # the summary of older messages
 RECALLED_SHARE = 0.4  # the recalled memories
 SHORT_TERM_SHARE = 0.5  # short-term memory; if it needs more it is left out
+PICTURES_SHARE = 0.5  # pictures of the question; those before it that share of the history's room
 LEAST_QUESTION = 64  # tokens of the question that are shown however little room there is
 
 
@@ -85,10 +86,12 @@ def build_prompt(
     if tokens_of(recent) <= room * SHORT_TERM_SHARE:
         tail = [*recent, *tail]
         room -= tokens_of(recent)
+    pictures = _shown_within(conversation.question.pictures, int(room * PICTURES_SHARE))
+    room -= cost_of(pictures)
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
     shown = _history(conversation, room)
-    messages = [*system, *shown.messages, *tail, PromptMessage("user", asked)]
+    messages = [*system, *shown.messages, *tail, PromptMessage("user", asked, pictures=pictures)]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
     seen_from = shown.first if shown.left_out else None
     return BuiltPrompt(messages, seen_from, is_tight, shown.keys, begins=len(system))
@@ -103,7 +106,20 @@ def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> i
 
 
 def tokens_of(messages: Iterable[PromptMessage]) -> int:
-    return sum(tokens(message.content) for message in messages)
+    return sum(tokens(message.content) + cost_of(message.pictures) for message in messages)
+
+
+def cost_of(pictures: Iterable[Picture]) -> int:
+    return sum(picture.tokens for picture in pictures)
+
+
+def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]:
+    """The first of these that ``room`` tokens hold; the others are only named."""
+    shown = []
+    for picture in pictures:
+        room -= picture.tokens
+        shown.append(picture if room >= 0 else replace(picture, jpeg=b""))
+    return tuple(shown)
 
 
 def room_beside_answer(capabilities: Capabilities) -> int:
@@ -205,9 +221,11 @@ class _Shown:
 def _history(conversation: Conversation, room: int) -> _Shown:
     """The latest lines before the question that fit in ``room`` tokens, beginning with a person."""
     chosen: list[Line] = []
-    spent, left_out = 0, False
+    spent, left_out, for_pictures = 0, False, int(room * PICTURES_SHARE)
     for line in conversation.earlier:
-        cost = tokens(line.content)
+        line = replace(line, pictures=_shown_within(line.pictures, for_pictures))
+        for_pictures -= cost_of(line.pictures)
+        cost = tokens(line.content) + cost_of(line.pictures)
         if spent + cost > room or len(chosen) == LOOKED_AT:
             left_out = True
             break
@@ -216,6 +234,6 @@ def _history(conversation: Conversation, room: int) -> _Shown:
     while chosen and chosen[-1].role == "assistant":
         chosen.pop()
         left_out = True
-    shown = [PromptMessage(line.role, line.content) for line in chosen[::-1]]
+    shown = [PromptMessage(line.role, line.content, pictures=line.pictures) for line in chosen[::-1]]
     keys = tuple(line.key for line in chosen[::-1])
     return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from memoryhub.llm.base import Picture
 from workspaces.models import Agent
 
 LOOKED_AT = 200  # earlier messages, at most, however short
@@ -20,6 +21,7 @@ class Line:
     role: Literal["user", "assistant"]
     content: str
     key: int
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
-from django.utils import timezone
 
 from chat.prompting.context import leave_out_what_does_not_fit
 from memories.recalling.ranked_search import Recalled
@@ -58,6 +57,6 @@ def find_for_prompt(
         withheld=limit,
         now=now,
     )
-    found = with_newer(found, now=now or timezone.now())
+    found = with_newer(found)
     verdicts = split_recall(found, threshold=threshold, limit=limit)
     return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold)

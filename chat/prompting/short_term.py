@@ -23,6 +23,7 @@ from memories.judging.extraction.courtesy import says_nothing
 from memories.judging.secret_filter import find_secret
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
+from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.access import require
 from workspaces.leaving_machine import Reach
@@ -274,7 +275,7 @@ def _clean(summary: str) -> str:
         raise Invalid(
             fields={
                 "summary": _("may have at most %(summary_length)s characters and has %(length)s")
-                % {"summary_length": f"{SUMMARY_LENGTH:,}", "length": f"{len(summary):,}"}
+                % {"summary_length": grouped(SUMMARY_LENGTH), "length": grouped(len(summary))}
             }
         )
     if find_secret(summary):

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from chat.models import Compaction, Message, MessageRole
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
+from chat.prompting.pictures import ByMessage, pictures_of
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Document, User
 
 
-def conversation_of(question: Message, compaction: Compaction | None) -> Conversation:
-    """What is not set aside and not in the ``compaction`` that stands for the older part. One query."""
+def conversation_of(
+    question: Message, compaction: Compaction | None, *, user: User, reach: Reach, shows_pictures: bool = True
+) -> Conversation:
+    """What is not set aside and not in the ``compaction`` that stands for the older part. One query, and two more where
+    messages name documents. Without ``shows_pictures`` these are only named.
+    """
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
     )
-    newest = earlier.current().exclude(content="").only("role", "content").order_by("-pk")[: LOOKED_AT + 1]
+    shown = earlier.current().exclude(content="").only("role", "content", "only_documents")
+    newest = list(shown.order_by("-pk")[: LOOKED_AT + 1])
+    there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)
+    pictures = pictures_of([question, *newest], there, shows=shows_pictures)
     return Conversation(
-        question=_line(question),
-        earlier=[_line(message) for message in newest],
+        question=_line(question, pictures),
+        earlier=[_line(message, pictures) for message in newest],
         agent=question.chat.agent,
         summary=compaction.summary if compaction else "",
     )
 
 
-def _line(message: Message) -> Line:
-    return Line("user" if message.role == MessageRole.USER else "assistant", message.content, message.pk)
+def _line(message: Message, pictures: ByMessage) -> Line:
+    role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
+    return Line(role, message.content, message.pk, pictures.get(message.pk, ()) if role == "user" else ())

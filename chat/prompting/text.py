@@ -6,11 +6,21 @@ from functools import cache
 from pathlib import Path
 
 from memories.writing.drafts import cut_at_word
+from memoryhub.llm.usage import BYTES_PER_TOKEN
+from memoryhub.llm.usage import estimated_tokens as tokens
+
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "cut_to",
+    "escape",
+    "escaped_lines",
+    "one_line",
+    "prompt_text",
+    "title_from",
+    "tokens",
+]
 
 PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
-BYTES_PER_TOKEN = (
-    3.2  # of English, on the careful side; scripts of two and three bytes a letter cost more tokens
-)
 TITLE_FROM_MESSAGE = 60
 
 
@@ -22,11 +32,6 @@ def prompt_text(name: str) -> str:
 def title_from(content: str) -> str:
     """What a chat is called after its first message, until somebody gives it a name."""
     return cut_at_word(" ".join(content.split()), TITLE_FROM_MESSAGE)
-
-
-def tokens(text: str) -> int:
-    """About how many tokens a text costs; no tokenizer is asked, since every model has another."""
-    return int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4
 
 
 def cut_to(text: str, room: int) -> str:

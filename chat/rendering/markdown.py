@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import nh3
+from django.urls import Resolver404, resolve
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
@@ -19,9 +20,10 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from chat.rendering import formulas
 from chat.rendering.colouring import coloured
 
-RENDERER = 2  # counts up with every change of what a text is rendered to: what was kept of it is made anew
+RENDERER = 3  # counts up with every change of what a text is rendered to: what was kept of it is made anew
 TAGS = {
     *(
         "p",
@@ -39,12 +41,22 @@ TAGS = {
         "a",
         "span",
         "div",
+        "img",
     ),
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+    *formulas.TAGS,
 }
 _CLASSED = ("span", "div", "code", "li", "th", "td")
-ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, **{tag: {"class"} for tag in _CLASSED}}
-# Before the name of an image, which is a link to it: a page loads nothing from elsewhere.
+ATTRIBUTES = {
+    "a": {"href", "title"},
+    "ol": {"start"},
+    "img": {"src", "alt", "loading"},
+    **{tag: {"class"} for tag in _CLASSED},
+    **formulas.ATTRIBUTES,
+}
+# Of this MemoryHub's own files pictures are shown: who may not read one gets none.
+OWN_FILES = {"workspaces:document_content", "memories:asset"}
+# Before the name of another image, which is a link to it: a page loads nothing from elsewhere.
 PICTURE = "\u25a3"
 BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # of tasks
 SCHEMES = {"http", "https", "mailto"}
@@ -107,6 +119,7 @@ def _parser() -> MarkdownIt:
         "table", "count", _count_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
     made.inline.ruler.before("text", "count", _count_inline)
+    formulas.add_formulas(made)
     return made
 
 
@@ -130,7 +143,7 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
     for token in tokens:
         _align(token)
         if token.children:
-            token.children = _images_as_links(token.children)
+            token.children = _own_images(token.children)
     _spend_on(tokens, budget)
     html = _markdown.renderer.render(tokens, _markdown.options, env)
     budget.spend(len(html) // SOURCE_A_STEP)
@@ -188,8 +201,8 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
             )
 
 
-def _images_as_links(tokens: Sequence[Token]) -> list[Token]:
-    """Within a link an image is its name alone."""
+def _own_images(tokens: Sequence[Token]) -> list[Token]:
+    """Images from elsewhere become links; within a link such an image is its name alone."""
     made: list[Token] = []
     depth = 0
     for token in tokens:
@@ -198,11 +211,22 @@ def _images_as_links(tokens: Sequence[Token]) -> list[Token]:
             made.append(token)
             continue
         source = str(token.attrs["src"])
+        if _is_own_file(source):
+            token.attrSet("loading", "lazy")
+            made.append(token)
+            continue
         name = Token("text", "", 0, content=f"{PICTURE} {token.content or source}")
         attributes: dict[str, str | int | float] = {"href": source}
         opening = Token("link_open", "a", 1, attrs=attributes)
         made += [name] if depth else [opening, name, Token("link_close", "a", -1)]
     return made
+
+
+def _is_own_file(source: str) -> bool:
+    try:
+        return source.startswith("/") and resolve(source).view_name in OWN_FILES
+    except Resolver404:
+        return False
 
 
 def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.chats.chat_list import chat_list_page
 from chat.chats.personal_memories import with_personal_of
+from chat.chats.usage import dearest_chats
 from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
@@ -20,6 +21,7 @@ from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, Workspace
 
 register = template.Library()
+register.simple_tag(dearest_chats)
 MOST_NAMED = 20
 
 
@@ -78,8 +80,8 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag(takes_context=True)
 def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
-    """Chats of this workspace open to all its members, now and later, in which answers used this person's own
-    memories; the newest first. One query.
+    """Chats of this workspace open to all its members, now and later, in which answers used what is this
+    person's own; the newest first. One query.
     """
     return list(with_personal_of(context["request"].user, workspace)[:MOST_NAMED])
 

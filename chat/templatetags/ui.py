@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 from django import template
 from django.forms import BoundField
+from django.forms.utils import flatatt
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -17,7 +21,21 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from memoryhub.languages import translated
+from workspaces.documents.reading.formats import FACE_SIDE
+from workspaces.spending.money import amount
+
 register = template.Library()
+
+
+AVATAR_COLOURS = 5  # as many as the series of a chart, which are told apart on every surface (tokens.css)
+DIRECTIONAL = {
+    "chevron-left",
+    "chevron-right",
+    "log-out",
+    "panel-left",
+    "undo-2",
+}  # named as one reads from the left
 
 
 @register.simple_tag
@@ -29,17 +47,58 @@ def icon(name: str, classes: str = "") -> SafeString:
     """
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
-        classes,
+        f"icon--directional {classes}" if name in DIRECTIONAL else classes,
         static("vendor/icons.svg"),
         name,
     )
 
 
-@register.filter
+@register.simple_tag
+def icon_button(symbol: str, label: str, classes: str = "", **attributes: Any) -> SafeString:
+    """A button with a picture alone: its ``label`` is heard, and seen on hover. ``hx_get=…`` is ``hx-get="…"``."""
+    return format_html(
+        '<button type="button" class="button button--quiet button--small button--icon {}" title="{}"{}>'
+        '{}<span class="visually-hidden">{}</span></button>',
+        classes,
+        label,
+        flatatt({name.replace("_", "-"): value for name, value in attributes.items()}),
+        icon(symbol),
+        label,
+    )
+
+
+@register.simple_tag
+def avatar(person: Any, classes: str = "") -> SafeString:
+    """Decoration beside somebody's name: their picture over their initials, which are seen where there is none."""
+    picture: SafeString | str = ""
+    if person.picture_version:
+        address = reverse("workspaces:picture", args=[person.public_id])
+        picture = format_html(
+            '<img src="{}?v={}" alt="" width="{side}" height="{side}">',
+            address,
+            person.picture_version,
+            side=FACE_SIDE,
+        )
+    colour = crc32(person.public_id.encode()) % AVATAR_COLOURS  # always the same one
+    return format_html(
+        '<span class="avatar avatar--{} {}" aria-hidden="true">{}{}</span>',
+        colour,
+        classes,
+        initials(person),
+        picture,
+    )
+
+
 def initials(person: Any) -> str:
     """Of the first and the last of somebody's names; of who gave none, of the user name."""
     names = person.get_full_name().split() or [person.get_username()]
     return "".join(name[0] for name in dict.fromkeys([names[0], names[-1]]))
+
+
+@register.filter
+def money(value: Decimal) -> str:
+    """An amount of the installation's currency."""
+    return amount(value)
 
 
 @register.filter
@@ -59,6 +118,9 @@ def ago(moment: datetime | None) -> SafeString | str:
     return format_html(
         '<time datetime="{}" title="{} {}">{}</time>', moment.isoformat(), exact, local.tzname(), words
     )
+
+
+register.filter("translated", translated)
 
 
 @register.filter
@@ -117,3 +179,22 @@ def reason_words(reason: str) -> str:
 def is_new(memory: Any) -> bool:
     """Saved within the last few seconds: it glows once where it appears."""
     return (timezone.now() - memory.created_at).total_seconds() < 15
+
+
+@register.inclusion_tag("partials/leads_to.html")
+def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
+    """A section of a settings page that only leads to another: its ``id``, ``title``, ``text``, the button's ``label``,
+    and ``danger`` for what cannot be taken back.
+    """
+    return {"address": address, "symbol": symbol, **words}
+
+
+@register.simple_tag
+def saves(url: str, section: str) -> SafeString:
+    """Attributes of a form that is saved as it is changed; its section, named by its heading, is then shown anew."""
+    return format_html(
+        'hx-post="{}" hx-trigger="change" hx-target="closest section" hx-swap="morph:outerHTML"'
+        ' hx-select="section[aria-labelledby={}]" hx-select-oob="#toasts:morph" data-saves',
+        url,
+        section,
+    )

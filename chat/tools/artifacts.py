@@ -10,10 +10,9 @@ from chat.chats.personal_memories import home_of
 from chat.models import ToolOutcome
 from chat.prompting.text import escape
 from chat.tools.base import Arguments, ChatTool, Result, ToolCaller, ToolTrouble, at_most
-from chat.tools.portion import READ_AT_ONCE, ToRead, portion
+from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
-from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import require
 from workspaces.artifacts.artifacts import Source, Stale, Written, change, get_artifact, keep, version_of
 from workspaces.models import Artifact, Role
@@ -98,7 +97,7 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
     found = _artifact(caller, asked.id.partition("-")[0], Role.VIEWER)
     title = f"{escape(found.title)} ({found.language or found.kind}, {version_of(found)})"
     text = found.content[asked.start : asked.start + READ_AT_ONCE]
-    return portion(title, text, start=asked.start, of=len(found.content))
+    return portion(title, text, start=asked.start, of=len(found.content), personal=found.is_personal)
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
@@ -106,15 +105,9 @@ def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
     try:
         if not PATTERN.fullmatch(public_id):
             raise NotFound
-        found = get_artifact(caller.person, public_id)
-        if found.owner_id is None and found.workspace_id != caller.workspace.pk:
-            raise NotFound
-        if found.owner_id is not None and not caller.reach.personal:
-            raise NotFound
+        found = require_in_reach(caller, get_artifact(caller.person, public_id))
     except NotFound:
         raise ToolTrouble("there is no artifact with this id in the workspace") from None
-    if caller.reach.leaves and found.workspace.local_only:
-        raise ModelNotLocal
     require(found.role, need)
     return found
 

@@ -63,7 +63,8 @@ class ToolCaller(Caller):
 @dataclass(frozen=True)
 class Result:
     """``text`` is what the model reads. ``output`` is what may be mined for memories later; most have none. ``noted``
-    stays with the call beside its arguments: ids and numbers for its readers.
+    stays with the call beside its arguments: ids and numbers for its readers. ``personal``: something of the person's
+    own, beside memories, is in it.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Result:
     count: int = 0
     output: str = ""
     noted: Mapping[str, object] = field(default_factory=dict)
+    personal: bool = False
 
 
 class Arguments(BaseModel):

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from chat.prompting.text import escape
 from chat.tools.base import ChatTool, Result, ToolCaller, ToolTrouble
-from chat.tools.portion import READ_AT_ONCE, ToRead, portion
+from chat.tools.portion import READ_AT_ONCE, ToRead, portion, require_in_reach
 from memoryhub.errors import NotFound
 from memoryhub.ids import PATTERN
-from memoryhub.llm.errors import ModelNotLocal
 from workspaces.documents.documents import get_document
 from workspaces.models import Document
 
@@ -33,12 +32,10 @@ class Piece:
 
 
 def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = READ_AT_ONCE) -> Piece:
-    """So many characters of a document of the caller's workspace. Raises ModelNotLocal, NotFound."""
-    if caller.reach.leaves and caller.workspace.local_only:
-        raise ModelNotLocal
+    """So many characters of a document of the caller's workspace, or their own. Raises ModelNotLocal, NotFound."""
     if not PATTERN.fullmatch(document_id) or not caller.may_draw_on(document_id):
         raise NotFound
-    document = get_document(caller.person, document_id, workspace=caller.workspace)
+    document = require_in_reach(caller, get_document(caller.person, document_id))
     rows = document.passages.filter(begins__lt=start + most).order_by("number")
     passages = [each for each in rows if each.begins + len(each.text) > start]
     text = "".join(each.text for each in passages)
@@ -55,7 +52,8 @@ def read(caller: ToolCaller, asked: ToRead) -> Result:
 
 def as_result(piece: Piece) -> Result:
     document = piece.document
-    return portion(escape(document.title), piece.text, start=piece.begins, of=document.characters)
+    title, personal = escape(document.title), document.is_personal
+    return portion(title, piece.text, start=piece.begins, of=document.characters, personal=personal)
 
 
 # Of runs, whose steps are given the tools that they need by name; in a chat x_workspace_search reads, too.

@@ -14,14 +14,18 @@ from chat.answers.threads import in_thread
 from chat.models import Message as StoredMessage
 from chat.models.steps import Mode
 from chat.modes.thinking import Thinking
-from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of_tools
+from chat.prompting.context import answer_tokens, room_beside_answer, tokens_of, tokens_of_tools
+from chat.prompting.parts import parts_of
 from chat.prompting.text import BYTES_PER_TOKEN, cut_to, tokens
 from chat.tools.base import MOST_ARGUMENTS, ChatTool
 from chat.tools.running import run_calls
 from memories.writing.drafts import UNSTORABLE
-from memoryhub import metrics
 from memoryhub.llm.base import ChatModel, Delta, Message, Tool, ToolCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow
+from memoryhub.llm.metering import report_parts
+from memoryhub.monitoring import metrics
+from workspaces.models import Connection
+from workspaces.spending.rates import Account
 
 ROUNDS = 6  # in which tools may be called; then the model is asked to answer with what it has
 LEAST_RESULT = 200  # tokens of a result that are passed on however little room there is
@@ -41,6 +45,8 @@ class Plan:
         int, ...
     ] = ()  # keys of the earlier messages in the prompt, which stand in it from ``begins`` on
     begins: int = 0
+    connection: Connection | None = None  # None: the model that the settings name
+    account: Account | None = None  # on whom it is put
 
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
@@ -53,7 +59,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     offered = [tool.tool for tool in plan.tools]
     messages = list(plan.prompt)
     room = room_beside_answer(plan.model.capabilities) - tokens_of_tools(offered)
-    room -= sum(tokens(message.content) for message in messages)
+    room -= tokens_of(messages)
     rounds = ROUNDS if offered else -1
     while True:
         # After the last round tools are still named, as some endpoints want, and then not even that.
@@ -124,6 +130,7 @@ async def replied(
 ) -> AsyncGenerator[Delta, None]:
     """What the model says, counted, without what cannot be stored."""
     metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
+    report_parts(parts_of(messages, tools))
     stream = model.stream(
         messages,
         max_tokens=answer_tokens(model.capabilities),

@@ -192,7 +192,8 @@ def searched(found: Sequence[Found]) -> Result:
     text = _listed("# Workspace search", entries, "Nothing was found.")
     ids = tuple(item.id for item in found if item.type == "memory")
     # How much there is of what nobody else sees is not for those who read the chat later.
-    return Result(text, ToolOutcome.FOUND, ids, sum(not item.personal for item in found))
+    personal = sum(item.personal for item in found)
+    return Result(text, ToolOutcome.FOUND, ids, len(found) - personal, personal=personal > 0)
 
 
 def _what(item: Found) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.prompting.text import escape
-from chat.tools.base import Arguments, Result, at_most, within
+from chat.tools.base import Arguments, Result, ToolCaller, at_most, within
+from memoryhub.errors import NotFound
+from memoryhub.llm.errors import ModelNotLocal
+from workspaces.models import Artifact, Document
 
 READ_AT_ONCE = 6000  # characters
+
+
+Owned = TypeVar("Owned", Document, Artifact)
 
 
 class ToRead(Arguments):
@@ -18,11 +24,24 @@ class ToRead(Arguments):
     start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
 
 
-def portion(title: str, text: str, *, start: int, of: int) -> Result:
+def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
+    """NotFound for what is of another workspace, and for the person's own where others read along; ModelNotLocal for
+    what never leaves this machine.
+    """
+    is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.reach.personal
+    if not is_here:
+        raise NotFound
+    if caller.reach.leaves and (caller.workspace.local_only or found.workspace.local_only):
+        raise ModelNotLocal
+    return found
+
+
+def portion(title: str, text: str, *, start: int, of: int, personal: bool) -> Result:
     """What stands from ``start`` on in a text of so many characters, and where to go on."""
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)
     ends = start + len(text)
     go_on = f"\n(go on from {ends} of {of})" if ends < of else ""
     lines = "\n".join(map(escape, text.splitlines()))
-    return Result(f"# {title}, characters {start} to {ends}\n{lines}{go_on}", ToolOutcome.FOUND, count=1)
+    said = f"# {title}, characters {start} to {ends}\n{lines}{go_on}"
+    return Result(said, ToolOutcome.FOUND, count=1, personal=personal)

@@ -24,6 +24,7 @@ from memoryhub import events
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.monitoring import tracing
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 
@@ -59,6 +60,7 @@ async def _run(
         return f"Error: {row.name} took longer than {CALL_SECONDS:.0f} seconds. Answer without it."
 
 
+@tracing.spanned("memoryhub.tool")
 def _call(
     live: LiveAnswer, user_pk: int, row: ToolCall, call: RequestedCall, tools: Mapping[str, ChatTool]
 ) -> str:
@@ -83,6 +85,10 @@ def _call(
         logger.exception("The tool %s failed", call.name[:64])
         result = _failure("the tool failed. Answer without it", ToolOutcome.ERROR)
     _end(live, row, result)
+    name = row.name if call.name in tools else "none of ours"
+    tracing.note(
+        {"gen_ai.tool.name": name, "memoryhub.outcome": result.outcome, "memoryhub.count": result.count or 0}
+    )
     return result.text
 
 
@@ -151,6 +157,7 @@ def _end(live: LiveAnswer, row: ToolCall, result: Result) -> None:
     row.outcome, row.count = result.outcome, result.count
     row.memory_ids = list(result.memory_ids)
     row.arguments |= result.noted
+    row.held_personal = result.personal
     row.status = ToolStatus.FAILED if result.outcome in _FAILURES else ToolStatus.DONE
     row.finished_at = timezone.now()
     try:

@@ -16,12 +16,13 @@ from chat.models.steps import Mode
 from chat.modes.registry import require_mode
 from chat.prompting.text import title_from
 from chat.turns import runner, versions
-from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.chosen_model import chosen_for_chat, require_paid
 from chat.turns.sources import require_documents
 from memories.consent import memory_on
 from memories.recalling.recall import expect
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.languages import grouped
 from workspaces.models import User
 from workspaces.throttles import spend
 
@@ -47,12 +48,13 @@ def begin_turn(
 
     ``memory_enabled`` speaks for this turn alone and wins over the chat's chip. ``in_place_of`` is a question that is
     set aside with all that followed it. ``documents``: the ids of those that the answer may draw on; None: all of the
-    workspace. Raises Invalid for a blank or too long message, a mode that the model cannot do or a document that is
-    not here, TooManyRequests, and Conflict while another answer is being written.
+    workspace and their own. Raises Invalid for a blank or too long message, a mode that the model cannot do or a
+    document that is not here, TooManyRequests, BudgetReached, and Conflict while another answer is being written.
     """
     content = _clean_message(content)
-    require_documents(documents, chat.workspace)
+    require_documents(documents, chat, by)
     require_mode(mode, lambda: chosen_for_chat(chat, by).model.capabilities)
+    require_paid(chat, by, now=now)
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
@@ -127,7 +129,7 @@ def _clean_message(content: str) -> str:
     if len(content) > MESSAGE_LENGTH:
         raise Invalid(
             _("The message is too long: %(length)s characters, at most %(message_length)s.")
-            % {"length": f"{len(content):,}", "message_length": f"{MESSAGE_LENGTH:,}"},
-            fields={"content": _("may have at most %s characters") % f"{MESSAGE_LENGTH:,}"},
+            % {"length": grouped(len(content)), "message_length": grouped(MESSAGE_LENGTH)},
+            fields={"content": _("may have at most %s characters") % grouped(MESSAGE_LENGTH)},
         )
     return content

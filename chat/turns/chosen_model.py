@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from chat.models import Chat
@@ -9,11 +10,18 @@ from chat.modes.registry import modes_for
 from workspaces.connections.choice import Chosen, chosen_for
 from workspaces.models import User, Workspace
 from workspaces.models.connection import Connection
+from workspaces.spending.budgets import require_budget
+from workspaces.spending.rates import rate_of
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
     """For this person's turns: a connection of somebody else's own answers nobody but them. At most two queries."""
     return chosen_for(chat.workspace, user, first=chat.connection)
+
+
+def require_paid(chat: Chat, by: User, *, now: datetime) -> None:
+    """Raise BudgetReached where the month's is used up and the model that answers costs something. One query."""
+    require_budget(chat.workspace_id, by.pk, lambda: rate_of(chosen_for_chat(chat, by)), now=now)
 
 
 def model_context(

@@ -47,6 +47,7 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         answer.chat.is_private,
         said_by=question.author,
         said_at=question.created_at,
+        said_before=_said_before(question),
         earlier=_earlier(question),
         said=attribution.said,
         shown=attribution.shown,
@@ -105,6 +106,12 @@ def _output(text: str, source: Message, chat: Chat, by: User | None, *foreign: s
         shown=(*attribution.shown, *foreign),
         **_place(chat),
     )
+
+
+def _said_before(question: Message) -> str:
+    asked = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
+    before = asked.order_by("-pk").values_list("author", "public_id").first()
+    return before[1] if before and before[0] == question.author_id else ""
 
 
 def _earlier(question: Message) -> tuple[tuple[str, str], ...]:

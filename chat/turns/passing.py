@@ -16,9 +16,11 @@ from django.utils.crypto import salted_hmac
 from chat.models import PassingTurn
 from memories.models import Extraction, Memory, SourceType
 from memories.models.extraction import ExtractionStatus
+from memories.models.memory import MemoryQuerySet
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memories.writing.extracting import queue_extraction
 from memories.writing.turn_text import TurnText
+from memoryhub.database.ready import Ready
 from memoryhub.ids import LENGTH
 from workspaces.caller import Caller
 from workspaces.models import Membership, User
@@ -32,6 +34,14 @@ EXCERPT_LENGTH = 1_000  # of each message
 ANSWERED_WITHIN = timedelta(minutes=15)  # then the process that asked has lost it, or the program its tool
 MARKED = timedelta(hours=24)  # what is sent again after that is mined again, and found to be known
 SWEPT = 200
+
+
+def _saved(conversation: str, user: int, now: datetime) -> MemoryQuerySet:
+    rows = Memory.objects.visible_to(User(pk=user)).live(now).filter(source_chat_id=conversation)
+    return rows.order_by("-created_at", "-pk").only("public_id")
+
+
+_SAVED = Ready(_saved, conversation=str, user=int, now=datetime)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ def conversation_id(caller: Caller, said: Said) -> str:
 def begin(
     caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Note a turn before its model is asked. None where it was handed on to be mined before. Two queries."""
+    """Note a turn before anything of its answer is passed on. None where it was handed on before. Two queries."""
     defaults = {
         "workspace": caller.workspace,
         "user": caller.person,
@@ -133,8 +143,8 @@ def load_passing(public_id: str) -> TurnText | None:
 
 def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
     """What was noticed in this conversation so far and is there, newest first. One query."""
-    rows = Memory.objects.visible_to(user).live(now).filter(source_chat_id=conversation)
-    return list(rows.order_by("-created_at", "-pk").values_list("public_id", flat=True)[:20])
+    rows = _SAVED.all(limit=20, conversation=conversation, user=user.pk, now=now)
+    return [memory.public_id for memory in rows]
 
 
 def sweep(*, now: datetime) -> int:

@@ -19,6 +19,7 @@ from chat.prompting.context import (
     room_for_recalled,
     tokens_of,
 )
+from chat.prompting.conversation import Conversation
 from chat.prompting.documents import documents_block
 from chat.prompting.injecting import find_for_prompt
 from chat.prompting.short_term import ShortTerm, short_term_for
@@ -34,8 +35,12 @@ from memories.recalling.recall import Recall
 from memories.recalling.receipts import store_receipt
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as PromptMessage
+from workspaces.connections.choice import Chosen
+from workspaces.connections.sight import find_out
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
+from workspaces.models.spending import Purpose
+from workspaces.spending.rates import Account, rate_of
 
 logger = logging.getLogger(__name__)
 GOES_ON_SHARE = 0.4  # of the room, for an answer that goes on
@@ -46,7 +51,8 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
     answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
     user = User.objects.get(pk=user_pk)
-    model = chosen_for_chat(answer.chat, user).ask()
+    chosen = chosen_for_chat(answer.chat, user)
+    model = chosen.ask()
     question = answer.reply_to
     assert question is not None
     question.chat = answer.chat
@@ -55,7 +61,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     offered = [tool.tool for tool in tools]
     goes_on = _to_go_on(answer.content, model.capabilities) if answer.content else []
     reserve = tokens_of(goes_on) if goes_on else get_mode(answer.mode).reserve()
-    personal = answer.memory_enabled and personal_allowed(answer.chat, user)
+    personal = personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
     room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
     used = _recall_for(answer, question, user, room=room, reach=reach) if answer.memory_enabled else []
@@ -67,7 +73,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         room = room_beside_answer(model.capabilities)
         short_term = short_term_for(question, user, can_update=bool(tools), room=room, reach=reach, now=now)
     built = build_prompt(
-        conversation_of(question, latest_compaction(answer.chat)),
+        _conversation(question, chosen, user, reach),
         used,
         model.capabilities,
         now=now,
@@ -86,7 +92,19 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         mode=Mode.CHAT if goes_on else answer.mode,
         history=built.history,
         begins=built.begins,
+        connection=chosen.connection,
+        account=Account(answer.chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen)),
     )
+
+
+def _conversation(question: Message, chosen: Chosen, user: User, reach: Reach) -> Conversation:
+    """With its pictures, unless the model is known not to see; where nobody knows, it is found out."""
+    shows = chosen.model.sees is not False
+    compaction = latest_compaction(question.chat)
+    found = conversation_of(question, compaction, user=user, reach=reach, shows_pictures=shows)
+    if any(line.pictures for line in (found.question, *found.earlier)):
+        find_out(chosen)
+    return found
 
 
 def _forget_attempt_before(answer: Message) -> None:

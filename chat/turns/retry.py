@@ -19,7 +19,7 @@ from chat.modes.registry import or_plain
 from chat.prompting.short_term import retell
 from chat.turns import runner, versions
 from chat.turns.begin import Turn, begin_turn
-from chat.turns.chosen_model import chosen_for_chat
+from chat.turns.chosen_model import chosen_for_chat, require_paid
 from chat.turns.sources import still_there
 from memories.consent import memory_on
 from memoryhub.errors import Conflict
@@ -52,7 +52,7 @@ def edit_message(
         memory_enabled=memory_enabled,
         mode=mode or _mode_as_before(answered, by),
         in_place_of=message,
-        documents=still_there(message) if documents == "as before" else documents,
+        documents=still_there(message, by) if documents == "as before" else documents,
     )
 
 
@@ -71,6 +71,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
     if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
         raise Conflict(_("Only an answer can be regenerated."))
     _require_last(answer)
+    require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
     with transaction.atomic():
@@ -92,6 +93,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
     """Have the last answer of a chat, which its model cut at its limit, go on in its own place."""
+    require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
     with transaction.atomic():
@@ -100,18 +102,27 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
         if locked.status != MessageStatus.DONE or locked.error_code != CUT:
             raise Conflict(_("Only an answer that reached its length limit can be continued."))
         _require_last(locked)
-        locked.attempt += 1
-        locked.memory_enabled = enabled
-        _set_streaming(locked, now=now)
-        locked.save()
-        announce(answer.chat)
-        transaction.on_commit(lambda: runner.start(locked.pk, locked.attempt, by.pk))
-    locked.chat = answer.chat
+        locked.chat, locked.memory_enabled = answer.chat, enabled
+        stream_again(locked, by=by.pk, now=now)
     return locked
 
 
+def stream_again(answer: Message, *, by: int, now: datetime) -> None:
+    """Written on in its own place, for the person of this key. It is locked, and the last of its chat."""
+    answer.attempt += 1
+    _set_streaming(answer, now=now)
+    answer.save()
+    announce(answer.chat)
+    transaction.on_commit(lambda: runner.start(answer.pk, answer.attempt, by))
+
+
+def is_last(answer: Message) -> bool:
+    last: int | None = answer.chat.messages.current().aggregate(last=Max("pk"))["last"]
+    return last == answer.pk
+
+
 def _require_last(answer: Message) -> None:
-    if answer.chat.messages.current().aggregate(last=Max("pk"))["last"] != answer.pk:
+    if not is_last(answer):
         raise Conflict(_("Only the last answer in a chat can be regenerated."))
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.models import AnswerSource, Message
+from chat.chats.personal_memories import personal_allowed
+from chat.models import AnswerSource, Chat, Message
 from chat.prompting.documents import those_that_fit
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
 from workspaces.documents.finding import FoundPassage, find_in, find_passages
-from workspaces.leaving_machine import Reach
-from workspaces.models import Document, User, Workspace
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Document, DocumentQuerySet, User
 
 logger = logging.getLogger(__name__)
 MOST = 8
@@ -24,24 +25,38 @@ MOST_CHOSEN = 20  # documents that one message may name
 THRESHOLD = 0.45  # of the score, with words alone or another embedder than the bundled one
 
 
-def require_documents(ids: Sequence[str] | None, workspace: Workspace) -> None:
-    """Raises Invalid unless these are documents of this workspace, and not too many."""
+def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
+    """Raises Invalid unless these are documents of this workspace, or the person's own where nobody else reads the chat
+    or they let them in, and not too many.
+    """
     if not ids:
         return
     if len(ids) > MOST_CHOSEN:
         raise Invalid(fields={"documents": _("May name at most %s documents.") % MOST_CHOSEN})
     named = {each for each in ids if PATTERN.fullmatch(each)}
-    known = Document.objects.live().filter(workspace=workspace, public_id__in=named).count()
-    if known != len(set(ids)):
+    known = _those_of(named, chat, by, personal=True)
+    if len(known) != len(set(ids)):
         raise Invalid(fields={"documents": _("Must be documents of this workspace.")})
+    if len(_those_of(named, chat, by, personal=personal_allowed(chat, by))) != len(known):
+        why = _(
+            "Others read this chat, and one of these is yours alone. "
+            "Allow your own to be used here, or make the chat private."
+        )
+        raise Invalid(fields={"documents": why})
 
 
-def still_there(question: Message) -> list[str] | None:
-    """The documents that this question is answered from: those it names that were not deleted since. None: all."""
+def still_there(question: Message, by: User) -> list[str] | None:
+    """The documents that this question is answered from: those it names that may still be. None: all."""
     if not question.only_documents:
         return question.only_documents
-    named = Document.objects.live().filter(public_id__in=question.only_documents)
-    return list(named.values_list("public_id", flat=True))
+    personal = personal_allowed(question.chat, by)
+    return sorted(_those_of(question.only_documents, question.chat, by, personal=personal))
+
+
+def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> set[str]:
+    reach = Reach(chat.workspace.local_only, leaves=False, personal=personal)
+    found = in_reach(Document.objects.live(), chat.workspace, by, reach).filter(public_id__in=ids)
+    return set(found.values_list("public_id", flat=True))
 
 
 def sources_for(
@@ -54,12 +69,12 @@ def sources_for(
     """
     workspace, only = answer.chat.workspace, question.only_documents
     try:
+        there = in_reach(Document.objects.live(), workspace, user, reach)
         if answer.attempt > 1 and answer.content:
             may_go = not (reach.leaves and workspace.local_only)
-            return those_that_fit(_as_before(answer), int(room * SHARE)) if may_go else []
+            return those_that_fit(_as_before(answer, there), int(room * SHARE)) if may_go else []
         if answer.attempt > 1:
             AnswerSource.objects.filter(message=answer).delete()
-        there = Document.objects.live().filter(workspace=workspace)
         if only is not None:
             there = there.filter(public_id__in=only)
         if only == [] or not there.exists():
@@ -90,18 +105,24 @@ def sources_for(
         return []
 
 
-def _as_before(answer: Message) -> list[FoundPassage]:
-    """Under their numbers, without what is deleted since, or reads differently by now."""
+def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
+    """Under their numbers, without what is not ``there`` any more, or reads differently by now."""
     return [
         FoundPassage(source.passage, source.score, source.number)
-        for source in sources_of([answer.pk]).get(answer.pk, [])
+        for source in sources_of([answer.pk], there).get(answer.pk, [])
         if source.passage is not None
     ]
 
 
-def sources_of(message_pks: list[int]) -> dict[int, list[AnswerSource]]:
-    """Of each answer those whose document is there still, in the order of their numbers. One query."""
-    kept = AnswerSource.objects.filter(message__in=message_pks, document__deleted_at=None)
+def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[AnswerSource]]:
+    """Without what is somebody else's own, or has been moved to where they are not."""
+    return sources_of(message_pks, Document.objects.visible_to(reader).live())
+
+
+def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
+    """Of each answer those of these documents, in the order of their numbers. One query."""
+    rows = there.order_by().values("pk")
+    kept = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
     by_message: dict[int, list[AnswerSource]] = {}
     for source in kept.select_related("document__workspace", "passage").order_by("message", "number"):
         by_message.setdefault(source.message_id, []).append(source)

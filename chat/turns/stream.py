@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from chat.answers.live import live_answer
@@ -19,10 +20,13 @@ from chat.models import Chat, Message, MessageStatus
 from chat.modes.shown_steps import event_of as step_event
 from chat.tools.shown_calls import event_of
 from memoryhub import events
+from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import NotFound
+from memoryhub.languages import translated
 from workspaces.models import User
 
 RECHECK_SECONDS = 2.0  # seconds after which a reader is asked anew whether they may read
+LAST = ("done", "error")  # after them the answer is loaded, and no replica without it may answer
 POLL = 1.0  # seconds between looks when nothing is listening: events are a help, the database is the truth
 
 
@@ -81,7 +85,9 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
                 text, reached = state.text[reached:], len(state.text)
                 yield StreamEvent("token", {"text": text}, reached)
             if state.status == MessageStatus.FAILED:
-                yield StreamEvent("error", {"code": state.error_code, "message": state.error}, reached)
+                yield StreamEvent(
+                    "error", {"code": state.error_code, "message": translated(state.error)}, reached
+                )
                 return
             if state.status != MessageStatus.STREAMING:
                 yield StreamEvent("done", {"status": state.status}, reached)
@@ -103,6 +109,8 @@ async def follow_for(
                     )
                     return
                 looked = time.monotonic()
+            if event.kind in LAST and settings.REPLICAS:
+                await in_thread(note_written, user.pk)
             yield event
 
 

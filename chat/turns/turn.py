@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer, all_live, being_written
-from chat.answers.problems import CUT, CUT_SENTENCE, reason_of
+from chat.answers.problems import BROKEN, CUT, CUT_SENTENCE, PLAN, PLAN_SENTENCE, SAVED, reason_of
 from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
@@ -26,9 +26,15 @@ from chat.rendering.rendered import set_html
 from chat.turns.prepare import prepare
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation, queue_extraction
-from memoryhub import events, metrics
-from memoryhub.llm.errors import ModelError
+from memoryhub import events
+from memoryhub.database.acting import become
+from memoryhub.llm.errors import EMPTY, ModelError
+from memoryhub.llm.metering import metered
+from memoryhub.monitoring import metrics, tracing
+from workspaces.connections.sight import remember
 from workspaces.models import User
+from workspaces.spending.bill import Bill
+from workspaces.spending.ledger import record
 
 logger = logging.getLogger(__name__)
 KEEP_EVERY = 0.3  # seconds between saves of a growing answer: what a crash can lose
@@ -46,12 +52,13 @@ class _Outcome:
 
 async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
     """Write one answer from recall to receipt. Every failure ends in a stored status; the message is never lost."""
+    become(user_pk)
     found = await in_thread(_id_and_text, answer_pk)
     if found is None:
         return
     public_id, text = found
     live = LiveAnswer(public_id, answer_pk, attempt, text)
-    with being_written(live):
+    with being_written(live), tracing.span("memoryhub.turn", {"memoryhub.attempt": attempt}) as traced:
         keeper = asyncio.create_task(_keep(live))
         try:
             outcome = await _ask_model(live, user_pk)
@@ -60,30 +67,36 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
             with suppress(asyncio.CancelledError):
                 await keeper
         await _finish(live, outcome, user_pk)
+        ended = {"memoryhub.status": outcome.status, "memoryhub.why": outcome.error_code}
+        traced.note(ended, failed=outcome.status == MessageStatus.FAILED)
+        logger.debug("Answer %s ended: %s %s", live.public_id, outcome.status, outcome.error_code)
 
 
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
         plan = await in_thread(prepare, live.pk, user_pk)
-        live.model_is_local = plan.model.capabilities.local
+        live.model_is_local, live.account = plan.model.capabilities.local, plan.account
+        tracing.note({"memoryhub.mode": plan.mode, "memoryhub.tools": len(plan.tools)})
         stopped = asyncio.create_task(_stop_requested(live))
-        answering = asyncio.create_task(get_mode(plan.mode).answer(live, plan, user_pk))
+        with metered(live.meter):
+            answering = asyncio.create_task(get_mode(plan.mode).answer(live, plan, user_pk))
         try:
             await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 await answering
+                await in_thread(remember, plan.connection, plan.model.sees)
             elif not live.is_whole:
                 return _Outcome(MessageStatus.STOPPED)
         finally:
             for task in (stopped, answering):
                 task.cancel()
             await asyncio.gather(stopped, answering, return_exceptions=True)
+        if live.waits:
+            return _Outcome(MessageStatus.DONE, PLAN, PLAN_SENTENCE)
         if not live.text.strip():
-            return _Outcome(
-                MessageStatus.FAILED, "model_bad_reply", f"{plan.model.name} sent an empty answer."
-            )
+            return _Outcome(MessageStatus.FAILED, "model_bad_reply", EMPTY)
         is_tight = (plan.is_tight or live.was_too_long) and can_compact(plan.model.capabilities)
-        cut = (CUT, str(CUT_SENTENCE)) if live.was_cut else ("", "")
+        cut = (CUT, CUT_SENTENCE) if live.was_cut else ("", "")
         return _Outcome(MessageStatus.DONE, *cut, is_tight=is_tight)
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
@@ -91,7 +104,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
         return _Outcome(MessageStatus.FAILED, error.code, reason)
     except Exception:
         logger.exception("A turn failed")
-        return _Outcome(MessageStatus.FAILED, "internal", "Something went wrong here. Your message is saved.")
+        return _Outcome(MessageStatus.FAILED, "internal", f"{BROKEN} {SAVED}")
 
 
 async def _stop_requested(live: LiveAnswer) -> None:
@@ -154,14 +167,18 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             .filter(pk=live.pk)
             .first()
         )
+        bill = _count(live, now)
         if answer is None:  # its workspace was deleted while it was written
             return
+        if bill is not None:
+            answer.usage = (Bill.from_json(answer.usage) + bill).as_json()
         if answer.attempt != live.attempt or answer.status != MessageStatus.STREAMING:
+            answer.save(update_fields=["usage"])  # the text is another attempt's by now
             return
         answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
         answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
         set_html(answer)
-        kept = ["content", "html", "html_of", "status", "finished_at", "error_code", "error"]
+        kept = ["content", "html", "html_of", "status", "finished_at", "error_code", "error", "usage"]
         answer.save(update_fields=kept)
         events.publish(message_channel(live.public_id), "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
@@ -173,9 +190,16 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             return
         if outcome.is_tight:
             queue_compaction(answer, user)
-        if outcome.status == MessageStatus.DONE and answer.memory_enabled:
+        if outcome.status == MessageStatus.DONE and outcome.error_code != PLAN and answer.memory_enabled:
             touch(answer, now=now)
             _queue_mining(answer, user, now=now)
+
+
+def _count(live: LiveAnswer, now: datetime) -> Bill | None:
+    """What its model took, also where nobody is left to read the answer."""
+    if live.account is None:
+        return None
+    return record(live.account, live.meter, now=now)
 
 
 def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:

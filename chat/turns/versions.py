@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import groupby
 
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Count, F, Q
 from django.utils.translation import gettext as _
 
 from chat.models import Chat, Message, MessageQuerySet, MessageRole, MessageStatus
@@ -66,11 +66,34 @@ def versions_of(message: Message) -> list[Version]:
     return sorted((each for each in found if _is_something(each)), key=lambda each: each.first.pk)
 
 
-def count_versions(messages: Iterable[Message]) -> dict[int, int]:
-    """How many earlier versions each of these has, by key. One query."""
+@dataclass(frozen=True)
+class Place:
+    """``number`` versions stand beside a message, ``older`` of them before it."""
+
+    number: int
+    older: int
+
+
+def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
+    """How many other versions each of these has, by key. One query."""
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
-    counted = rows.exclude(content="").values_list("superseded_by")
-    return dict(counted.annotate(number=Count("superseded_at", distinct=True)))
+    older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
+    counted = rows.exclude(content="").values("superseded_by")
+    found = counted.annotate(number=Count("superseded_at", distinct=True), older=older)
+    return {
+        by: Place(number, older)
+        for by, number, older in found.values_list("superseded_by", "number", "older")
+        if by
+    }
+
+
+def step_to(message: Message, *, back: bool) -> Message:
+    """The first message of the version before this one, or of the one after it. Conflict where there is none."""
+    firsts = [version.first for version in versions_of(message)]
+    on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
+    if not on_that_side:
+        raise Conflict(_("There are no further versions on this side."))
+    return on_that_side[-1] if back else on_that_side[0]
 
 
 def standing_for(message: Message) -> Message:

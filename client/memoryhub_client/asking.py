@@ -1,7 +1,7 @@
 """How a call becomes an answer: what is sent, what is sent again, and when.
 
-Every rule is written once, as a generator that yields requests and pauses and is given answers; ``running.py``
-carries it out, one blocking, the other on an event loop.
+Every rule is written once, as a coroutine that waits by ``waiting.py`` alone: on an event loop, or blocking, when it is
+through at its first step.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 from uuid import uuid4
 
 import httpx2
 
-from memoryhub_client.errors import ApiError, ConnectionLost, error_in, seconds_in
+from memoryhub_client.errors import ApiError, ConnectionLost, error_in
 from memoryhub_client.types import Event, Page
+from memoryhub_client.waiting import Awaits, Blocks
 
 T = TypeVar("T")
-Flow = Generator[httpx2.Request | float, httpx2.Response, T]
 ID = re.compile(r"[A-Za-z0-9_-]+")
 COME_AGAIN = {429, 502, 503, 504}
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 60.0  # seconds
@@ -76,26 +76,16 @@ def made_once(name: str | None) -> str:
 class Asking:
     """The rules, for one client. ``retries``: how often at most a call is sent again."""
 
-    http: httpx2.Client | httpx2.AsyncClient
+    waiting: Blocks | Awaits
     retries: int
 
-    def request(self, call: Call[Any]) -> httpx2.Request:
-        return self.http.build_request(
-            call.method,
-            call.address,
-            params=call.query,
-            json=call.body,
-            files={"file": call.file} if call.file else None,
-            headers=call.headers | self._of_the_session(call.method),
-        )
-
-    def answer(self, call: Call[Any]) -> Flow[httpx2.Response]:
+    async def answer(self, call: Call[Any], *, stream: bool = False) -> httpx2.Response:
         """The answer to a call, or ApiError or ConnectionLost once it is no use to ask again."""
         may_be_done = False
         for left in range(self.retries, -1, -1):
             pause = FIRST_PAUSE * 2 ** (self.retries - left) * random.uniform(1, 1.5)  # noqa: S311  # no secret
             try:
-                answer = yield self.request(call)
+                answer = await self.waiting.send(self._request(call), stream=stream)
             except httpx2.TransportError as error:
                 never_sent = isinstance(error, httpx2.ConnectError)
                 if not left or not (never_sent or call.may_be_done_twice):
@@ -109,12 +99,12 @@ class Asking:
                 if not left or not _is_worth_asking_again(call, refused):
                     raise refused
                 pause = max(pause, refused.retry_after or 0)
-            yield pause
+            await self.waiting.pause(pause)
         raise AssertionError("the last time returns or raises")
 
-    def read(self, call: Call[T]) -> Flow[T]:
+    async def read(self, call: Call[T]) -> T:
         """What is in the answer."""
-        answer = yield from self.answer(call)
+        answer = await self.answer(call)
         if call.header:
             return cast(T, answer.headers[call.header])
         try:
@@ -122,27 +112,43 @@ class Asking:
         except ValueError:  # the address leads to something else
             raise error_in(answer) from None
 
-    def page(self, call: Call[Page[T]], cursor: str | None) -> Flow[Page[T]]:
-        return self.read(replace(call, query={**call.query, "cursor": cursor}) if cursor else call)
+    async def all(self, call: Call[Page[T]]) -> AsyncGenerator[T, None]:
+        """What is on every page, each asked for when the one before has been read."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self.read(replace(call, query={**call.query, "cursor": cursor}) if cursor else call)
+            for item in page["items"]:
+                yield item
+            cursor = page["next_cursor"]
 
-    def sign_in(self, username: str, password: str) -> Flow[None]:
-        """A session, as a browser has it. Raises ApiError ``not_signed_in``: wrong, or a second factor is asked."""
-        self.http.cookies.clear()
-        yield from self.answer(Call("", "GET", "/accounts/login/"))
-        yield from self._typed("/accounts/login/", login=username, password=password)
-        yield from self.answer(Call("workspaces_list", "GET", "/chat/api/workspaces", query={"limit": 1}))
+    async def stream(self, call: Call[Event]) -> AsyncGenerator[Event, None]:
+        answer, events = await self.answer(call, stream=True), Events()
+        try:
+            async for line in self.waiting.lines(answer):
+                for event in events.of(line):
+                    yield event
+        except httpx2.TransportError as error:
+            raise lost(error) from error
+        finally:
+            await self.waiting.close(answer)
 
-    def confirm_password(self, password: str) -> Flow[None]:
-        """For five minutes what wants the password once more has it. Raises ApiError ``bad_password``."""
-        done = yield from self._typed("/accounts/reauthenticate/", password=password)
-        if not done.is_redirect:
-            raise ApiError(403, "bad_password", "The password was not accepted.", {}, seconds_in(done))
+    def _request(self, call: Call[Any]) -> httpx2.Request:
+        return self.waiting.http.build_request(
+            call.method,
+            call.address,
+            params=call.query,
+            json=call.body,
+            files={"file": call.file} if call.file else None,
+            headers=call.headers | self._of_the_session(call.method),
+        )
 
-    def _typed(self, page: str, **form: str) -> Flow[httpx2.Response]:
+    async def typed(self, page: str, **form: str) -> httpx2.Response:
+        """A form of the pages, as a browser sends it."""
         headers = self._of_the_session("POST")
         form["csrfmiddlewaretoken"] = headers.get("X-CSRFToken", "")
+        request = self.waiting.http.build_request("POST", page, data=form, headers=headers)
         try:
-            done = yield self.http.build_request("POST", page, data=form, headers=headers)
+            done = await self.waiting.send(request, stream=False)
         except httpx2.TransportError as error:
             raise lost(error) from error
         if done.is_error and done.status_code != 400:  # the form again, with what is wrong
@@ -151,10 +157,10 @@ class Asking:
 
     def _of_the_session(self, method: str) -> dict[str, str]:
         """What a write needs that goes by a session."""
-        token = self.http.cookies.get("csrftoken")
+        token = self.waiting.http.cookies.get("csrftoken")
         if method == "GET" or not token:
             return {}
-        return {"X-CSRFToken": token, "Referer": str(self.http.base_url)}
+        return {"X-CSRFToken": token, "Referer": str(self.waiting.http.base_url)}
 
 
 def lost(error: httpx2.TransportError) -> ConnectionLost:

@@ -238,6 +238,7 @@ class Document(TypedDict):
     pages: int
     passages: int
     characters: int
+    personal: bool
     created_by: Person | None
     created_at: str
     updated_at: str

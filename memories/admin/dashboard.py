@@ -21,6 +21,7 @@ from memories.admin.choosing import chosen_workspace, may_choose, picker
 from memories.admin.overview import overview
 from memories.admin.private import readable
 from memories.admin.side_by_side import possible_updates, with_older
+from memories.admin.use import model_use
 from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memoryhub.database.counting import count_or_estimate
@@ -51,10 +52,12 @@ def dashboard(request: HttpRequest, now: datetime) -> dict[str, Any]:
     user: Any = request.user
     workspace = chosen_workspace(request)
     within = workspace.pk if workspace else None
+    groups, rankings = model_use(user, now, within)
     shown: dict[str, Any] = {
         "workspace": workspace,
         "picker": picker(workspace) if may_choose(request) else "",
-        "groups": overview(user, now, within),
+        "groups": [*overview(user, now, within), *groups],
+        "rankings": rankings,
         "failed": [failed for failed in _failed(user, within) if failed.rows],
         "here": request.get_full_path(),
     }

@@ -43,4 +43,4 @@ class RefusalAdmin(ReadOnlyAdmin):
 
     @admin.display(description="where it came from")
     def source(self, refusal: Refusal) -> str:
-        return SOURCE_LABELS.get(refusal.source_type, "Another program")
+        return str(SOURCE_LABELS.get(refusal.source_type, "Another program"))

@@ -14,13 +14,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memories.access import get_memory
 from memories.assets import assets
 from memories.models import Asset, Memory
-from memoryhub.errors import Invalid, NotFound, TooLarge
+from memoryhub.errors import Invalid, NotFound
+from memoryhub.http.uploads import require_fitting
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
-
-ENVELOPE = 64 * 1024  # bytes that a form may have beside its file
 
 
 def _memory(request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR) -> Memory:
@@ -48,11 +47,7 @@ def _show(request: PageRequest, memory: Memory) -> HttpResponse:
 
 @csrf_exempt  # not before the length is looked at: checking the token reads the whole form
 def attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if length.isdecimal() and int(length) > settings.ASSET_MAX_BYTES + ENVELOPE:
-        raise TooLarge(
-            _("A file may have at most %(most)s bytes.") % {"most": f"{settings.ASSET_MAX_BYTES:,}"}
-        )
+    require_fitting(request, settings.ASSET_MAX_BYTES)
     return _attach(request, ws_id, mem_id)
 
 

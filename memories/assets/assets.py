@@ -31,8 +31,10 @@ from memories.judging.secret_filter import find_secret
 from memories.models import Asset, Memory
 from memories.models.asset import ASSET_NAME_LENGTH
 from memories.writing.announcing import announce
-from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, TooLarge, Unavailable
+from memoryhub.document_store import files_folder
+from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, Unavailable
 from memoryhub.http.downloads import file_response
+from memoryhub.http.uploads import too_long
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User
 from workspaces.quotas import require_room
@@ -198,7 +200,7 @@ def sweep(*, now: float, seconds: float) -> int:
 
 
 def _folder() -> Path:
-    return Path(settings.DATA_DIR) / "assets"
+    return files_folder() / "assets"
 
 
 def _write(content: Iterable[bytes]) -> Stored:
@@ -227,7 +229,7 @@ def _copy(content: Iterable[bytes], file: BinaryIO, file_name: str) -> Stored:
     for chunk in content:
         size += len(chunk)
         if size > settings.ASSET_MAX_BYTES:
-            raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.ASSET_MAX_BYTES:,}")
+            raise too_long(settings.ASSET_MAX_BYTES)
         head = (head + chunk[:16])[:16]
         text.feed(chunk)
         digest.update(chunk)

@@ -41,14 +41,15 @@ _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY S
 
 @dataclass(frozen=True)
 class Wanted:
-    """Texts that go, all wordings of so many ``memories``, and the chats that those came from. ``shared``: those that
-    the members of a workspace could read, by its key.
+    """Texts that go, all wordings of so many ``memories``, and the chats and ``messages`` that those came from.
+    ``shared``: those that the members of a workspace could read, by its key.
     """
 
     texts: Collection[str] = ()
     chats: Collection[str] = ()
     memories: int = 1
     shared: Mapping[int, Collection[str]] = field(default_factory=dict)
+    messages: Collection[str] = ()
 
     def looks(self) -> Iterator[Wanted]:
         """In parts, each looked for by itself: however often a memory was edited, copies of all it said are found."""

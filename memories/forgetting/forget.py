@@ -42,6 +42,7 @@ from memories.recalling.words import unindex_words
 from memories.writing import tombstones
 from memories.writing.announcing import announce_many
 from memories.writing.doubles import one_writer_at_a_time
+from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of
@@ -98,6 +99,7 @@ def may_forget(memory: Memory, by: User, role: str | None) -> bool:
     return role == Role.OWNER or memory.author_id == by.pk
 
 
+@by_system
 def forget_memories(
     memories: Collection[Memory], *, by: User | None, now: datetime, among: QuerySet[Memory] | None = None
 ) -> Report:
@@ -113,6 +115,7 @@ def forget_memories(
     return _report(gone, by, now)
 
 
+@by_system
 def forget_source(
     noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:
@@ -242,7 +245,9 @@ def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wan
         said[text] = None
         if place > 0:
             shared.setdefault(place, set()).add(text)
-    return Wanted(list(said), {memory.source_chat_id for memory in memories}, len(memories), shared)
+    chats = {memory.source_chat_id for memory in memories}
+    messages = {memory.source_message_id for memory in memories if memory.source_message_id}
+    return Wanted(list(said), chats, len(memories), shared, messages)
 
 
 def _leave_notes(

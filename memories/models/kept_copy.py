@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
 
 from memories.models.memory import Memory
 
 
 class CopyKind(models.TextChoices):
-    MEMORY = "memory", "It says so itself, and is deleted"
-    EXCERPT = "excerpt", "The messages around its origin"
-    REVISION = "revision", "An earlier version"
-    ITEM = "item", "What an answer noted of it"
+    MEMORY = "memory", later("It says so itself, and is deleted")
+    EXCERPT = "excerpt", later("The messages around its origin")
+    REVISION = "revision", later("An earlier version")
+    ITEM = "item", later("What an answer noted of it")
 
 
 class KeptCopy(models.Model):

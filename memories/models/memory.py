@@ -13,6 +13,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
 from workspaces.index.places import AGENT_PLACES, place_of
@@ -37,16 +39,17 @@ class Scope(models.TextChoices):
 class SourceType(models.TextChoices):
     """The usual origins. A caller may write a label of its own, so the column has no choices."""
 
-    USER = "user", "Saved by a person"
-    MODEL = "model", "Saved by the model"
-    AUTO_CHAT = "auto_chat", "From a chat"
-    AUTO_DEEP_THINK = "auto_deep_think", "From thinking"
-    AUTO_RESEARCH = "auto_research", "From research"
-    AUTO_COMPACTION = "auto_compaction", "From a summary"
-    IMPORT = "import", "Imported"
+    USER = "user", later("Saved by a person")
+    MODEL = "model", later("Saved by the model")
+    AUTO_CHAT = "auto_chat", later("From a chat")
+    AUTO_DEEP_THINK = "auto_deep_think", later("From thinking")
+    AUTO_RESEARCH = "auto_research", later("From research")
+    AUTO_COMPACTION = "auto_compaction", later("From a summary")
+    IMPORT = "import", later("Imported")
 
 
-SOURCE_LABELS: dict[str, str] = dict(SourceType.choices)  # putting it together takes longer than all of a row
+# Putting it together takes longer than all of a row.
+SOURCE_LABELS: dict[str, str | Promise] = dict(SourceType.choices)
 
 
 class Review(models.TextChoices):
@@ -125,6 +128,12 @@ class Memory(models.Model):
     author = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="memories"
     )
+    brought_by = models.BigIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Key of the person who brought it in another's name, whose room it takes, also once they are gone.",
+    )
     source_type = models.CharField(max_length=50, default=SourceType.USER)
     # Public ids, not foreign keys: they outlive the chat, and memories know nothing of chats.
     source_chat_id = models.CharField(max_length=32, blank=True, default="")
@@ -163,6 +172,7 @@ class Memory(models.Model):
         # For staff, in the admin: what somebody keeps for themselves is in no other permission.
         permissions = [("read_personal_memory", "Can read memories that are one person's alone")]
         indexes = [
+            models.Index(fields=["brought_by"], name="memory_brought", condition=Q(brought_by__isnull=False)),
             models.Index(
                 fields=["workspace", "-created_at", "-id"], name="memory_list", condition=Q(deleted_at=None)
             ),
@@ -267,23 +277,23 @@ class Memory(models.Model):
 
     @property
     def source_label(self) -> str:
-        return SOURCE_LABELS.get(self.source_type, self.source_type)
+        return str(SOURCE_LABELS.get(self.source_type, self.source_type))
 
 
 class RevisionAction(models.TextChoices):
-    CREATE = "create", "Saved"
-    EDIT = "edit", "Edited"
-    DELETE = "delete", "Forgotten"
-    RESTORE = "restore", "Restored"
-    EVICT = "evict", "Made room"
-    MERGE = "merge", "Merged with an older one"
-    PROPOSE = "propose", "Proposed"
-    APPROVE = "approve", "Approved"
-    REJECT = "reject", "Rejected"
-    HIDE = "hide", "Hidden: looks like a credential"
-    KEY = "key", "Its key went to another"
-    ALSO_SAID = "also_said", "Also said as"
-    REPLACE = "replace", "Replaced by a newer one"
+    CREATE = "create", later("Saved")
+    EDIT = "edit", later("Edited")
+    DELETE = "delete", later("Forgotten")
+    RESTORE = "restore", later("Restored")
+    EVICT = "evict", later("Made room")
+    MERGE = "merge", later("Merged with an older one")
+    PROPOSE = "propose", later("Proposed")
+    APPROVE = "approve", later("Approved")
+    REJECT = "reject", later("Rejected")
+    HIDE = "hide", later("Hidden: looks like a credential")
+    KEY = "key", later("Its key went to another")
+    ALSO_SAID = "also_said", later("Also said as")
+    REPLACE = "replace", later("Replaced by a newer one")
 
 
 class Revision(models.Model):

@@ -14,7 +14,7 @@ REASONS = {
     "date": gettext_lazy("the date you asked for"),
     "time": gettext_lazy("says when"),
     "number": gettext_lazy("says how many"),
-    "person": gettext_lazy("the person you named"),
+    "person": gettext_lazy("about the same person"),
     "recency": gettext_lazy("new"),
     "importance": gettext_lazy("important"),
 }

@@ -18,6 +18,11 @@ MOST_DRAWN = 60
 MOST_OFFERED = 50
 
 
+def has_nodes(workspace: Workspace) -> bool:
+    """Whether there is a topic to go to. One query."""
+    return MemoryNode.objects.filter(workspace=workspace).exists()
+
+
 def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
     """By name, with counts: those whose name or kind holds the query, that follow the one with the id ``after``."""
     found = MemoryNode.objects.filter(workspace=workspace).order_by("folded", "pk")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.db.models.functions import Lower
 
-from memories.models import Memory, Scope
+from memories.models import Memory, MemoryNode, Scope
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing import review
+from memoryhub.database.replicas.reading import read
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
 
-PAGE_SIZE = 20
+PAGE_SIZE = 12  # what a high window shows; more come as somebody gets there
 PROPOSALS_SHOWN = 20
 MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
 MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones
@@ -85,10 +86,14 @@ def search_panel(workspace: Workspace, user: User, filters: PanelFilters, *, bef
     """Live memories of the workspace that hold every word of the search somewhere, as ``on_cards`` gives them. Four
     queries at most.
     """
-    found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
-    memories = list(for_cards(found)[: PAGE_SIZE + 1])
-    more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
-    return PanelPage(on_cards(memories[:PAGE_SIZE], workspace), more)
+
+    def ask() -> PanelPage:
+        found = _after(before, filtered(live_in(workspace, user), filters), workspace, user)
+        memories = list(for_cards(found)[: PAGE_SIZE + 1])
+        more = memories[PAGE_SIZE - 1].public_id if len(memories) > PAGE_SIZE else ""
+        return PanelPage(on_cards(memories[:PAGE_SIZE], workspace), more)
+
+    return read(user.pk, ask)
 
 
 def _after(before: str, memories: MemoryQuerySet, workspace: Workspace, user: User) -> MemoryQuerySet:
@@ -123,6 +128,14 @@ def proposals(workspace: Workspace, user: User) -> list[Memory]:
 def is_shared(workspace: Workspace) -> bool:
     """Whether an author is worth naming: more than one person is in."""
     return workspace.memberships.count() > 1
+
+
+def surroundings(workspace: Workspace) -> dict[str, bool]:
+    """What the panel says beside its cards: ``is_shared`` as above, and whether there are topics. One query."""
+    topics = Exists(MemoryNode.objects.filter(workspace=OuterRef("pk")))
+    here = Workspace.objects.filter(pk=workspace.pk)
+    members, has_topics = here.values_list(Count("memberships"), topics).get()
+    return {"is_shared": members > 1, "has_topics": has_topics}
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:

@@ -26,6 +26,7 @@ from memories.pages.panel_page import (
     on_cards,
     proposals,
     search_panel,
+    surroundings,
 )
 from memories.recalling.receipts import mark_not_relevant, receipt_for
 from memories.usage import count_live, usage
@@ -40,6 +41,7 @@ from workspaces.pages.page_request import PageRequest
 PLACES = {
     "panel": "memories/cards.html",
     "receipt": "memories/receipt_memory.html",
+    "run": "memories/receipt_memory.html",
     "message": "memories/message_slot.html",
 }
 
@@ -84,8 +86,11 @@ def _show(
 
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
     """Adds the badge at once; what else shows memories listens for ``memories:changed``. So does the badge of another
-    workspace's page, which a personal memory is seen on."""
-    if request.session.get("workspace", workspace.public_id) == workspace.public_id:
+    workspace's page, which a personal memory is seen on. The page of a run has none."""
+    if (
+        _place(request) != "run"
+        and request.session.get("workspace", workspace.public_id) == workspace.public_id
+    ):
         badge = {"workspace": workspace, "count": count_live(workspace, request.user), "oob": True}
         response.write(render(request, "memories/badge.html", badge).content.decode())
     response["HX-Trigger"] = "memories:changed"
@@ -107,7 +112,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     )
     before = asked.get("before", "")
     page = search_panel(found, request.user, filters, before=before)
-    context |= {"page": page, "filters": filters, "is_shared": is_shared(found), "place": "panel"}
+    context |= {"page": page, "filters": filters, "place": "panel", **surroundings(found)}
     if before:
         return render(request, "memories/cards.html", context)
     context["usage"] = usage(found, request.user)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.cache import caches
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 from django_q.tasks import async_task
 
 from memories.judging.secret_filter import RULES
@@ -17,13 +17,14 @@ from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.writing.drafts import kind_in
 from memoryhub.database import prepared
+from memoryhub.database.replicas.reading import on_primary, stands_in
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 BUMPED_EVERY = timedelta(minutes=1)
 RECHECKED_EVERY = 10  # seconds: rows of older rules are few, and a job for each recall of them would be many
-# A memory without what is large and nobody asks of a recalled one; whether its vector is there; who wrote it and the
-# older one that it may replace, as a page shows them.
+# A memory without what is large and nobody asks of a recalled one; whether its vector is there, and the last that may
+# replace it; who wrote it and the older one that it may replace, as a page shows them.
 _NAMES = [f.attname for f in Memory._meta.concrete_fields if f.name not in {"search", "source_excerpt"}]
 # All in the order of the model's fields: from_db goes by that.
 _AUTHOR = ["id", "username", "first_name", "last_name", "public_id"]
@@ -31,7 +32,9 @@ _OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
 _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text
-       ), {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
+       ), (SELECT max(n.id) FROM memories_memory n WHERE n.may_replace_id = m.id AND n.deleted_at IS NULL
+           AND (n.expires_at IS NULL OR n.expires_at > %(now)s::timestamptz)),
+       {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = m.author_id
 LEFT JOIN (SELECT {", ".join(_OLDER)} FROM memories_memory) o ON o.id = m.may_replace_id
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
@@ -53,7 +56,8 @@ _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the
 def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
     """Those of these that are live, in one of ``params``'s ``places``, and no credential by today's rules. One query.
 
-    Each with its author, the older one it may replace, and ``searchable``: whether the vector of ``model`` is there.
+    Each with its author, the older one it may replace, ``searchable``: whether the vector of ``model`` is there, and
+    ``newer``: the key of the last that may replace it.
     """
     people: dict[int, User] = {}
     rows = prepared.rows(_LOAD, {**params, "ids": prepared.bigints(ids), "active": model})
@@ -73,8 +77,11 @@ def note_use(memories: list[Memory], now: datetime) -> None:
 
 def _try(write: Callable[[], object]) -> None:
     """What was found is found all the same on a database that is full, or only read."""
+    if stands_in():
+        return
     try:
-        write()
+        with on_primary():
+            write()
     except DatabaseError as error:
         if connection.in_atomic_block:  # whose transaction this is must know that it is spoilt
             raise
@@ -83,17 +90,18 @@ def _try(write: Callable[[], object]) -> None:
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
     """One row of ``_LOAD``; ``people`` are the authors met so far."""
-    at, after = len(_NAMES), len(_NAMES) + 1 + len(_AUTHOR)
-    memory = Memory.from_db(connection.alias, _NAMES, row[:at])
+    at, after = len(_NAMES), len(_NAMES) + 2 + len(_AUTHOR)
+    memory = Memory.from_db(DEFAULT_DB_ALIAS, _NAMES, row[:at])
     memory.searchable = row[at]  # type: ignore[attr-defined]  # as in workspaces.index.embedding.searchable
+    memory.newer = row[at + 1]  # type: ignore[attr-defined]
     if isinstance(memory.source_details, str):  # not by a prepared statement
         memory.source_details = json.loads(memory.source_details)
     author = memory.author_id
     if author is not None and author not in people:
-        people[author] = User.from_db(connection.alias, _AUTHOR, row[at + 1 : after])
+        people[author] = User.from_db(DEFAULT_DB_ALIAS, _AUTHOR, row[at + 2 : after])
     memory.author = people[author] if author is not None else None
     older = memory.may_replace_id is not None
-    memory.may_replace = Memory.from_db(connection.alias, _OLDER, row[after:]) if older else None
+    memory.may_replace = Memory.from_db(DEFAULT_DB_ALIAS, _OLDER, row[after:]) if older else None
     return memory
 
 

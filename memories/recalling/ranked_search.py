@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 from django.db import DatabaseError, connection, transaction
 from django.db.models import prefetch_related_objects
 
@@ -22,11 +21,13 @@ from memories.recalling.loading import load_memories
 from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
 from memories.recalling.signals import Question, asks, mentions_number, mentions_time, read_question, subject
 from memoryhub.database import prepared
+from memoryhub.database.replicas.reading import is_reading
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import Candidate, SearchArea, find_candidates
+from workspaces.index.gist import with_gist
 from workspaces.index.words import bm25
 from workspaces.models import Agent, User, Workspace
 
@@ -157,6 +158,8 @@ class RankedSearch:
             logger.warning("Recall fell back to words: %s", error.code)
             return self._without_vectors(ranking, question), embedding.why_words(error)
         except DatabaseError:
+            if is_reading():  # the primary is asked the whole
+                raise
             logger.exception("Vector search failed; recall fell back to words")
             return self._without_vectors(ranking, question), "the vector search failed"
 
@@ -200,17 +203,12 @@ class RankedSearch:
             return self.embedded
         share = self.weights.gist
         texts = texts_embedded_for(self.query, question, share)
-        alone = len(texts) == 1
         embedded = embedding.embed_query(texts, self.where.active, local_only=self.where.local_only)
         if embedded is None:
             return None
         model, vectors = embedded
-        self.asked = whole = vectors[0]
-        if alone:
-            return model, whole
-        mean = (1 - share) * whole + share * vectors[1]
-        length = float(np.linalg.norm(mean))
-        return model, mean / length if length > 1e-6 else whole
+        self.asked = vectors[0]
+        return model, with_gist(vectors, share)
 
     def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
         model, vector = embedded

@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Literal
 
+from workspaces.index.gist import SHARE
+
 Ranking = Literal["hybrid", "semantic", "longterm", "lexical"]
 RANKINGS: tuple[Ranking, ...] = ("hybrid", "semantic", "longterm", "lexical")
 HALF_LIFE_DAYS = 30.0
@@ -26,7 +28,7 @@ class Weights:
     """What each signal of the hybrid is worth; others than the defaults are for measuring (``--without``)."""
 
     meaning: float = 0.70  # cosine of the question, and of its gist, with the memory
-    gist: float = 0.50  # the share of the gist, the question without names and question words, in its vector
+    gist: float = SHARE  # the share of the gist, the question without names and question words, in its vector
     words: float = 0.35  # share of the question's BM25 weight that the memory carries
     date: float = (
         0.20  # the question means a day, and the memory is of that day, or less of the week after it

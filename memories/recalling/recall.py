@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,18 +13,20 @@ from django.utils.translation import gettext as _
 
 from memories.recalling import using
 from memories.recalling.loading import note_use
-from memories.recalling.ranked_search import RankedSearch, Recalled, texts_embedded_for
+from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
 from memories.recalling.signals import read_question
-from memoryhub import metrics
+from memoryhub.database.replicas.reading import read
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.monitoring import metrics, tracing
 from workspaces.caller import Caller
 from workspaces.index import embedding
 from workspaces.index.candidates import SearchArea, search_area
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
+logger = logging.getLogger(__name__)
 MAX_LIMIT = 50
 QUERY_LENGTH = 4000  # what of a query is embedded and matched
 SEMANTIC_THRESHOLD = 0.30  # cosine below which the semantic ranking drops, unless the caller says another
@@ -35,8 +38,10 @@ class Recall:
     ranking: str = "hybrid"
     degraded: str = ""  # why recall fell back to words, empty when it did not
     withheld: list[Recalled] = field(default_factory=list)  # what of the person's own was not to be used
+    search: RankedSearch | None = None  # by which more may be loaded, where anything was found
 
 
+@tracing.spanned("memoryhub.recall")
 def recall(
     query: str,
     workspace: Workspace,
@@ -77,22 +82,38 @@ def recall(
         return Recall(ranking=ranking)
     began = time.perf_counter()
     now = now or timezone.now()
-    if threshold is None and ranking == "semantic":
-        threshold = SEMANTIC_THRESHOLD
     limit = min(limit, MAX_LIMIT)
     search = RankedSearch(query, workspace, user, agent, where, now, offset + limit, weights, exact)
+
+    def ask() -> tuple[list[Recalled], int, str, list[Recalled]]:
+        scored, degraded = _ranked_above(search, ranking, threshold)
+        items = search.judged(search.load(scored[offset : offset + limit]), looked_up=floor)
+        if floor and not degraded:
+            items = [item for item in items if using.has_to_do(item.score, item.sure)]
+        own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
+        return items, len(scored), degraded, own
+
+    items, scored, degraded, own = read(user.pk, ask)
+    if noted:
+        note_use([item.memory for item in items], now)
+    seconds = time.perf_counter() - began
+    metrics.count_recall(ranking, bool(degraded), seconds)
+    logger.debug("%s of %s found by %s in %.1f ms", len(items), scored, ranking, seconds * 1000)
+    tracing.note(
+        {"memoryhub.ranking": ranking, "memoryhub.degraded": bool(degraded), "memoryhub.items": len(items)}
+    )
+    return Recall(items, ranking, degraded, own, search)
+
+
+def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
+    """What scores ``threshold`` or more, best first, and why words answered alone, where they did."""
+    if threshold is None and ranking == "semantic":
+        threshold = SEMANTIC_THRESHOLD
     scored, degraded = search.ranked(ranking)
     says_something = ranking == "hybrid" or not degraded  # a cosine's threshold says nothing of words
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
-    items = search.judged(search.load(scored[offset : offset + limit]), looked_up=floor)
-    if floor and not degraded:
-        items = [item for item in items if using.has_to_do(item.score, item.sure)]
-    if noted:
-        note_use([item.memory for item in items], now)
-    own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
-    metrics.count_recall(ranking, bool(degraded), time.perf_counter() - began)
-    return Recall(items, ranking, degraded, own)
+    return scored, degraded
 
 
 def _area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None) -> SearchArea:

@@ -24,7 +24,7 @@ from memories.recalling.recall import MAX_LIMIT, Recall, recall
 from memories.recalling.receipts import split_recall
 from memories.usage import count_live, live_in
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
-from workspaces.access import require
+from workspaces.access import lock_to_count, require
 from workspaces.actions.workspaces import clean_text
 from workspaces.index.embedding import active_model
 from workspaces.leaving_machine import Reach
@@ -68,11 +68,13 @@ def keep_question(
         raise Invalid(
             fields={"memories": _("An assistant's memories are recalled only in chats with it, so not here.")}
         )
-    if RecallQuestion.objects.filter(workspace=workspace).count() >= MOST_QUESTIONS:
-        raise Conflict(
-            _("This workspace keeps %(most)s questions already. Remove one first.") % {"most": MOST_QUESTIONS}
-        )
     with transaction.atomic():
+        lock_to_count(workspace)
+        if RecallQuestion.objects.filter(workspace=workspace).count() >= MOST_QUESTIONS:
+            raise Conflict(
+                _("This workspace keeps %(most)s questions already. Remove one first.")
+                % {"most": MOST_QUESTIONS}
+            )
         personal = any(memory.owner_id for memory in memories)
         question = RecallQuestion.objects.create(
             workspace=workspace, text=text, owner=by if personal else None, created_by=by, created_at=now

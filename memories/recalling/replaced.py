@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
-from memories.judging.secret_filter import RULES
-from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 
 
-def with_newer(found: Recall, *, now: datetime) -> Recall:
+def with_newer(found: Recall) -> Recall:
     """What was found, each older statement behind the newer one that is linked to it, which ranks as high as it does.
 
-    It lies in the same place, so whoever may see the one may see the other. One query, none for nothing.
+    It lies in the same place, so whoever may see the one may see the other. One query where there is a link, else none.
     """
-    if not found.items:
+    keys = {item.memory.newer: item.memory.pk for item in found.items if item.memory.newer}  # type: ignore[attr-defined]
+    if not keys or found.search is None:
         return found
-    rows = Memory.objects.live(now).filter(
-        may_replace__in=[item.memory.pk for item in found.items], secret_rules=RULES
-    )
-    newer = {
-        memory.may_replace_id: memory for memory in rows.select_related("author", "workspace", "may_replace")
-    }
-    if not newer:
-        return found
+    newer = {keys[each.memory.pk]: each.memory for each in found.search.load([(pk, {}) for pk in keys])}
     there = {item.memory.pk: item for item in found.items}
     items: dict[int, Recalled] = {}
     for item in found.items:

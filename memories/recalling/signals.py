@@ -9,26 +9,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-MONTHS = tuple(date(2000, number, 1).strftime("%B").lower() for number in range(1, 13))
-_SHORT = {name[:3]: number for number, name in enumerate(MONTHS, 1)} | {"sept": 9}
-_MONTH = {name: number for number, name in enumerate(MONTHS, 1)} | _SHORT
-_MONTH_WORD = "|".join(sorted(_MONTH, key=len, reverse=True))
-# fmt: off
-_ASKING = frozenset({
-    "what", "when", "where", "who", "whom", "whose", "which", "why", "how", "did", "does", "do",
-})
-QUESTION_WORDS = _ASKING | {
-    "is", "are", "was", "were", "has", "have", "had", "will", "would", "can", "could", "should",
-    "may", "might", "shall", "am", "the", "a", "an", "of", "in", "on", "at", "to", "for", "with",
-    "and", "or", "but", "be", "been", "being", "if", "i", "my", "me", "we", "our", "you", "your",
-    "tell", "give", "show", "list", "name", "please", "remind",
-}
-# fmt: on
+from workspaces.index.gist import MONTH, MONTHS, gist_of, is_name, names_in, words_in
+
+_MONTH_WORD = "|".join(sorted(MONTH, key=len, reverse=True))
 _SELF = frozenset({"i", "my", "me", "mine", "myself"}) | frozenset(
     f"i{apostrophe}{end}" for apostrophe in ("'", "\u2019") for end in ("m", "ve", "d", "ll")
 )
-_TOKEN = re.compile(r"[^\W_][\w'\u2019-]*")
-_POSSESSIVE = re.compile(r"['\u2019]s$|['\u2019]$")
 _ASKS_WHEN = re.compile(
     r"\s*(?:when|since when|until when|how long|(?:on |in )?(?:what|which) (?:date|day|month|year|time))\b",
     re.I,
@@ -105,30 +91,26 @@ class Question:
 
 
 def read_question(text: str, now: datetime) -> Question:
-    words = [_POSSESSIVE.sub("", word) for word in _TOKEN.findall(text)]
-    names = frozenset(word.lower() for word in words if _is_name(word))
-    gist = " ".join(w for w in words if w.lower() not in names and w.lower() not in _ASKING)
     return Question(
         text=text,
-        names=names,
+        names=names_in(text),
         dates=_dates(text, now.astimezone(UTC).date()),
         asks_when=bool(_ASKS_WHEN.match(text)),
         asks_number=bool(_ASKS_NUMBER.search(text)),
-        about_self=any(word.lower() in _SELF for word in words),
-        gist=gist or text,
+        about_self=any(word.lower() in _SELF for word in words_in(text)),
+        gist=gist_of(text),
     )
 
 
 def subject(content: str, author: str) -> str:
     """Whom a memory is about, lower-case: the name it begins with, its author where it speaks of "I", or ""."""
-    opening = _TOKEN.findall(content[:200])[:2]
-    if not opening:
+    words = words_in(content[:200])[:2]
+    if not words:
         return ""
-    words = [_POSSESSIVE.sub("", word) for word in opening]
     # "User is vegetarian": extraction speaks so of whoever wrote.
     if words[0].lower() in _SELF or words[0] == "User" or [word.lower() for word in words] == ["the", "user"]:
         return author.lower()
-    return words[0].lower() if _is_name(words[0]) else ""
+    return words[0].lower() if is_name(words[0]) else ""
 
 
 def mentions_time(content: str) -> bool:
@@ -142,15 +124,6 @@ def mentions_number(content: str) -> bool:
 def asks(content: str) -> bool:
     """Whether a text ends by asking: such a memory was said to get an answer, and seldom holds one."""
     return content.endswith("?")
-
-
-def _is_name(word: str) -> bool:
-    return (
-        word[:1].isupper()
-        and len(word) > 1
-        and word.lower() not in QUESTION_WORDS
-        and word.lower() not in _MONTH
-    )
 
 
 def _dates(text: str, today: date) -> Dates | None:
@@ -182,7 +155,7 @@ def _dates(text: str, today: date) -> Dates | None:
     name = next((parts[key] for key in ("m1", "m2", "m3", "m4") if parts.get(key)), None)
     day_text = parts.get("day") or parts.get("day2")
     return Dates(
-        month=_MONTH[name.lower()] if name else None,
+        month=MONTH[name.lower()] if name else None,
         day=int(day_text) if day_text else None,
         year=int(year_found.group(1)) if year_found else None,
     )

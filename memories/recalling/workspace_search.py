@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from memories.recalling.recall import MAX_LIMIT, recall
+from memoryhub.database.replicas.reading import read
 from workspaces.artifacts.finding import find_artifacts
 from workspaces.documents.finding import find_passages
 from workspaces.leaving_machine import Reach
@@ -39,8 +40,8 @@ class Found:
     place: Place | None = None
     number: int = 0  # of a document's passage
     chat_id: str = ""  # of a message
-    workspace_id: str = ""  # of an artifact
-    personal: bool = False  # of an artifact or a message: nobody else sees it
+    workspace_id: str = ""  # of a document or an artifact
+    personal: bool = False  # of those or a message: nobody else sees it
 
 
 class Finder(Protocol):
@@ -70,41 +71,52 @@ def search_workspace(
     private_chats: bool = False,
     noted: bool = True,
 ) -> list[Found]:
-    """What matters to the query, best first, on one scale and above one floor: memories by the hybrid ranking, what is
-    the asker's own among them where ``reach`` allows it, in a chat with an assistant what that one remembers; passages
-    of documents; artifacts; messages of the chats the asker may see, of private ones only with ``private_chats``.
+    """What matters to the query, best first, on one scale and above one floor: memories by the hybrid ranking, in a
+    chat with an assistant what that one remembers; passages of documents; artifacts; messages of the chats the asker
+    may see, of private ones only with ``private_chats``. What is their own is among them where ``reach`` allows it.
     A blank query or a limit below 1 finds nothing. ``noted``: memories that are found count as accessed.
 
     Costs one recall and a search of each other type. NotFound for a stranger.
     """
-    limit, found = min(limit, MAX_LIMIT), list[Found]()
-    if "memory" in types:
-        who: dict[str, Any] = {"agent": agent, "reach": reach, "now": now}
-        recalled = recall(query, workspace, user, limit=limit, floor=True, noted=noted, **who)
-        found += [
-            Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
-            for item in recalled.items
-        ]
-    if "document" in types:
-        found += _passages(query, workspace, user, limit, reach)
-    if "artifact" in types:
-        found += [
-            Found(
-                "artifact",
-                each.artifact.public_id,
-                each.excerpt,
-                each.score,
-                each.artifact.created_at,
-                each.artifact.title,
-                workspace_id=each.artifact.workspace.public_id,
-                personal=each.artifact.owner_id is not None,
-            )
-            for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
-        ]
-    if "message" in types:
-        for find in _finders:
-            found += find(query, workspace, user, limit=limit, reach=reach, private_chats=private_chats)
-    return sorted(found, key=lambda each: -each.score)[: max(0, limit)]
+    limit, where = min(limit, MAX_LIMIT), (query, workspace, user)
+
+    def ask() -> list[Found]:
+        found = list[Found]()
+        if "memory" in types:
+            found += _memories(*where, limit=limit, noted=noted, agent=agent, reach=reach, now=now)
+        if "document" in types:
+            found += _passages(*where, limit, reach)
+        if "artifact" in types:
+            found += _artifacts(*where, limit, reach)
+        for find in _finders if "message" in types else []:
+            found += find(*where, limit=limit, reach=reach, private_chats=private_chats)
+        return found
+
+    return sorted(read(user.pk, ask), key=lambda each: -each.score)[: max(0, limit)]
+
+
+def _memories(query: str, workspace: Workspace, user: User, **how: Any) -> list[Found]:
+    recalled = recall(query, workspace, user, floor=True, **how)
+    return [
+        Found("memory", item.memory.public_id, item.memory.content, item.score, item.memory.created_at)
+        for item in recalled.items
+    ]
+
+
+def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: Reach) -> list[Found]:
+    return [
+        Found(
+            "artifact",
+            each.artifact.public_id,
+            each.excerpt,
+            each.score,
+            each.artifact.created_at,
+            each.artifact.title,
+            workspace_id=each.artifact.workspace.public_id,
+            personal=each.artifact.is_personal,
+        )
+        for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
+    ]
 
 
 def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: Reach) -> list[Found]:
@@ -123,6 +135,8 @@ def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: R
                 document.title,
                 place,
                 passage.number,
+                workspace_id=document.workspace.public_id,
+                personal=document.is_personal,
             )
         )
     return found

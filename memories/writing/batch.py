@@ -46,8 +46,8 @@ from memories.writing.similar import (
     fits,
     judge,
 )
-from memoryhub import metrics
 from memoryhub.llm.two_encoders import likeness
+from memoryhub.monitoring import metrics
 from workspaces.index.copying import copy_vectors, stored_vectors
 from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
@@ -122,7 +122,7 @@ class Batch:
         key that is taken there changes nothing.
         """
         memories = [
-            _with_past(gate.new_row(draft, None, self.now), past)
+            _with_past(gate.new_row(draft, None, by=by, now=self.now), past)
             for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)
         ]
         number_rows(memories)
@@ -204,8 +204,8 @@ class Batch:
 
     def _store_new(self, by: User | None) -> None:
         memories = [memory for memory, _ in self.new]
-        for author, number in Counter(memory.author or by for memory in memories).items():
-            require_room("memories", by if by is not None and by.is_superuser else author, number, by=by)
+        for payer, number in Counter(by or memory.author for memory in memories).items():
+            require_room("memories", payer, number)
         self._link(memories)
         moved = self._move_keys(by)
         insert_rows(memories)

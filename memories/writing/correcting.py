@@ -9,21 +9,25 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
 
 from memories.judging.corrections import surest
 from memories.judging.extraction.sentences import sentence_with
-from memories.models import Memory, Revision, Scope
-from memories.models.memory import RevisionAction
+from memories.judging.extraction.taking_back import only_takes_back
+from memories.models import Extraction, Memory, Revision, Scope, SourceType
+from memories.models.extraction import ExtractionStatus
+from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.writing import gate
 from memories.writing.changing import locked_row
 from memories.writing.doubles import rows_beside
 from memories.writing.drafts import Draft
 from memories.writing.similar import nearest
-from memoryhub.errors import NotFound
+from memories.writing.turn_text import TurnText
+from memoryhub.errors import Conflict, NotFound
 from memoryhub.llm.reader import get_reader
 from workspaces.access import role_in
 from workspaces.index.embedding import Embedded
-from workspaces.models import Role
+from workspaces.models import Role, User, Workspace
 
 RECENT = 5  # of the same chat are looked at beside the nearest
 MINED_WITHIN = timedelta(minutes=10)  # what was said before it is kept by then, though it was mined later
@@ -57,6 +61,47 @@ def replaced_by(
     return dict(found.values())
 
 
+def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:
+    """What "Scratch that." alone takes back: the last that was noticed in the same turn, or in the message before if
+    the same person said it, and that nobody else changed, pinned or gave a key. Asks the encoder.
+
+    Raises Conflict while an earlier turn of the chat is still mined: what is meant may not be kept yet.
+    """
+    encoder, person = get_reader(), turn.said_by
+    said = [text for role, text in turn.messages if role == "user"]
+    if encoder is None or person is None or turn.is_output or not said:
+        return None
+    if not only_takes_back(said[-1], encoder):
+        return None
+    earlier = Extraction.objects.filter(chat_id=extraction.chat_id, pk__lt=extraction.pk)
+    if earlier.filter(status=ExtractionStatus.PENDING).exists():
+        raise Conflict(_("An earlier message is still being read."))
+    meant = [each for each in (turn.user_message_id, turn.said_before) if each]
+    noticed = Memory.objects.filter(source_message_id__in=meant).exclude(source_type=SourceType.USER)
+    found = _nobody_elses(noticed, person, now).select_related("workspace").order_by("-pk").first()
+    return found if found and _may_write_at(person, found.workspace, found.scope) else None
+
+
+def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
+    """Forget what ``taken_back`` found, unless since then somebody changed, pinned, keyed or forgot it, or the person
+    may not write here any more. Part of a transaction.
+    """
+    try:
+        locked = locked_row(memory, deleted=False)
+    except NotFound:
+        return
+    same = Memory.objects.filter(pk=locked.pk, content_hash=memory.content_hash)
+    if _nobody_elses(same, said_by, now).exists() and _may_write_at(said_by, locked.workspace, locked.scope):
+        gate.delete_memory(locked, by=None, now=now)
+
+
+def _nobody_elses(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
+    """Of these what this person said and sees, and nobody else changed, pinned or gave a key."""
+    others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=person)
+    own = memories.live(now).visible_to(person).filter(author=person, pinned=False, key=None)
+    return own.exclude(Exists(others))
+
+
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
     """``by`` is linked to the older one, which is forgotten: but for one that is pinned or has a key, which somebody
     put there, and asks. It takes the place of one only, which its Undo brings back. Part of a transaction.
@@ -76,10 +121,12 @@ def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
 
 
 def _may_write(draft: Draft) -> bool:
-    if draft.author is None:
-        return False
-    role = role_in(draft.author, draft.workspace)
-    return draft.scope == Scope.USER or (role is not None and Role(role).allows(Role.EDITOR))
+    return draft.author is not None and _may_write_at(draft.author, draft.workspace, draft.scope)
+
+
+def _may_write_at(person: User, workspace: Workspace, scope: str) -> bool:
+    role = role_in(person, workspace)
+    return scope == Scope.USER or (role is not None and Role(role).allows(Role.EDITOR))
 
 
 def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: datetime) -> list[Memory]:

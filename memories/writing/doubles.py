@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from memories.models import Memory
 from memories.models.memory import PLACE
-from memories.writing.drafts import Draft, content_hash
+from memories.writing.drafts import Draft
 from memoryhub.database import prepared
 from workspaces.models import Workspace
 
@@ -67,7 +67,7 @@ def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | 
     given = {
         "workspace": said.workspace_id,
         "place": said.place,
-        "hash": content_hash(said.content),
+        "hash": said.content_hash,
         "key": said.key,
         "before": before,
         "now": now,

@@ -22,6 +22,7 @@ from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, 
 from memories.writing.sources import clean_sources
 from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
+from memoryhub.languages import grouped
 from workspaces.models import Agent, User, Workspace
 
 TAG_LENGTH = 50
@@ -91,6 +92,10 @@ class Draft:
         return place_of(
             self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
         )
+
+    @cached_property
+    def content_hash(self) -> str:
+        return content_hash(self.content)
 
     @property
     def owner(self) -> User | None:
@@ -230,7 +235,7 @@ def _text(name: str, value: Any, limit: int) -> str:
         raise ValueError(_("has a character that cannot be stored (NUL or half of a surrogate pair)"))
     value = value.strip()
     if len(value) > limit:
-        numbers = {"limit": f"{limit:,}", "length": f"{len(value):,}"}
+        numbers = {"limit": grouped(limit), "length": grouped(len(value))}
         raise ValueError(_("may have at most %(limit)s characters and has %(length)s") % numbers)
     return value
 
@@ -244,7 +249,7 @@ def _origin(label: str) -> str:
 def _content(name: str, value: Any) -> str:
     text = _text(name, value, CONTENT_LENGTH)
     if not text:
-        raise ValueError(_("is required: 1 to %s characters") % f"{CONTENT_LENGTH:,}")
+        raise ValueError(_("is required: 1 to %s characters") % grouped(CONTENT_LENGTH))
     return text
 
 

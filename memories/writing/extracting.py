@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import repeat
 from typing import Any
@@ -24,8 +25,10 @@ from memories.writing.same_turn import saved_in_turn, says_the_same
 from memories.writing.tombstones import WasForgotten
 from memories.writing.turn_text import TurnText, load_message, load_turn
 from memories.writing.versions import Stale, version_of
+from memoryhub.database.acting import acting_as
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.errors import ModelError
+from memoryhub.monitoring import tracing
 from workspaces.index.embedding import embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
@@ -99,11 +102,17 @@ def sweep(*, now: datetime) -> int:
     return len(due)
 
 
+@tracing.spanned("memoryhub.extraction")
 def extract(extraction_id: int, *, now: datetime) -> str:
     """Mine one turn. Killed in the middle it runs again: the saves and "done" are one transaction."""
     extraction = _claim(extraction_id, now)
     if extraction is None:
         return "nothing to do"
+    with acting_as(extraction.user_id):
+        return _extract(extraction, now)
+
+
+def _extract(extraction: Extraction, now: datetime) -> str:
     try:
         turn = None if vetoed() else load_turn(extraction.message_id, extraction.source_type, extraction.user)
         place = place_for(extraction, turn) if turn else None
@@ -141,13 +150,8 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 def _store(
     extraction: Extraction, extractor: str, drafts: list[Draft], turn: TurnText | None, *, now: datetime
 ) -> str:
-    cleaned, refused = [], 0
-    for draft in drafts:
-        try:
-            with refusals.counted(draft.workspace.pk, draft.source_type, now):
-                cleaned.append(draft.cleaned())
-        except (SecretRefused, Invalid):
-            refused += 1
+    cleaned = _cleaned(drafts, now)
+    refused = len(drafts) - len(cleaned)
     by_tool = saved_in_turn(cleaned[0].source_message_id) if cleaned else []
     texts = [(draft.content, draft.source_excerpt) for draft in cleaned] + [(m.content, "") for m in by_tool]
     places = [draft.workspace for draft in cleaned] + [memory.workspace for memory in by_tool]
@@ -158,6 +162,8 @@ def _store(
     said = [text for role, text in turn.messages if role == "user"] if turn and not turn.is_output else []
     said_at = (turn.said_at if turn else None) or now
     replaced = correcting.replaced_by(cleaned, embedded, said, said_at=said_at, now=now)
+    unsure = all(draft.source_details.get("faint") for draft in cleaned)
+    scratched = correcting.taken_back(turn, extraction, now=now) if turn and unsure else None
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:
@@ -180,13 +186,28 @@ def _store(
                     correcting.supersede(replaced[number], by=result.memory, now=now)
             except (WasForgotten, QuotaReached):
                 refused += 1
+        if scratched is not None and turn is not None and turn.said_by is not None:
+            correcting.take_back(scratched, said_by=turn.said_by, now=now)
         stored = [result.memory for result in saved if result.created]
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
         row.stored_count, row.refused_count = len(stored), refused
         row.duplicate_count = len(saved) - len(stored)
+        logger.debug("Extraction %s by %s: %s stored, %s refused", row.pk, extractor, len(stored), refused)
+        tracing.note(
+            {"memoryhub.extractor": extractor, "memoryhub.stored": len(stored), "memoryhub.refused": refused}
+        )
         row.save()
         announce_auto_saved(stored, chat_id=extraction.chat_id)
     return f"stored {len(stored)}"
+
+
+def _cleaned(drafts: list[Draft], now: datetime) -> list[Draft]:
+    """Without those that are refused, which are counted."""
+    cleaned = []
+    for draft in drafts:
+        with suppress(SecretRefused, Invalid), refusals.counted(draft.workspace.pk, draft.source_type, now):
+            cleaned.append(draft.cleaned())
+    return cleaned
 
 
 def _failed(extraction: Extraction, error: Exception, now: datetime) -> None:

@@ -30,21 +30,12 @@ from memories.writing.changing import (
     store_vector_or_queue,
     update_in_place,
 )
-from memories.writing.decide import (
-    Forgotten,
-    Known,
-    New,
-    Refused,
-    Stored,
-    Update,
-    decide,
-)
+from memories.writing.decide import Forgotten, Known, New, Refused, Stored, Update, decide
 from memories.writing.doubles import find_holder, one_writer_at_a_time
 from memories.writing.drafts import (
     CLEANERS,
     Draft,
     clean_fields,
-    content_hash,
     is_delicate,
     refuse_personal,
     refuse_secrets,
@@ -54,18 +45,14 @@ from memories.writing.sources import add_sources, set_sources
 from memories.writing.together import TEXTS
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
-from memoryhub import metrics
 from memoryhub.errors import Conflict, NotFound
+from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
-from workspaces.index.embedding import (
-    Embedded,
-    active_model,
-    embed_one,
-)
+from workspaces.index.embedding import Embedded, active_model, embed_one
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
-from workspaces.quotas import require_room
+from workspaces.quotas import brought_by, require_room
 
 __all__ = [
     "Draft",
@@ -161,10 +148,10 @@ def save_embedded(
                     set_sources(changed, draft.sources, now=now)
                 return Saved(changed, created=False)
             case New(may_replace) if draft.waits_for_review:
-                require_room("memories", draft.author or by)
+                require_room("memories", by or draft.author)
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, giver):
-                require_room("memories", draft.author or by)
+                require_room("memories", by or draft.author)
                 return Saved(_insert(draft, embedded, may_replace, giver, by=by, now=now), created=True)
 
 
@@ -307,7 +294,7 @@ def link(memory: Memory, *, to: Memory) -> Memory:
         return locked
 
 
-def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
+def new_row(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
     """What a cleaned draft becomes, not saved yet."""
     return Memory(
         workspace=draft.workspace,
@@ -315,6 +302,7 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
         owner=draft.owner,
         agent=draft.agent,
         author=draft.author,
+        brought_by=brought_by(by, draft.author),
         content=draft.content,
         summary=draft.summary,
         key=draft.key,
@@ -329,7 +317,7 @@ def new_row(draft: Draft, may_replace: Memory | None, now: datetime) -> Memory:
         source_excerpt=draft.source_excerpt,
         source_details=dict(draft.source_details),
         may_replace=may_replace,
-        content_hash=content_hash(draft.content),
+        content_hash=draft.content_hash,
         secret_rules=RULES,
         created_at=now,
         updated_at=now,
@@ -345,7 +333,7 @@ def _insert(
     by: User | None,
     now: datetime,
 ) -> Memory:
-    memory = new_row(draft, may_replace, now)
+    memory = new_row(draft, may_replace, by=by, now=now)
     if giver is not None:
         give_key_up(giver, to=memory, by=by, now=now)
     memory.save(force_insert=True)
@@ -362,7 +350,7 @@ def _insert(
 
 def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Saved:
     """A row that nothing knows of until somebody approves it. What waits already, or was rejected, waits once."""
-    proposed = new_row(draft, may_replace, now)
+    proposed = new_row(draft, may_replace, by=by, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
         workspace=draft.workspace, content_hash=proposed.content_hash
     )

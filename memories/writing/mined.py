@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from memories.judging.extraction.candidates import Candidate
 from memories.judging.extraction.grounding import is_grounded
 from memories.judging.extraction.model import Around, Complete, distil_with_model, extract_with_model
@@ -17,28 +19,38 @@ from memoryhub.llm.errors import ModelBadReply
 from memoryhub.llm.reader import get_reader
 from workspaces.access import personal_place, role_in
 from workspaces.connections.choice import Chosen, chosen_for
-from workspaces.models import User, Workspace
+from workspaces.models import Purpose, User, Workspace
+from workspaces.spending.budgets import has_budget
+from workspaces.spending.ledger import counted
+from workspaces.spending.rates import Account, rate_of
 
 MOST_REPLY = 2000  # tokens: eight statements, and what a reasoning model thinks before them
 
 
-def completer(chosen: Chosen, *, json: bool = False) -> Complete | None:
-    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here.
+def completer(
+    chosen: Chosen, workspace: Workspace, user: User | None, *, json: bool = False
+) -> Complete | None:
+    """The chosen model as a plain function, or None where it is too small to extract, or may not be asked here, or the
+    month's budget is used up. What it takes is put on this person in this workspace.
 
     ``json``: it is held to JSON where its connection can do that; one that says nothing then is asked without.
     """
     model = chosen.model
     if chosen.trouble is not None or not model.capabilities.can_extract:
         return None
+    account = Account(workspace.pk, user.pk if user else None, Purpose.MEMORY, rate_of(chosen))
+    if not has_budget(account, now=timezone.now()):
+        return None
 
     def complete(messages: list[dict[str, str]]) -> str:
         asked = [Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages]
-        try:
-            return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY, json=json)
-        except ModelBadReply:
-            if not json:
-                raise
-            return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY)
+        with counted(account):
+            try:
+                return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY, json=json)
+            except ModelBadReply:
+                if not json:
+                    raise
+                return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY)
 
     return complete
 
@@ -47,7 +59,8 @@ def completer_for(
     turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
 ) -> Complete | None:
     """The model that answers this person where the turn was taken: what is said in a chat goes to no other."""
-    return completer(chosen_for(turn.workspace or workspace, user, first=turn.connection), json=json)
+    said_in = turn.workspace or workspace
+    return completer(chosen_for(said_in, user, first=turn.connection), said_in, user, json=json)
 
 
 def candidates_of(

@@ -24,6 +24,7 @@ from memories.writing.drafts import (
     refuse_personal,
 )
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
+from memoryhub.languages import grouped
 from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
@@ -34,6 +35,7 @@ DERIVED = (
     "content_hash",
     "search",
     "secret_rules",
+    "brought_by",
     "embedding_failed_at",
 )  # made anew where it is imported
 ID_LENGTH = 32
@@ -124,7 +126,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     )
     revisions = line.get("revisions") or []
     if not isinstance(revisions, list) or len(revisions) > REVISIONS:
-        raise Invalid(fields={"revisions": _("must be a list of at most %s") % f"{REVISIONS:,}"})
+        raise Invalid(fields={"revisions": _("must be a list of at most %s") % grouped(REVISIONS)})
     past = Past(
         public_id=_text("id", line.get("id", "")),
         review=_review(line),
@@ -235,7 +237,9 @@ def _details(value: Any) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict) or len(json.dumps(storable("source_details", value))) > DETAILS_LENGTH:
         raise Invalid(
-            fields={"source_details": _("must be an object of at most %s characters") % f"{DETAILS_LENGTH:,}"}
+            fields={
+                "source_details": _("must be an object of at most %s characters") % grouped(DETAILS_LENGTH)
+            }
         )
     refuse_hidden_secrets("source_details", value)
     return dict(value)

@@ -13,8 +13,8 @@ from django.db import DatabaseError, connection, transaction
 
 from memories.models import SourceType
 from memories.writing.tombstones import WasForgotten
-from memoryhub import metrics
 from memoryhub.errors import DomainError, Invalid, SecretRefused, Sensitive
+from memoryhub.monitoring import metrics
 
 logger = logging.getLogger(__name__)
 OTHER_SOURCE = "other"

@@ -24,6 +24,7 @@ class TurnText:
         tuple[str, str], ...
     ] = ()  # (role, text) of what was said before: never mined, only understood by
     said_at: datetime | None = None
+    said_before: str = ""  # the message before, if the same person said it
     said: tuple[str, ...] = ()  # people's own words in this chat, these and earlier ones
     shown: tuple[str, ...] = ()  # what the model was shown and nobody said: never mined, only compared with
     shown_more: bool = False  # and there was more than that

@@ -18,6 +18,8 @@ from memoryhub.local.postgres_programs import MAJOR_VERSION, programs_folder
 from memoryhub.management.database import close_connections, psycopg_settings
 
 RESTORING, REPLACED = "_restoring", "_before_restore"  # behind the database's name
+# Another server has other roles. Policies of row security are made anew by the next start.
+_NOT_TAKEN = ("--no-owner", "--no-privileges", "--no-policies")
 PATIENCE = 3.0  # seconds
 _TABLES = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -52,7 +54,7 @@ def rows_of(open_connection: psycopg.Connection[Any]) -> dict[str, int]:
 @contextmanager
 def dump(snapshot: str) -> Iterator[IO[bytes]]:
     """pg_dump's custom format as it comes, of the state that the exported snapshot shows."""
-    arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"]
+    arguments = ["--format=custom", *_NOT_TAKEN, f"--snapshot={snapshot}"]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield process.stdout
@@ -71,7 +73,7 @@ def restore_into(name: str, source: IO[bytes]) -> None:
                 "The user in DATABASE_URL may not make databases, and a restore is made beside the present one. "
                 "Give it CREATEDB, or use pg_restore on the file database.dump of the backup, which is a ZIP."
             ) from None
-    arguments = ["--no-owner", "--no-privileges", "--exit-on-error"]
+    arguments = [*_NOT_TAKEN, "--exit-on-error"]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and what it said is raised when this block is left

@@ -26,6 +26,7 @@ from memoryhub.backup.archive import (
     now,
     sealed_keys,
 )
+from memoryhub.document_store import files_folder
 
 NO_STORE = "The store of the documents does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
@@ -44,7 +45,7 @@ def make_backup(path: Path, passphrase: str, say: Say) -> Manifest:
     writer = Writer(path)
     with writer.open():
         manifest = _dump_into(writer, say)
-        number = _add_files(writer, settings.DATA_DIR / ASSETS) + _add_documents(writer)
+        number = _add_files(writer, files_folder() / ASSETS) + _add_documents(writer)
         say(f"{number} stored files")
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))

@@ -18,6 +18,7 @@ from django.utils.module_loading import import_string
 from memoryhub.backup import databases
 from memoryhub.backup.archive import DOCUMENTS, DUMP, BackupError, Reader
 from memoryhub.backup.making import installation, present_keys
+from memoryhub.document_store import files_folder
 from memoryhub.management.database import close_connections, newer_migrations
 
 KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
@@ -115,7 +116,7 @@ def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
                     storage.save(key, File(source))
                 put_back.append(partial(storage.delete, key))
             continue
-        path = Path(storage.path(key)) if folder == DOCUMENTS else settings.DATA_DIR / name
+        path = Path(storage.path(key)) if folder == DOCUMENTS else files_folder() / name
         if path.exists():
             continue
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 
+import psycopg
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Unavailable
 
 logger = logging.getLogger(__name__)
+_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 
 
 class ReadOnly(Unavailable):
@@ -57,17 +59,21 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """The error to answer with, if it is the database's; logged, since nobody will see the cause. None for others."""
-    if not isinstance(error, DatabaseError | InterfaceError):
+    """The error to answer with, if it is the database's; logged, since nobody will see the cause. None for others.
+
+    Some are psycopg's own: Django wraps none that comes as a cursor is closed, such as that of a form's choices.
+    """
+    if not isinstance(error, DatabaseError | InterfaceError | psycopg.Error):
         return None
-    state = getattr(error.__cause__, "sqlstate", None)
+    cause = error if isinstance(error, psycopg.Error) else error.__cause__
+    state = getattr(cause, "sqlstate", None)
     if state is None:  # it was not even asked: away, or the pool had no connection in time
-        found = Unavailable if isinstance(error, OperationalError | InterfaceError) else None
+        found = Unavailable if isinstance(error, _AWAY) else None
     else:
         found = next((kind for start, kind in _BY_SQLSTATE.items() if state.startswith(start)), None)
     if found is None:
         return None
-    logger.error("The database failed: %s %s", type(error.__cause__ or error).__name__, state or "")
+    logger.error("The database failed: %s %s", type(cause or error).__name__, state or "")
     return found()
 
 

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from memoryhub import metrics
 from memoryhub.http import origin
+from memoryhub.monitoring import metrics
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]

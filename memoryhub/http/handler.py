@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.base import BaseHandler
@@ -22,22 +23,25 @@ from django.db import close_old_connections, connection
 from django.http import FileResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
+from memoryhub.http.crowd import Crowd, counted, refused
+from memoryhub.http.from_replicas import READING, Body, is_worth_another, looked_after
+
 # Made as they are needed. Far more than can work at once: some only wait for a model (an answer that is not streamed).
 THREADS = 200
-READING = frozenset({"GET", "HEAD"})
 
 
 class OneThreadHandler(ASGIHandler):
     """A request's middleware and view run in one thread; what streams goes on in the event loop.
 
     What only reads is answered once more when its connection to the database was cut under it: a server that is
-    restarted costs readers some time and no error.
+    restarted costs readers some time and no error. With replicas one answers what a primary that is away cannot.
     """
 
     def __init__(self) -> None:
         BaseHandler.__init__(self)  # not ASGIHandler's, which would load the middleware to be awaited
         self.load_middleware(is_async=False)
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
+        self.crowd = Crowd(settings.REQUESTS_AT_ONCE)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -47,8 +51,12 @@ class OneThreadHandler(ASGIHandler):
         except RequestAborted:
             return
         with body:
+            if not self.crowd.enter(scope["path"]):
+                await self.send_response(self._refuse(scope, body), send)
+                return
             answer = sync_to_async(self._answer, thread_sensitive=False, executor=self.threads)
-            response = await answer(scope, body)
+            with counted(self.crowd):
+                response = await answer(scope, Body(body))
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
@@ -59,7 +67,11 @@ class OneThreadHandler(ASGIHandler):
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=self.__class__, scope=scope)
         request, response = self._respond(scope, body)
-        if response.status_code >= 500 and request is not None and request.method in READING and _was_cut():
+        if (
+            response.status_code >= 500
+            and request is not None
+            and (is_worth_another(request) or (request.method in READING and _was_cut()))
+        ):
             connection.close()
             body.seek(0)
             request, response = self._respond(scope, body)
@@ -72,9 +84,16 @@ class OneThreadHandler(ASGIHandler):
             response.close()  # the signal that the request is finished among it
         return response
 
+    def _refuse(self, scope: Any, body: Any) -> Any:
+        request, malformed = self.create_request(scope, body)
+        return malformed if request is None else refused(request)
+
     def _respond(self, scope: Any, body: Any) -> tuple[Any, Any]:
         request, refused = self.create_request(scope, body)
-        return request, refused if request is None else self.get_response(request)
+        if request is None:
+            return None, refused
+        with looked_after(request):
+            return request, self.get_response(request)
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
         """Send until the response or the client ends. Threads that the response uses are one and the same for it."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.contrib.sessions.middleware import SessionMiddleware as DjangosSessionMiddleware
-from django.db import DatabaseError, IntegrityError, InterfaceError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -18,10 +18,11 @@ from django.utils.translation import gettext as _
 from django.views.defaults import server_error as error_page
 from psycopg.errors import ForeignKeyViolation
 
-from memoryhub import health, metrics
 from memoryhub.database.failures import refuse_writes, trouble_of
-from memoryhub.errors import Conflict, DomainError, NotFound, Unavailable
+from memoryhub.database.replicas.reading import stands_in
+from memoryhub.errors import Conflict, DomainError, Malformed, NotFound, Unavailable
 from memoryhub.http import origin
+from memoryhub.monitoring import health, metrics, tracing
 
 logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
@@ -38,10 +39,10 @@ RELAXED = STRICT.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 # What no page here asks a browser for.
 PERMISSIONS = (
     "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
-    "magnetometer=(), microphone=(), midi=(), payment=(), serial=(), usb=()"
+    "magnetometer=(), microphone=(self), midi=(), payment=(), serial=(), usb=()"
 )
 RELAXED_PATHS = ("/admin/", "/api/docs/")
-PROGRAMS = ("/v1/", "/mcp")
+PROGRAMS = ("/v1/", "/mcp", "/scim/")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
@@ -55,10 +56,18 @@ class OriginMiddleware:
         source = origin.origin_of(request)
         origin.begin(source)
         began = time.perf_counter()
-        response = self.get_response(request)
-        seconds = time.perf_counter() - began
-        response.headers["X-Request-ID"] = source.request_id
-        route = metrics.count_request(request, response, seconds)
+        method = metrics.method_of(request)
+        with tracing.span("memoryhub.request", kind="SERVER", parent=origin.traced_before(request)) as traced:
+            response = self.get_response(request)
+            seconds = time.perf_counter() - began
+            response.headers["X-Request-ID"] = source.request_id
+            route = metrics.count_request(request, response, seconds)
+            told: dict[str, str | int] = {
+                "http.request.method": method,
+                "http.response.status_code": response.status_code,
+            }
+            told |= {"http.route": route, "memoryhub.request_id": source.request_id}
+            traced.note(told, name=f"{method} {route}", failed=response.status_code >= 500)
         fields: dict[str, object] = {"route": route, "method": request.method}
         fields |= {"status": response.status_code, "milliseconds": round(seconds * 1000, 1)}
         requests_log.info("%(method)s %(route)s %(status)s", fields, extra={"fields": fields})
@@ -147,7 +156,7 @@ class DomainErrorMiddleware:
         ):
             # No page has a NUL in its address, and Postgres cannot look for one.
             return answer_error(request, NotFound())
-        if request.method not in SAFE_METHODS:
+        if request.method not in SAFE_METHODS and not stands_in():
             # Before anything is half done: files, mails and models know no transaction. Recall is among them, since
             # it notes what was used.
             try:
@@ -170,6 +179,8 @@ def speaks_json(path: str) -> bool:
 
 
 def _as_domain_error(error: BaseException | None) -> DomainError | None:
+    if isinstance(error, DataError) and "NUL (0x00)" in str(error):
+        return Malformed()  # an id in a form, say, that Postgres cannot look for
     return error if isinstance(error, DomainError) else trouble_of(error)
 
 
@@ -179,6 +190,7 @@ def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
         response: HttpResponse = JsonResponse(error.body(), status=error.status)
     elif getattr(request, "htmx", False):
         response = render(request, "partials/error.html", {"error": error}, status=error.status)
+        response.headers["HX-Reselect"] = ".toast"  # all of it, whatever part of a page was asked for
     elif isinstance(error, Unavailable):  # without what asks the database who looks
         response = HttpResponse(render_to_string("error.html", {"error": error}), status=error.status)
     else:

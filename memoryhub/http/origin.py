@@ -52,6 +52,11 @@ def request_id_of(given: str) -> str:
     return given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
 
 
+def traced_before(request: HttpRequest) -> str:
+    """The trace that the proxies in front began. Of anybody else it is not believed: it says what is sampled."""
+    return request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""
+
+
 def client_address(request: HttpRequest) -> str:
     """The address of who is asking, empty if it is none."""
     return address_of(str(request.META.get("REMOTE_ADDR", "")), request.headers.get("X-Forwarded-For", ""))

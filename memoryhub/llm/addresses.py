@@ -146,7 +146,7 @@ def _plain(host: str) -> str:
 class PinnedTransport(httpx2.BaseTransport):
     """Connects to addresses that were looked at, under the name that was asked for."""
 
-    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
         self._reach = reach
         self._inner = httpx2.HTTPTransport(limits=limits, verify=verify)
 
@@ -170,7 +170,7 @@ class PinnedTransport(httpx2.BaseTransport):
 class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
     """The same for coroutines."""
 
-    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool) -> None:
+    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
         self._reach = reach
         self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=verify)
 

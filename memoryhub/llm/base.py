@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -38,6 +38,21 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that a message shows. `label` is text for the model; without `jpeg` it is named and not shown."""
+
+    label: str
+    jpeg: bytes = field(default=b"", repr=False)
+    width: int = 0
+    height: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """About what it costs a model, as the providers that say so count: a token for 750 pixels."""
+        return self.width * self.height // 750 + 16 if self.jpeg else 16
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     role: Role
     content: str
@@ -45,6 +60,8 @@ class Message:
     """Calls an assistant message made."""
     tool_call_id: str | None = None
     """The call a tool message answers."""
+    pictures: tuple[Picture, ...] = ()
+    """Of a user message. A model that does not see is told their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +78,8 @@ class Capabilities:
     """The longest answer; None: the settings' LLM_MAX_TOKENS."""
     history_tokens: int | None = None
     """How much of a conversation it is shown at most; None: the settings' LLM_HISTORY_TOKENS."""
+    sees: bool | None = None
+    """Whether it takes pictures; None: nobody knows until one is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +106,15 @@ class ChatModel(Protocol):
 
     @property
     def capabilities(self) -> Capabilities: ...
+
+    @property
+    def sees(self) -> bool | None:
+        """What its capabilities say of pictures, or what came of sending it one since. None: nobody knows."""
+        ...
+
+    def find_sight(self) -> None:
+        """Where nobody knows, ask the server's list of models, once; two seconds at the most."""
+        ...
 
     @property
     def raw(self) -> RawChat:

@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -116,6 +117,13 @@ def blocking_client(endpoint: Endpoint) -> httpx2.Client:
     return httpx2.Client(**_guard(endpoint, hooks), **_way(endpoint, PinnedTransport))
 
 
+def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
+    """Its list of models, as it answers. Raises httpx2's errors."""
+    headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
+    with blocking_client(endpoint) as client:
+        return client.get(f"{endpoint.base_url}/models", headers=headers, timeout=timeout_of(seconds))
+
+
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     """The same for coroutines."""
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata_async], "response": [bound_stream]}
@@ -137,15 +145,21 @@ def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTra
     return {"transport": transport, "trust_env": False}
 
 
-def _authorities(endpoint: Endpoint) -> ssl.SSLContext | bool:
-    """Loading them takes 35 ms of the first answer: not where all that is asked is a plain server.
+def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
+    """Loading them takes 35 ms: once in a process, and not where all that is asked is a plain server.
 
     Without authorities TLS to anywhere fails, so this opens nothing. A server that may redirect may do so to TLS.
     """
     redirects = endpoint.reach is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
     if endpoint.base_url.startswith("http://") and not redirects:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return True
+    return _everybodys_authorities()
+
+
+@cache
+def _everybodys_authorities() -> ssl.SSLContext:
+    """It knows who may vouch for a server, and nothing of any one: each connection names the host that it wants."""
+    return httpx2.create_ssl_context()
 
 
 def _key(endpoint: Endpoint) -> str:

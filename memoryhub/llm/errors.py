@@ -3,11 +3,16 @@
 `str(error)` is for the page. `detail` is the start of what the server said; servers quote what they were asked, so
 only `for_log` of it may be logged. `code` is stable for clients and tests. `retryable` says whether the same call
 may succeed later without anyone changing anything.
+
+What a chat model's errors say is kept with the answer, in English, and translated where it is shown.
 """
 
 from __future__ import annotations
 
+from memoryhub.kept import kept
+
 MAX_DETAIL_CHARS = 300
+EMPTY = kept("The model gave an empty answer.")
 
 
 class _ServiceError(Exception):
@@ -35,7 +40,7 @@ class ModelError(_ServiceError):
     """Any failure of a chat model."""
 
     code = "model_error"
-    sentence = "The model could not answer."
+    sentence = kept("The model could not answer.")
 
 
 class ModelUnavailable(ModelError):
@@ -43,13 +48,13 @@ class ModelUnavailable(ModelError):
 
     code = "model_unavailable"
     retryable = True
-    sentence = "The model cannot be reached right now. Try again in a moment."
+    sentence = kept("The model cannot be reached right now.", "Try again in a moment.")
 
 
 class ModelTimeout(ModelError):
     code = "model_timeout"
     retryable = True
-    sentence = "The model took too long to answer."
+    sentence = kept("The model took too long to answer.")
 
 
 class ModelRefused(ModelError):
@@ -57,13 +62,13 @@ class ModelRefused(ModelError):
 
     code = "model_refused"
     about_the_text = False
-    sentence = "The model's endpoint refused the API key."
+    sentence = kept("The model's endpoint refused the API key.")
 
 
 class ModelNotFound(ModelError):
     code = "model_not_found"
     about_the_text = False
-    sentence = "The model's endpoint does not know this model or address."
+    sentence = kept("The model's endpoint does not know this model or address.")
 
 
 class ModelMoved(ModelError):
@@ -71,7 +76,7 @@ class ModelMoved(ModelError):
 
     code = "model_moved"
     about_the_text = False
-    sentence = "The model's endpoint redirects to another address, which is not followed."
+    sentence = kept("The model's endpoint redirects to another address, which is not followed.")
 
 
 class ModelAddressRefused(ModelError):
@@ -79,7 +84,7 @@ class ModelAddressRefused(ModelError):
 
     code = "model_address_refused"
     about_the_text = False
-    sentence = "This connection may not reach the address that it names."
+    sentence = kept("This connection may not reach the address that it names.")
 
 
 class ModelNotLocal(ModelError):
@@ -87,21 +92,23 @@ class ModelNotLocal(ModelError):
 
     code = "model_not_local"
     about_the_text = False
-    sentence = "This workspace's memories may not leave this machine, and the chosen model is elsewhere."
+    sentence = kept(
+        "This workspace's memories may not leave this machine, and the chosen model is elsewhere."
+    )
 
 
 class ModelRateLimited(ModelError):
     code = "model_rate_limited"
     about_the_text = False
     retryable = True
-    sentence = "The model's endpoint is limiting requests. Try again in a moment."
+    sentence = kept("The model's endpoint is limiting requests.", "Try again in a moment.")
 
 
 class ModelContextOverflow(ModelError):
     """Prompt and answer do not fit in the model's context; the caller may retry with less."""
 
     code = "model_context_overflow"
-    sentence = "This conversation is too long for the model."
+    sentence = kept("This conversation is too long for the model.")
 
 
 class ModelCut(ModelError):
@@ -109,7 +116,7 @@ class ModelCut(ModelError):
 
     code = "model_cut"
     retryable = True
-    sentence = "The connection to the model broke before the answer was complete."
+    sentence = kept("The connection to the model broke before the answer was complete.")
 
 
 class ModelBadReply(ModelError):
@@ -117,19 +124,19 @@ class ModelBadReply(ModelError):
 
     code = "model_bad_reply"
     retryable = True
-    sentence = "The model sent a reply that could not be understood."
+    sentence = kept("The model sent a reply that could not be understood.")
 
 
 class ModelBadRequest(ModelError):
     """The server rejected the request itself; sending it again changes nothing."""
 
     code = "model_bad_request"
-    sentence = "The model's endpoint rejected the request."
+    sentence = kept("The model's endpoint rejected the request.")
 
 
 class ContentFiltered(ModelError):
     code = "content_filtered"
-    sentence = "The model's content filter stopped this answer."
+    sentence = kept("The model's content filter stopped this answer.")
 
 
 class EmbedderError(_ServiceError):

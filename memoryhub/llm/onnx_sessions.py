@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memoryhub.llm.errors import EmbedderNotInstalled
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+
+# A text at a time wastes the core on short ones, and on long ones any more than two: docs/recall.md has the figures.
+# Nor does more memory than this come to be kept by the runtime.
+MOST_TEXTS = 8
+MOST_PIECES = 256  # of a batch, with what its shorter texts are filled up with
+
+
+def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The places of texts of so many pieces, those of similar length together: filling up costs as much as text."""
+    batch: list[int] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) == MOST_TEXTS or lengths[at] * (len(batch) + 1) > MOST_PIECES):
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
 
 
 def open_session(model: bytes, threads: int) -> InferenceSession:

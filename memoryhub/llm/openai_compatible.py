@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,19 @@ import openai
 import openai.resources.chat.completions  # the library would import these during the first answer
 import openai.resources.embeddings
 
+from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
-from memoryhub.llm.errors import ModelBadReply, ModelCut, ModelError, ModelUnavailable
+from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
+from memoryhub.llm.metering import call_of, guessed, report, report_embedding
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
-from memoryhub.llm.openai_replies import EMPTY, StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.openai_replies import StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.pictures import content_of, have_pictures, listed_sight, says_it_is_blind, without_pictures
 from memoryhub.llm.raw import RawChat
 from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
+from memoryhub.llm.usage import Usage, estimated_tokens, usage_said
 from memoryhub.llm.vectors import normalised
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -35,7 +40,8 @@ NO_TOOLS = re.compile(
     r"|tool.choice|requires? .{0,10}jinja|tools? param",
     re.IGNORECASE,
 )
-NOT_READY = "The model is not ready yet. Try again in a few seconds."
+OPTIONAL = ("temperature", "response_format", "stream_options")  # what a model can be asked without
+NOT_READY = kept("The model is not ready yet.", "Try again in a few seconds.")
 
 
 class OpenAIChatModel:
@@ -57,6 +63,8 @@ class OpenAIChatModel:
         self._is_strict = self._takes_no_system = (
             False  # its chat template; see memoryhub.llm.strict_templates
         )
+        self.sees = capabilities.sees
+        self._asked_list = False
         self.raw = RawChat(self._ready_endpoint, self._clients, timeout)
 
     @property
@@ -76,29 +84,40 @@ class OpenAIChatModel:
     ) -> AsyncGenerator[Delta, None]:
         """See ChatModel.stream."""
         request = _request(messages, max_tokens, temperature) | _offer(tools, tool_choice)
+        request["stream_options"] = {"include_usage": True}
         attempt = 0
         while True:
             answer = StreamedAnswer()
             endpoint, accepted = self._ready_endpoint(), self._accepted(request)
-            try:
-                async with aclosing(
-                    self._texts(endpoint, accepted, answer, timeout or self._timeout)
-                ) as texts:
-                    async for delta in texts:
-                        yield delta
-                yield _last(answer)
-                return
-            except (ModelCut, *VENDOR_ERRORS) as error:
-                if answer.finish_reason:  # only the closing words of the protocol are missing
+            with call_of(endpoint.model) as call:
+                try:
+                    async with aclosing(
+                        self._texts(endpoint, accepted, answer, timeout or self._timeout)
+                    ) as texts:
+                        async for delta in texts:
+                            self._sees_what_it_answered(accepted)
+                            yield delta
                     yield _last(answer)
                     return
-                if self._learn_from(error, accepted):
-                    continue
-                failure = _failure(error, endpoint, streaming=answer.has_begun)
-                may_retry = not answer.has_text
-                delay = delay_before_retry(failure, attempt, after_silence=True) if may_retry else None
-                if delay is None:
-                    raise failure from error
+                except (ModelCut, *VENDOR_ERRORS) as error:
+                    if answer.finish_reason:  # only the closing words of the protocol are missing
+                        yield _last(answer)
+                        return
+                    if self._learn_from(error, accepted):
+                        continue
+                    failure = _failure(error, endpoint, streaming=answer.has_begun)
+                    may_retry = not answer.has_text
+                    delay = delay_before_retry(failure, attempt, after_silence=True) if may_retry else None
+                    if delay is None:
+                        raise failure from error
+                    call.note({"error.type": type(failure).__name__}, failed=True)
+                finally:
+                    if answer.has_begun:
+                        report(
+                            answer.usage
+                            or replace(guessed(accepted["messages"], ""), tokens_out=answer.written),
+                            call,
+                        )
             attempt += 1
             await asyncio.sleep(delay)
 
@@ -139,23 +158,26 @@ class OpenAIChatModel:
         while True:
             endpoint = self._ready_endpoint()
             accepted = self._accepted(request)
-            try:
-                reply = self._clients.blocking(endpoint).chat.completions.create(
-                    model=endpoint.model,
-                    timeout=timeout_of(timeout or self._timeout),
-                    **accepted,
-                )
-                text = without_thoughts(whole_text(reply))
-                if not text.strip():
-                    raise ModelBadReply(EMPTY, detail="nothing but thoughts")
-                return text
-            except VENDOR_ERRORS as error:
-                if self._learn_from(error, accepted):
-                    continue
-                failure = _failure(error, endpoint)
-                delay = delay_before_retry(failure, attempt)
-                if delay is None:
-                    raise failure from error
+            with call_of(endpoint.model) as call:
+                try:
+                    reply = self._clients.blocking(endpoint).chat.completions.create(
+                        model=endpoint.model,
+                        timeout=timeout_of(timeout or self._timeout),
+                        **accepted,
+                    )
+                    report(usage_said(getattr(reply, "usage", None)) or _guess(accepted, reply), call)
+                    text = without_thoughts(whole_text(reply))
+                    if not text.strip():
+                        raise ModelBadReply(EMPTY, detail="nothing but thoughts")
+                    return text
+                except VENDOR_ERRORS as error:
+                    if self._learn_from(error, accepted):
+                        continue
+                    failure = _failure(error, endpoint)
+                    delay = delay_before_retry(failure, attempt)
+                    if delay is None:
+                        raise failure from error
+                    call.note({"error.type": type(failure).__name__}, failed=True)
             attempt += 1
             time.sleep(delay)
 
@@ -174,18 +196,23 @@ class OpenAIChatModel:
         accepted = {key: value for key, value in request.items() if key not in self._refused_parameters}
         if "max_tokens" in request and "max_tokens" not in accepted:
             accepted["max_completion_tokens"] = request["max_tokens"]
+        if self.sees is False:
+            accepted["messages"] = without_pictures(accepted["messages"])
         if self._is_strict or self._takes_no_system:
-            accepted["messages"] = fold(request["messages"], keeps_system=not self._takes_no_system)
+            accepted["messages"] = fold(accepted["messages"], keeps_system=not self._takes_no_system)
         return accepted
 
     def _learn_from(self, error: Exception, sent: dict[str, Any]) -> bool:
         """True where the model rejected an optional parameter that it can be asked without, or the order of roles.
 
-        Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio
-        takes no `json_object` format; many models take no tools. Nothing announces this but the refusal, so it is
-        remembered.
+        Newer OpenAI models take max_completion_tokens in place of max_tokens and no temperature; LM Studio takes no
+        `json_object` format; older servers do not say what a stream took; many models take no tools. Nothing announces
+        this but the refusal, so it is remembered.
         """
         if isinstance(error, openai.APIStatusError) and self._learn_roles(error.message, sent):
+            return True
+        if have_pictures(sent["messages"]) and says_it_is_blind(error):
+            self.sees = False
             return True
         if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
             return False
@@ -193,7 +220,7 @@ class OpenAIChatModel:
             refused = "max_tokens"
         else:
             detail = f"{error.param or ''} {error.message}"
-            refused = next((name for name in ("temperature", "response_format") if name in detail), "")
+            refused = next((name for name in OPTIONAL if name in detail), "")
         if not refused and ("tools" in sent and (NO_TOOLS.search(error.message) or error.param == "tools")):
             self._refused_parameters.add("tool_choice")
             refused = "tools"
@@ -201,6 +228,16 @@ class OpenAIChatModel:
             return False
         self._refused_parameters.add(refused)
         return True
+
+    def find_sight(self) -> None:
+        """See ChatModel.find_sight."""
+        if self.sees is None and not self._asked_list:
+            self._asked_list = True
+            self.sees = listed_sight(self._ready_endpoint())
+
+    def _sees_what_it_answered(self, sent: dict[str, Any]) -> None:
+        if self.sees is None and have_pictures(sent["messages"]):
+            self.sees = True
 
     def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
         """True where its chat template is stricter than was known, and the messages can be sent in another order."""
@@ -256,8 +293,16 @@ def _last(answer: StreamedAnswer) -> Delta:
     return Delta("", finish_reason=answer.finish(), tool_calls=answer.tool_calls)
 
 
+def _guess(accepted: dict[str, Any], reply: Any) -> Usage:
+    try:
+        text = whole_text(reply)
+    except ModelError:
+        text = ""
+    return guessed(accepted["messages"], text)
+
+
 def _message(message: Message) -> dict[str, Any]:
-    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    body: dict[str, Any] = {"role": message.role, "content": content_of(message)}
     if message.tool_calls:
         body["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -294,6 +339,8 @@ class OpenAIEmbedder:
                     encoding_format="float",  # every server has it; base64, the library's own choice, not
                     timeout=timeout_of(limit),
                 )
+                guess = Usage(sum(map(estimated_tokens, batch)), calls=1, estimated=1)
+                report_embedding(self.name, usage_said(getattr(reply, "usage", None)) or guess)
                 return vectors_in_order(reply, len(batch))
             except VENDOR_ERRORS as error:
                 failure = model_error(error)

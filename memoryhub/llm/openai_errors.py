@@ -12,6 +12,7 @@ from typing import Final
 import httpx2
 import openai
 
+from memoryhub.kept import kept
 from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRefused
 
@@ -29,6 +30,7 @@ OVERFLOW = re.compile(
 )
 FILTERED = re.compile(r"content_filter|content_policy|responsibleai", re.IGNORECASE)
 LIMITED = re.compile(r"\b429\b|rate.?limit", re.IGNORECASE)
+NO_CREDIT_LEFT = kept("The account of the model's endpoint has no credit left.")
 NO_CREDIT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
 
 
@@ -65,7 +67,7 @@ def _status_error(error: openai.APIStatusError) -> errors.ModelError:
     if OVERFLOW.search(detail) or status == 413:
         return errors.ModelContextOverflow(detail=detail)
     if status == 402 or (status == 429 and NO_CREDIT.search(detail)):
-        return errors.ModelRefused("The account of the model's endpoint has no credit left.", detail=detail)
+        return errors.ModelRefused(NO_CREDIT_LEFT, detail=detail)
     if status in (401, 403) and not FILTERED.search(detail):
         return errors.ModelRefused(detail=detail)
     if status == 429:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoryhub.llm.base import ToolCall
-from memoryhub.llm.errors import ContentFiltered, EmbedderBadReply, ModelBadReply, ModelCut
+from memoryhub.llm.errors import EMPTY, ContentFiltered, EmbedderBadReply, ModelBadReply, ModelCut
+from memoryhub.llm.usage import BYTES_PER_TOKEN, Usage, usage_said
 
-EMPTY = "The model gave an empty answer."
 MOST_CALLS = 64  # of one reply
 MOST_ARGUMENTS = 200_000  # characters of one call
 MOST_TEXT = 1_000_000  # characters of one answer
@@ -24,12 +24,14 @@ class StreamedAnswer:
         self.has_text = False
         self.thought = ""  # of the last chunk, where the server tells it from the text by itself
         self.finish_reason: str | None = None
+        self.usage: Usage | None = None  # as the server says it, in the end or with each chunk so far
         self._calls: list[_CallSoFar] = []
         self._length = 0
 
     def read(self, chunk: Any) -> str:
         """The text of one chunk."""
         self.has_begun, self.thought = True, ""
+        self.usage = usage_said(getattr(chunk, "usage", None)) or self.usage
         choices = getattr(chunk, "choices", None)
         if not isinstance(choices, list):
             raise ModelBadReply(detail=f"a chunk without choices: {str(chunk)[:100]}")
@@ -51,6 +53,11 @@ class StreamedAnswer:
         if self._length > MOST_TEXT:
             raise ModelBadReply(detail="an answer without end")
         return text
+
+    @property
+    def written(self) -> int:
+        """About how many tokens: of text, thoughts and calls."""
+        return int((self._length + sum(len(call.arguments) for call in self._calls)) / BYTES_PER_TOKEN)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import httpx2
 from django.conf import settings
 
-from memoryhub.llm.clients import Endpoint, blocking_client, timeout_of
+from memoryhub.llm.clients import Endpoint, ask_for_models
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import embedded_endpoint, get_embedder
 
 SECONDS = 2.0
+MOST_LISTED = 1024 * 1024  # bytes of a list of models
 
 
 def chat_model_trouble() -> str:
@@ -38,11 +39,8 @@ def embedder_trouble() -> str:
 
 def _trouble_at(endpoint: Endpoint) -> str:
     """Every server of this API lists its models; one that does not know the address is there all the same."""
-    headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
     try:
-        with blocking_client(endpoint) as client:
-            asked = client.get(f"{endpoint.base_url}/models", headers=headers, timeout=timeout_of(SECONDS))
-        status = asked.status_code
+        status = ask_for_models(endpoint, seconds=SECONDS).status_code
     except httpx2.TimeoutException:
         return "no answer in time"
     except (httpx2.HTTPError, httpx2.InvalidURL):
@@ -50,3 +48,13 @@ def _trouble_at(endpoint: Endpoint) -> str:
     if status in {401, 403}:
         return "refuses the key"
     return f"answers with an error ({status})" if status >= 500 else ""
+
+
+def list_models(endpoint: Endpoint, *, seconds: float) -> list[str]:
+    """The names that a server gives its models; none where nobody answers, or not as servers of this API do."""
+    try:
+        asked = ask_for_models(endpoint, seconds=seconds)
+        rows = asked.json()["data"] if asked.status_code == 200 and len(asked.content) <= MOST_LISTED else []
+        return [row["id"] for row in rows if isinstance(row["id"], str)]
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError, RecursionError):
+        return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import openai
@@ -15,8 +15,10 @@ import openai
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
+from memoryhub.llm.metering import call_of, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
 from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT
+from memoryhub.llm.usage import Usage, usage_said
 
 PATH = "/chat/completions"
 Reply = dict[str, Any]
@@ -31,32 +33,42 @@ CLOSED = "The text has a character that cannot be sent."
 class RawChat:
     """``endpoint`` is asked before every attempt; it raises ModelUnavailable where there is none.
 
-    ``is_strict``: found out by asking, that what is INSERTED cannot be a message of its own.
+    ``is_strict``: found out by asking, that what is INSERTED cannot be a message of its own. ``is_silent``: also found
+    out, that it cannot be asked what a stream took.
     """
 
     endpoint: Callable[[], Endpoint]
     clients: Clients
     timeout: float
     is_strict: bool = False
+    is_silent: bool = False
 
     def whole(self, body: Reply) -> Reply:
         """The answer to a request that is not streamed. Blocks. Raises a ModelError."""
         attempt = 0
         while True:
             endpoint = self.endpoint()
-            try:
-                client = self.clients.blocking(endpoint)
-                reply = client.post(
-                    PATH, cast_to=object, body=self._sent(body, endpoint), options=self._options()
-                )
-                return _checked(reply)
-            except VENDOR_ERRORS as error:
-                if self._learns_from(error, body):
-                    continue
-                failure = _failure(error, endpoint)
-                delay = delay_before_retry(failure, attempt)
-                if delay is None:
-                    raise failure from error
+            with call_of(endpoint.model) as call:
+                try:
+                    client = self.clients.blocking(endpoint)
+                    reply = client.post(
+                        PATH, cast_to=object, body=self._sent(body, endpoint), options=self._options()
+                    )
+                    answer = _checked(reply)
+                    report(
+                        usage_said(answer.get("usage"))
+                        or guessed(body["messages"], _text_in(answer, "message")),
+                        call,
+                    )
+                    return answer
+                except VENDOR_ERRORS as error:
+                    if self._learns_from(error, body):
+                        continue
+                    failure = _failure(error, endpoint)
+                    delay = delay_before_retry(failure, attempt)
+                    if delay is None:
+                        raise failure from error
+                    call.note({"error.type": type(failure).__name__}, failed=True)
             attempt += 1
             time.sleep(delay)
 
@@ -65,33 +77,42 @@ class RawChat:
         attempt, has_begun = 0, False
         while True:
             endpoint = self.endpoint()
-            try:
-                client = self.clients.for_running_loop(endpoint)
-                sent = self._sent(body, endpoint)
-                chunks = await client.post(
-                    PATH,
-                    cast_to=object,
-                    body=sent,
-                    options=self._options(),
-                    stream=True,
-                    stream_cls=openai.AsyncStream[object],
-                )
+            read = _Read()
+            with call_of(endpoint.model) as call:
                 try:
-                    async for chunk in chunks:
-                        has_begun = True
-                        yield _checked(chunk)
+                    client = self.clients.for_running_loop(endpoint)
+                    sent = self._sent(body, endpoint)
+                    if not self.is_silent:
+                        sent.setdefault("stream_options", {"include_usage": True})
+                    chunks = await client.post(
+                        PATH,
+                        cast_to=object,
+                        body=sent,
+                        options=self._options(),
+                        stream=True,
+                        stream_cls=openai.AsyncStream[object],
+                    )
+                    try:
+                        async for chunk in chunks:
+                            has_begun = True
+                            if read.chunk(checked := _checked(chunk)) or "stream_options" in body:
+                                yield checked
+                    finally:
+                        await chunks.close()
+                    if not has_begun:
+                        raise ModelBadReply(detail="the reply was no stream of events")
+                    return
+                except VENDOR_ERRORS as error:
+                    if not has_begun and self._learns_from(error, body):
+                        continue
+                    failure = _failure(error, endpoint, streaming=has_begun)
+                    delay = None if has_begun else delay_before_retry(failure, attempt)
+                    if delay is None:
+                        raise failure from error
+                    call.note({"error.type": type(failure).__name__}, failed=True)
                 finally:
-                    await chunks.close()
-                if not has_begun:
-                    raise ModelBadReply(detail="the reply was no stream of events")
-                return
-            except VENDOR_ERRORS as error:
-                if not has_begun and self._learns_from(error, body):
-                    continue
-                failure = _failure(error, endpoint, streaming=has_begun)
-                delay = None if has_begun else delay_before_retry(failure, attempt)
-                if delay is None:
-                    raise failure from error
+                    if has_begun:
+                        report(read.usage or guessed(body["messages"], "".join(read.pieces)), call)
             attempt += 1
             await asyncio.sleep(delay)
 
@@ -102,7 +123,13 @@ class RawChat:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
     def _learns_from(self, error: Exception, body: Reply) -> bool:
-        """True where the chat template refused a message of ours, and the same can be asked without it."""
+        """True where the chat template refused a message of ours, or the server our asking what a stream takes, and the
+        same can be asked without it.
+        """
+        if isinstance(error, openai.APIError) and "stream_options" in error.message:
+            was_ours = "stream_options" not in body and not self.is_silent
+            self.is_silent = self.is_silent or was_ours
+            return was_ours
         refused = isinstance(error, openai.APIError) and (
             STRICT.search(error.message) or NO_SYSTEM.search(error.message)
         )
@@ -110,6 +137,27 @@ class RawChat:
             return False
         self.is_strict = True
         return True
+
+
+@dataclass
+class _Read:
+    """What was read of a stream, for counting."""
+
+    usage: Usage | None = None
+    pieces: list[str] = field(default_factory=list)
+
+    def chunk(self, chunk: Reply) -> bool:
+        """False for one that says no more than what it took."""
+        self.usage = usage_said(chunk.get("usage")) or self.usage
+        self.pieces.append(_text_in(chunk, "delta"))
+        return bool(chunk["choices"]) or not chunk.get("usage")
+
+
+def _text_in(reply: Reply, part: str) -> str:
+    """What the choices say, in words."""
+    said = (choice.get(part) for choice in reply["choices"] if isinstance(choice, dict))
+    texts = (each.get("content") for each in said if isinstance(each, dict))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:

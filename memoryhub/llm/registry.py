@@ -12,14 +12,19 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Embedder
 from memoryhub.llm.clients import Endpoint
 
 # By dotted path, as this package and memoryhub.local stand side by side and do not import one another.
 EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
-EMBEDDED_CAPABILITIES = Capabilities(has_tools=False, can_extract=False, context_tokens=2048, local=True)
-EMBEDDED_NOT_READY = "The built-in model is still starting. Try again in a few seconds."
-NO_MODEL = "No model is set up. An administrator can set MEMORYHUB_LLM_BASE_URL and MEMORYHUB_LLM_MODEL."
+EMBEDDED_CAPABILITIES = Capabilities(
+    has_tools=False, can_extract=False, context_tokens=2048, local=True, sees=False
+)
+EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
+NO_MODEL = kept(
+    "No model is set up.", "An administrator can set MEMORYHUB_LLM_BASE_URL and MEMORYHUB_LLM_MODEL."
+)
 
 CHAT_SETTINGS = (
     "LLM_BASE_URL",
@@ -30,6 +35,7 @@ CHAT_SETTINGS = (
     "LLM_CONTEXT_TOKENS",
     "LLM_TIMEOUT",
     "LLM_LOCAL",
+    "LLM_SEES",
     "EMBEDDED_MODEL",
     "DATA_DIR",
 )
@@ -158,6 +164,7 @@ def _make_chat_model() -> ChatModel:
             has_tools=settings.LLM_HAS_TOOLS,
             can_extract=settings.LLM_CAN_EXTRACT,
             context_tokens=settings.LLM_CONTEXT_TOKENS,
+            sees=settings.LLM_SEES,
             local=endpoint.is_on_this_machine if settings.LLM_LOCAL is None else settings.LLM_LOCAL,
         )
         return OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from memoryhub.llm.pictures import joined
+
 Body = dict[str, Any]  # a message as it is sent
 
 # How the templates of Mistral, Gemma, Llama 2, Qwen 3.5 and others say so, through vLLM, llama.cpp, TGI and Ollama.
@@ -35,6 +37,6 @@ def fold(messages: Sequence[Body], *, keeps_system: bool = True) -> list[Body]:
         if last is None or role == "tool" or last["role"] != role or "tool_calls" in last:
             folded.append({**message, "role": role})
         else:
-            content = "\n\n".join(filter(None, (last["content"], message["content"])))
+            content = joined(last["content"], message["content"])
             folded[-1] = {**last, **message, "role": role, "content": content}
     return folded

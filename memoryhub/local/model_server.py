@@ -1,8 +1,8 @@
 """The embedded language model: llama.cpp's OpenAI-compatible server in a process of its own.
 
-`python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct on the loopback
-address. The API key comes in the environment (KEY_VARIABLE), never on the command line, where every user
-could read it. Any other process finds the running server with `read_endpoint(data_dir)`.
+`python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct, on the loopback address
+unless `--host` names another. The API key comes in the environment (KEY_VARIABLE), never on the command line, where
+every user could read it. Any other process finds the running server with `read_endpoint(data_dir)`.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_ready(port: int) -> bool:
+def is_ready(port: int, host: str = LOOPBACK) -> bool:
     """Whether the model is loaded and answers. Quick: a second at the most."""
     try:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/health", timeout=1) as answer:
+        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=1) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
@@ -109,15 +109,20 @@ def threads() -> int:
     return max(1, cores - 1)
 
 
-def serve(port: int, api_key: str) -> None:
+def serve(host: str, port: int, api_key: str) -> None:
     """Load the model and serve it until the process is ended."""
     weights = model_path()
-    import xllamacpp  # 30 ms and a shared library: only the server process pays for it
+    try:
+        import xllamacpp  # 30 ms and a shared library: only the server process pays for it
+    except ImportError as error:
+        raise SystemExit(
+            f"The embedded model cannot be loaded: {error}. On Debian and Ubuntu: apt-get install libgomp1"
+        ) from None
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(weights)
     parameters.model_alias = {MODEL_NAME}
-    parameters.hostnames = [LOOPBACK]
+    parameters.hostnames = [host]
     parameters.port = port
     parameters.api_keys = [api_key]
     parameters.n_parallel = SLOTS
@@ -141,12 +146,13 @@ def main() -> None:
     parser.add_argument(
         "--data-dir", type=Path, required=True, help="names the owner; nothing is written there"
     )
+    parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
     api_key = os.environ.pop(KEY_VARIABLE, "")
     if not api_key:
         sys.exit(f"{KEY_VARIABLE} must hold the API key.")
-    serve(options.port, api_key)
+    serve(options.host, options.port, api_key)
 
 
 if __name__ == "__main__":

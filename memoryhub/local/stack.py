@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,8 @@ WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
 LONGEST_PROBE_SECONDS = 1.0
-PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
+PARTS = ("model", "worker", "web")
+PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 
 class AddressInUse(Exception):
@@ -44,7 +45,8 @@ class AddressInUse(Exception):
 class Stack:
     """What to start, where.
 
-    `database` holds psycopg's connection settings. A part that is not `embedded_…` runs elsewhere.
+    `database` holds psycopg's connection settings. A part that is not `embedded_…`, or not among `parts`, runs
+    elsewhere. With `model_key` the model listens at `host` and `port` for other hosts, who have the same key.
     """
 
     base_dir: Path
@@ -56,6 +58,8 @@ class Stack:
     embedded_database: bool = True
     embedded_model: bool = True
     sign_up_open: bool = True
+    parts: frozenset[str] = frozenset(PARTS)
+    model_key: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -91,18 +95,21 @@ def _start_and_run(stack: Stack) -> None:
     endpoint_file = model_server.endpoint_file(stack.data_dir)
     model_server.remove_endpoint(stack.data_dir)
     _empty_metrics_folder(stack.data_dir)
-    with listen(stack.host, stack.port) as listener:
+    with listen(stack.host, stack.port) if "web" in stack.parts else nullcontext() as listener:
         say(NAME, f"starting, data in {stack.data_dir}")
         with Supervisor(stack.data_dir, remove_when_killed=[endpoint_file]) as supervisor:
             if stack.embedded_database:
                 supervisor.add_and_wait(database_service(stack))
-            if stack.embedded_model:
+            if "model" in stack.parts and (stack.embedded_model or stack.model_key):
                 supervisor.add(model_service(stack))
-            supervisor.run_once(_manage(stack, "prepare", "prepare"))
-            supervisor.add(worker_service(stack))
-            for number in range(1, stack.web_processes + 1):
-                service = web_service(stack, listener, "web" if stack.web_processes == 1 else f"web{number}")
-                supervisor.add_and_wait(service)
+            if stack.parts & {"worker", "web"}:
+                supervisor.run_once(_manage(stack, "prepare", "prepare"))
+            if "worker" in stack.parts:
+                supervisor.add(worker_service(stack))
+            if listener is not None:
+                for number in range(1, stack.web_processes + 1):
+                    name = "web" if stack.web_processes == 1 else f"web{number}"
+                    supervisor.add_and_wait(web_service(stack, listener, name))
             _welcome(stack)
             supervisor.run()
 
@@ -122,8 +129,11 @@ def _empty_metrics_folder(data_dir: Path) -> None:
 def _welcome(stack: Stack) -> None:
     environment = "set MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD, then start again"
     first = f"sign up at {stack.address}/accounts/signup/, or " if stack.sign_up_open else ""
-    say(NAME, f"MemoryHub is ready: {stack.address}")
-    say(NAME, f"first account: {first}{environment}")
+    if "web" in stack.parts:
+        say(NAME, f"MemoryHub is ready: {stack.address}")
+        say(NAME, f"first account: {first}{environment}")
+    else:
+        say(NAME, f"MemoryHub is ready: {', '.join(part for part in PARTS if part in stack.parts)}")
     say(NAME, f"data: {stack.data_dir}")
     say(NAME, f"stop: Ctrl-C, or kill {os.getpid()}")
 
@@ -201,11 +211,13 @@ def database_service(stack: Stack) -> Service:
 
 def model_service(stack: Stack) -> Service:
     """The embedded model, at the same address and with the same key for as long as the supervisor lives."""
-    port, key = model_server.free_port(), secrets.token_urlsafe(32)
-    endpoint = model_server.Endpoint(
-        f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.MODEL_NAME
-    )
-    arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir), "--port", str(port)]
+    host, port, key = model_server.LOOPBACK, model_server.free_port(), secrets.token_urlsafe(32)
+    if stack.model_key:
+        host, port, key = stack.host, stack.port, stack.model_key
+    reached_at = model_server.LOOPBACK if host == "0.0.0.0" else host  # noqa: S104
+    endpoint = model_server.Endpoint(f"http://{reached_at}:{port}/v1", key, model_server.MODEL_NAME)
+    arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir)]
+    arguments += ["--host", host, "--port", str(port)]
     # What others wrote and compiled reads no key and no password of ours here (docs/security.md).
     environment = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
     return Service(
@@ -213,7 +225,7 @@ def model_service(stack: Stack) -> Service:
         _python(*arguments),
         environment={**environment, "PYTHONUNBUFFERED": "1", model_server.KEY_VARIABLE: key},
         folder=stack.base_dir,
-        is_ready=partial(model_server.is_ready, port),
+        is_ready=partial(model_server.is_ready, port, reached_at),
         when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,20 +14,23 @@ import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
+from django.db import connection as django_connection
 from django.db import connections
+from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
+from psycopg import sql
 
+from memoryhub.environment import libpq_settings
 from memoryhub.local.postgres import EmbeddedPostgres
 
 logger = logging.getLogger(__name__)
 
+_LISTED = "SELECT obj_description(to_regclass('django_migrations'), 'pg_class')"
+
 
 def psycopg_settings() -> dict[str, Any]:
     """Django's settings of the database in psycopg's words."""
-    database = settings.DATABASES["default"]
-    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
-    found = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
-    return found | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
+    return libpq_settings(settings.DATABASES["default"])
 
 
 class NewerDatabase(Exception):
@@ -34,15 +38,11 @@ class NewerDatabase(Exception):
 
 
 @cache
-def _last_migrations() -> dict[str, str]:
-    """Of each of our apps the last one here."""
+def _our_migrations() -> dict[tuple[str, str], Migration]:
     folder = Path(settings.BASE_DIR)
     ours = {app.label for app in apps.get_app_configs() if Path(app.path).parent == folder}
-    last: dict[str, str] = {}
-    for app, name in MigrationLoader(None).disk_migrations or ():
-        if app in ours:
-            last[app] = max(name, last.get(app, ""))
-    return last
+    found = MigrationLoader(None).disk_migrations or {}
+    return {(app, name): migration for (app, name), migration in found.items() if app in ours}
 
 
 def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
@@ -51,17 +51,49 @@ def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
     One that is missing in between was taken out of the code since, and those of packages may be squashed: neither
     says that the database is newer.
     """
-    last = _last_migrations()
+    last: dict[str, str] = {}
+    for app, name in _our_migrations():
+        last[app] = max(name, last.get(app, ""))
     return sorted(f"{app} {name}" for app, name in applied if name > last.get(app, name))
+
+
+def note_what_older_may_run_with(**_signal: Any) -> None:
+    """Before and after a migration: leave a list of those with ``older_may_run = True`` in the database.
+
+    A migration that only adds what older code need not know says so of itself. Older code cannot read it, but the list:
+    a rolling upgrade, and the way back, are open as long as all that it does not know is listed. Before, so that no
+    older process looks in between; after, where there was no table to leave it at.
+    """
+    with django_connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
+        if not cursor.fetchone()[0]:
+            return
+        cursor.execute(_LISTED)
+        listed = set(json.loads(cursor.fetchone()[0] or "[]"))
+        mild = {
+            f"{app} {name}"
+            for (app, name), each in _our_migrations().items()
+            if getattr(each, "older_may_run", False)
+        }
+        if mild - listed:
+            said = sql.SQL("COMMENT ON TABLE django_migrations IS {}").format(
+                json.dumps(sorted(listed | mild))
+            )
+            cursor.execute(said.as_string())
+
+
+def what_is_newer(connection: psycopg.Connection[Any], applied: Iterable[tuple[str, str]]) -> list[str]:
+    """Of the database's migrations those that this code does not know and may not run with."""
+    (listed,) = connection.execute(_LISTED).fetchone() or (None,)
+    return sorted(set(newer_migrations(applied)) - set(json.loads(listed or "[]")))
 
 
 def refuse_newer_database(connection: psycopg.Connection[Any]) -> None:
     """Raise NewerDatabase where this code would write into tables that it does not know."""
-    try:
-        applied = connection.execute("SELECT app, name FROM django_migrations").fetchall()
-    except psycopg.errors.UndefinedTable:
-        return
-    if newer := newer_migrations(applied):
+    if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
+        return  # asked for first: otherwise a first start would log an error
+    applied = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+    if newer := what_is_newer(connection, applied):
         raise NewerDatabase(
             f"The database belongs to a newer MemoryHub than this one: it has {', '.join(newer)}, which this version "
             "does not know. Start the newer version, or restore the backup that was made before the upgrade."

@@ -12,6 +12,9 @@ function nameSearchBoxes() {
   }
 }
 
+// Columns of a table of fields whose head has not a word in it have no head.
+for (const head of document.querySelectorAll("#content-main th:empty")) head.setAttribute("role", "presentation");
+
 // Fields in a table have their name in its head, and of a date and its time only the row has one.
 function nameFields() {
   for (const field of document.querySelectorAll("#content-main :is(input:not([type=hidden]), select, textarea)")) {

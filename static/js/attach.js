@@ -1,8 +1,8 @@
-// Files that are brought beside a message: chosen, pasted or dropped. Each is kept among the workspace's documents and
-// the answer draws on these alone; what is sent waits until they are read.
+// Files that are brought: chosen, pasted or dropped. Each is kept among the workspace's documents. Beside a message the
+// answer draws on these alone, and what is sent waits until they are read; on the page of documents the list follows.
 
 const POLL = 800; // milliseconds between two looks at a document that is being read
-const form = () => document.getElementById("composer");
+const form = () => document.querySelector("form[data-documents]");
 const list = () => form()?.querySelector("[data-attached]");
 const texts = document.getElementById("texts").dataset;
 const busy = new Set();
@@ -17,7 +17,12 @@ function settle() {
   if (send.form.isConnected) send.go();
 }
 
+const isPrivate = () => document.querySelector("#readers[data-private], #readers [name=private]:checked");
+
 function bring(files) {
+  const refusal = form().querySelector("[data-no-files]"); // of a temporary chat
+  if (refusal) refusal.hidden = false;
+  if (refusal) return;
   for (const file of files) add(file);
 }
 
@@ -32,10 +37,29 @@ function add(file) {
     item.stop?.();
     busy.delete(item);
     item.remove();
+    takeBack(item);
     settle();
-    form()?.querySelector("[data-composer]").focus();
+    focusBack();
   });
   upload(item, file);
+}
+
+// Beside a message of a private chat what was left out is deleted, if it came with this very upload.
+async function takeBack(item) {
+  if (!item.made || !form()?.matches("#composer") || !isPrivate()) return;
+  const headers = { "X-CSRFToken": form().querySelector("[name=csrfmiddlewaretoken]").value };
+  try {
+    const answer = await fetch(item.made, { method: "DELETE", headers, keepalive: true });
+    if (!answer.ok && answer.status !== 404) throw new Error(String(answer.status));
+  } catch {
+    item.querySelector("input")?.remove();
+    list()?.append(item); // it is still there, and may be left out again
+    fail(item);
+  }
+}
+
+function focusBack() {
+  (form()?.querySelector("[data-composer]") ?? form()?.querySelector("[data-attach-files]"))?.focus();
 }
 
 function say(item, text, { progress = null, failed = false } = {}) {
@@ -57,6 +81,7 @@ function upload(item, file) {
   const request = new XMLHttpRequest();
   const body = new FormData();
   body.append("file", file);
+  if (isPrivate() || form().querySelector("select[name=personal]")?.value) body.append("personal", "true");
   busy.add(item);
   say(item, texts.fileSending, { progress: 0 });
   settle();
@@ -70,13 +95,21 @@ function upload(item, file) {
       fail(item, [error?.message, ...Object.values(error?.fields ?? {})].filter(Boolean).join(" "));
       return;
     }
+    if (request.status === 201) item.made = `${address}/${answer.id}`;
+    if (!item.isConnected) {
+      takeBack(item); // left out while the server had it already
+      return;
+    }
     const chosen = document.createElement("input");
     Object.assign(chosen, { type: "hidden", name: "documents", value: answer.id });
     item.append(chosen);
+    form()?.dispatchEvent(new CustomEvent("brought", { bubbles: true }));
     follow(item, answer);
   });
+  request.upload.addEventListener("load", () => (item.stop = null)); // it is the server's: what it answers counts
   request.addEventListener("error", () => fail(item));
-  request.open("POST", form().dataset.documents);
+  const address = form().dataset.documents;
+  request.open("POST", address);
   request.setRequestHeader("X-CSRFToken", form().querySelector("[name=csrfmiddlewaretoken]").value);
   request.setRequestHeader("accept", "application/json");
   request.send(body);
@@ -130,12 +163,14 @@ document.addEventListener("change", (event) => {
   if (!event.target.matches("[data-attach-files]")) return;
   bring(event.target.files);
   event.target.value = "";
-  event.target.closest("details").open = false;
-  form().querySelector("[data-composer]").focus();
+  const more = event.target.closest("details");
+  if (more) more.open = false;
+  focusBack();
 });
 
 document.addEventListener("paste", (event) => {
-  if (!event.target.closest?.("#composer") || !event.clipboardData?.files.length) return;
+  if (!form() || !event.clipboardData?.files.length) return;
+  if (event.target.closest?.("input, textarea:not([data-composer])")) return; // a table is copied as text and picture
   event.preventDefault();
   bring(event.clipboardData.files);
 });
@@ -168,7 +203,7 @@ document.addEventListener("htmx:confirm", (event) => {
 
 // What was chosen held for that message.
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.elt.id !== "composer" || !event.detail.successful) return;
+  if (event.detail.elt !== form() || !event.detail.successful) return;
   for (const item of [...(list()?.children ?? [])]) item.remove();
   const choice = form()?.querySelector("select[name=documents]");
   if (choice) {

@@ -76,13 +76,14 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.elt.id !== "composer" || !event.detail.successful) return;
+  const asked = event.detail.requestConfig.elt; // the answer to a first message takes the place of the form that sent it
+  if (asked.id !== "composer" || !event.detail.successful) return;
   try {
-    sessionStorage.removeItem(event.detail.elt.dataset.draft);
+    sessionStorage.removeItem(asked.dataset.draft);
   } catch {
     // As above.
   }
-  const area = event.detail.elt.querySelector("[data-composer]");
+  const area = asked.querySelector("[data-composer]");
   area.value = "";
   grow();
   field()?.focus();

@@ -5,6 +5,17 @@ const announce = (text) => {
   if (region) region.textContent = text;
 };
 
+// A status that is put into the page is not read out for sure: what was not there before is no live region yet. It is said
+// in the one that always is; notices have theirs.
+new MutationObserver((changes) => {
+  for (const node of changes.flatMap((change) => [...change.addedNodes])) {
+    if (!(node instanceof Element) || node.closest("[aria-live]")) continue;
+    const news = node.matches("[role=status]") ? node : node.querySelector("[role=status]");
+    const text = news?.textContent.replace(/\s+/g, " ").trim();
+    if (text) announce(text);
+  }
+}).observe(document.body, { childList: true, subtree: true });
+
 // Menus are <details class="menu">: one open at a time, closed by Esc, by a choice or by a click elsewhere.
 
 function closeMenus(except) {
@@ -63,6 +74,9 @@ function timeAll() {
   for (const element of document.querySelectorAll("[data-vanish]")) {
     if (timed.has(element)) continue;
     timed.add(element);
+    for (const older of document.querySelectorAll(`[data-about="${element.dataset.about}"]`)) {
+      if (older !== element) older.remove();
+    }
     const { vanish: time, vanishPhone: timeOnPhone = time } = element.dataset;
     setTimeout(() => element.isConnected && vanish(element), Number(phone.matches ? timeOnPhone : time));
   }
@@ -132,6 +146,13 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const text = button.dataset.copy ?? button.closest(".code-block").querySelector("pre").textContent;
   copy(text, button);
+});
+
+// What was made to be copied is, with the press that made it.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const button = event.target.querySelector?.("[data-copy-now]");
+  button?.removeAttribute("data-copy-now");
+  button?.click();
 });
 
 function addCodeButtons() {

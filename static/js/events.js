@@ -37,7 +37,7 @@ function saved(count) {
         template: "toast-saved",
         prepare(toast) {
           const text = toast.querySelector(".toast__text");
-          text.textContent = count === 1 ? text.dataset.one : text.dataset.many.replace("{count}", count);
+          text.textContent = text.dataset.text.replace("{count}", count); // last, so that no language needs a plural
         },
       },
     }),

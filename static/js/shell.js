@@ -6,6 +6,26 @@ const panelOpenByDefault = matchMedia("(min-width: 1280px)");
 const phone = matchMedia("(max-width: 699.98px)");
 let returnFocusTo = null;
 
+// The extension of idiomorph 0.7.4 takes every swap for one of whole elements, so that what is put into #toasts came with
+// a #toasts of its own.
+window.htmx?.defineExtension("morph", {
+  isInlineSwap: (style) => style === "morph" || style === "morph:outerHTML",
+  handleSwap(style, target, fragment) {
+    if (!style.startsWith("morph")) return false;
+    return Idiomorph.morph(target, fragment.children, { morphStyle: style.split(":")[1] ?? "outerHTML" });
+  },
+});
+
+// The panel that was asked for before anything else; htmx, which has not looked at the page yet, is not to ask again.
+async function placePanel(panel, asked) {
+  panel.setAttribute("hx-trigger", "panel:missed once");
+  const html = await asked;
+  if (html) htmx.swap(panel, html, { swapStyle: "innerHTML" });
+  else panel.dispatchEvent(new CustomEvent("panel:missed"));
+}
+
+if (window.askedPanel) placePanel(document.getElementById("panel"), window.askedPanel);
+
 const isOpen = (column) => {
   if (!wide.matches) return root.dataset.sheet === column;
   if (column === "sidebar") return root.dataset.sidebar !== "closed";
@@ -68,6 +88,7 @@ document.addEventListener("click", (event) => {
     setColumn("panel", true);
     event.target.closest("[data-vanish]")?.remove();
   }
+  if (event.target.closest("[data-open-add]")) openAdd();
   if (event.target.closest("[data-open-search]")) searchChats();
 
   const reveal = event.target.closest("[data-reveal]");
@@ -87,6 +108,13 @@ document.addEventListener("click", (event) => {
   const remove = event.target.closest("[data-remove]");
   if (remove) remove.closest(remove.dataset.remove).remove();
 });
+
+// The form for a memory, as soon as the panel is there.
+function openAdd() {
+  const button = document.querySelector('#panel [data-reveal="#memory-add"][aria-expanded="false"]');
+  if (button) button.click();
+  else if (!document.getElementById("memory-add")) document.addEventListener("htmx:afterSettle", openAdd, { once: true });
+}
 
 function searchChats() {
   if (!isOpen("sidebar")) setColumn("sidebar", true);
@@ -131,6 +159,18 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (!event.detail.elt.matches?.("[data-memory]") || !next) return;
   keepsPlace = false;
   next.focus({ preventScroll: true });
+});
+
+// The arrows between versions stand in what they exchange: who walks along stays on the arrow, until they go elsewhere.
+let arrow = -1;
+const arrows = () => [...document.querySelectorAll(".version-arrows button")];
+
+document.addEventListener("focusin", (event) => {
+  arrow = arrows().indexOf(event.target);
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  if (arrow >= 0 && document.activeElement === document.body) arrows()[arrow]?.focus({ preventScroll: true });
 });
 
 // A file that was sent, or refused, may be chosen again.

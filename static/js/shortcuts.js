@@ -59,6 +59,7 @@ document.addEventListener("keydown", (event) => {
 
 // The palette: typed at, walked through with arrows; Enter takes the first of what is found.
 const palette = document.getElementById("palette");
+if (palette) document.body.append(palette); // out of the sidebar, which is inert and away on a phone
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-open-palette]") && palette) {

@@ -39,3 +39,7 @@ document.addEventListener("click", (event) => {
   history.replaceState(null, "", link.getAttribute("href"));
   show(groupOf(link));
 });
+
+// What is saved as it is changed and was refused goes back to what holds.
+document.addEventListener("htmx:responseError", (event) => event.detail.elt.matches("[data-saves]") && event.detail.elt.reset());
+document.addEventListener("htmx:sendError", (event) => event.detail.elt.matches("[data-saves]") && event.detail.elt.reset());

@@ -11,4 +11,12 @@
   } catch {
     // Storage is blocked: the system's theme and the default columns are fine.
   }
+
+  // The memories are asked for at once where their column is open: they need not wait for the other scripts (shell.js).
+  const { panel } = document.currentScript.dataset;
+  const isOpen = root.dataset.panel ? root.dataset.panel === "open" : matchMedia("(min-width: 1280px)").matches;
+  if (panel && isOpen && matchMedia("(min-width: 1100px)").matches) {
+    const asked = fetch(panel, { headers: { "HX-Request": "true" } });
+    window.askedPanel = asked.then((answer) => (answer.ok && !answer.redirected ? answer.text() : "")).catch(() => "");
+  }
 })();

@@ -82,6 +82,7 @@ class Run:
     seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: Counter[str] = field(default_factory=Counter)
     took: float = 0.0
+    refused: list[float] = field(default_factory=list)  # seconds until a 503 came
 
 
 class Person:
@@ -101,6 +102,9 @@ class Load:
     def __init__(self, client: ThinClient, people: list[Person]) -> None:
         self.client, self.people, self.run = client, people, Run()
         self.random, self.number = random.Random(7), 0
+        self.sheds = (
+            False  # more is sent than can be done: this process, too, is late then, and counts from sending
+        )
 
     def text(self) -> str:
         self.number += 1
@@ -178,12 +182,16 @@ class Load:
         return status
 
     async def _timed(self, kind: str, due: float) -> None:
+        sent = time.perf_counter()
         try:
             status = await self.act(kind, self.random.choice(self.people))
         except (*NOT_THERE, TimeoutError) as error:
             self.run.failures[f"{kind}: {type(error).__name__}"] += 1
             return
-        self.run.seconds[kind].append(time.perf_counter() - due)
+        if status == 503 and self.sheds:
+            self.run.refused.append(time.perf_counter() - sent)
+            return
+        self.run.seconds[kind].append(time.perf_counter() - (sent if self.sheds else due))
         if status >= 400:
             self.run.failures[f"{kind}: {status}"] += 1
 
@@ -242,6 +250,25 @@ async def _kill_each(up: Installation, pause: float) -> None:
             print(f"  {name} killed")
 
 
+async def _overload(load: Load, options: argparse.Namespace) -> None:
+    """As many requests as before, and then so many times more: what becomes of those that are answered."""
+    load.sheds = True
+    p95 = []
+    for name, times in (("as before", 1), (f"{options.times:g} times as many", options.times)):
+        run = await load.go(options.rate * times, options.seconds / 3)
+        report(name, run)
+        done = sorted(second for seconds in run.seconds.values() for second in seconds)
+        p95.append(done[int(len(done) * 0.95)])
+        if run.refused:
+            refused = sorted(run.refused)
+            print(
+                f"  {len(refused):,} refused with 503: p50 {statistics.median(refused) * 1000:.0f} ms, ",
+                end="",
+            )
+            print(f"p95 {refused[int(len(refused) * 0.95)] * 1000:.0f} ms")
+    print(f"p95 of the answered: {p95[1] / p95[0]:.2f} times as long")
+
+
 def cpu_seconds(up: Installation) -> dict[str, float]:
     """What each kind of process has used so far."""
     used: dict[str, float] = {"load generator": time.process_time()}
@@ -284,6 +311,8 @@ async def measure(up: Installation, people: list[Person], options: argparse.Name
         report("with kills", await load.go(options.rate, options.seconds))
         await killing
         await asyncio.sleep(10)  # what was killed last is back
+    if options.times:
+        await _overload(load, options)
     missing = [id for person in people for id in await lost(client, person)]
     written = sum(len(person.memories) + len(person.chats) for person in people)
     print(f"acknowledged writes that are not there: {len(missing)} of {written:,}")
@@ -297,6 +326,9 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100, help="requests a second (100)")
     parser.add_argument("--seconds", type=float, default=60, help="of each of the two minutes (60)")
     parser.add_argument("--no-kills", action="store_true", help="the steady minute alone")
+    parser.add_argument(
+        "--times", type=float, help="then so many times the rate: what is refused, and how quickly"
+    )
     parser.add_argument("--web-processes", type=int, help="instead of as many as it comes with")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="memoryhub-load-"))

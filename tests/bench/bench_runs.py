@@ -3,8 +3,8 @@
     python -m tests.bench.bench_runs [steps] [memory] [hundred]
 
 Starts a database in a temporary folder and a scripted model over real HTTP. **steps**: milliseconds and tokens of a
-step over the bare call of the model. **memory**: lists and reads at 100, 200 and 1,000 entries, and queries;
-as ratios to 200, which is as many as a list returns.
+step over the bare call of the model. **memory**: lists and reads of a memory of 100, 200 and 1,000 entries of which the
+same hundred are asked for, and of all, of which a list gives 200; as ratios within one run.
 **hundred**: a hundred runs of twenty steps, half of them one person's, by two worker processes; how long those wait who
 started one alone.
 """
@@ -53,7 +53,8 @@ def median_ms(act: Callable[[], object], times: int = 30) -> float:
 def begin(person: Any, steps: int) -> Any:
     from django.utils import timezone
 
-    from chat.agents.runs import Wanted, start_run
+    from chat.agents.runs import start_run
+    from chat.agents.wanted import Wanted
     from workspaces.access import default_workspace, get_workspace
 
     place = get_workspace(person, default_workspace(person).public_id)
@@ -109,28 +110,35 @@ def measure_memory() -> None:
     from chat.models import RunEntry
     from tests.factories import make_user
 
+    shared, result = MemoryKind.SHARED, MemoryKind.STEP_RESULT
     run, took = begin(make_user(), 1), dict[str, list[float]]()
-    for count in (100, 200, 1_000):
-        filling = StoredMemory(run_pk=run.pk)
-        for number in range(RunEntry.objects.filter(run=run).count(), count):
-            filling.set(f"shared:{number}", MemoryKind.SHARED, "word " * 400, title=f"Entry {number}")
+    RunEntry.objects.filter(run=run).delete()
+    filling = StoredMemory(run_pk=run.pk)
+    for number in range(1_000):
+        # What is asked for lies among the rest, so that each list has to pass by all that is newer.
+        wanted = number < 50 or number >= 950
+        kind, name, source = (shared, "noted", "ada") if wanted else (result, "other", "ben")
+        filling.set(f"shared:{name}-{number}", kind, "word " * 400, source=source, title=f"Entry {number}")
+    rest = RunEntry.objects.filter(run=run, source="ben")
+    for count in (1_000, 200, 100):
+        if count < 1_000:
+            rest.filter(pk__in=rest.values("pk")[: rest.count() - (count - 100)]).delete()
         known = StoredMemory(run_pk=run.pk)
         acts: dict[str, Callable[[], object]] = {
-            "the first list of a step": lambda: list_entries(StoredMemory(run_pk=run.pk), ToList()),
-            "a further list": partial(list_entries, known, ToList()),
-            "a list by prefix": partial(list_entries, known, ToList(key_prefix="shared:15")),
-            "reading one": partial(read_entries, known, ["shared:7"]),
+            "a list of all, which gives 200 at most": partial(list_entries, known, ToList()),
+            "a list of a hundred by kind": partial(list_entries, known, ToList(kind=["shared"])),
+            "a list of a hundred by prefix": partial(list_entries, known, ToList(key_prefix="shared:noted")),
+            "a list of a hundred by source": partial(list_entries, known, ToList(sources=["ada"])),
+            "reading one": partial(read_entries, known, ["shared:noted-7"]),
         }
         for name, act in acts.items():
             act()
-            with CaptureQueriesContext(
-                connection,
-            ) as queries:
+            with CaptureQueriesContext(connection) as queries:
                 act()
-            took.setdefault(name, []).append(median_ms(act))
-            print(f"{count:5} entries of 2 kB, {name}: {took[name][-1]:.1f} ms, {len(queries)} queries")
-    for name, (_least, few, many) in took.items():
-        print(f"{name}: {many / few:.2f} times as long at 1,000 as at 200")
+            took.setdefault(name, []).append(median_ms(act, 100))
+            print(f"{count:5} entries of 2 kB, {name}: {took[name][-1]:.2f} ms, {len(queries)} queries")
+    for name, (many, some, few) in took.items():
+        print(f"{name}: {many / few:.2f} times as long at 1,000 as at 100, {many / some:.2f} as at 200")
 
 
 def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
@@ -138,7 +146,8 @@ def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
     from tests.factories import make_user
 
     server.respond = lambda request: Answer("A word.", delay=DELAY)
-    people = [make_user() for _ in range(PEOPLE)]
+    people, asked = [make_user() for _ in range(PEOPLE)], len(server.chat_requests)
+    Run.objects.all().delete()  # of the other parts
     few = RUNS // 2 // (PEOPLE - 1)
     for person in people:
         for _ in range(RUNS // 2 if person is people[0] else few):
@@ -172,7 +181,7 @@ def measure_hundred(stack: Stack, server: ScriptedOpenAI) -> None:
         f"the first step of a run began {statistics.median(waits):.1f} s after its start, {max(waits):.1f} s at most"
     )
     print(
-        f"requests to the model: {len(server.chat_requests)}; done twice: {done.filter(lease__gt=1).count()}"
+        f"requests to the model: {len(server.chat_requests) - asked}; done twice: {done.filter(lease__gt=1).count()}"
     )
 
 

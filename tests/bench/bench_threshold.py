@@ -51,7 +51,6 @@ from workspaces.index.embedding import embed_texts
 from workspaces.models import Membership, Role, User, Workspace
 
 THRESHOLDS = [round(0.30 + 0.05 * step, 2) for step in range(11)]
-SAID_EVERY = 4  # workspaces, each message of what is held back
 LEFT_OUT = 5  # a turn recalls a few more than it uses, for the receipt
 Groups = dict[str, dict[str, list["Asked"]]]
 Asked = tuple[Recall, set[int], int]  # what was recalled, the keys of the evidence, memories in the workspace
@@ -64,6 +63,9 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--sizes", default="5,25,100,200", help="random parts of so many memories")
     parser.add_argument("--held-back", action="store_true")
+    parser.add_argument(
+        "--every", type=int, default=4, help="workspaces, each message of what is held back is said in one of"
+    )
     parser.add_argument("--svg", type=Path, help="also draw the curves of the whole workspaces")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
@@ -77,7 +79,7 @@ def main() -> None:
     with running_database(), scratch_user() as user:
         for number, (kind, conversation) in enumerate(conversations):
             show(f"conversation {number + 1} of {len(conversations)}")
-            every = SAID_EVERY if options.held_back else 1
+            every = options.every if options.held_back else 1
             said = {name: each[number % every :: every] for name, each in messages.items()}
             measure(
                 conversation,
@@ -93,12 +95,15 @@ def main() -> None:
         is_evidence = name.endswith("evidence")
         what = "found that is used" if is_evidence else "with an empty block"
         report(f"{name} {what}", columns, found, used_share if is_evidence else empty_share)
-    evidence, talk = asked["evidence"], asked["small talk"]
     if options.svg:
+        evidence, talk = (
+            [each for name, found in asked.items() if kind(name) for each in found["whole"]]
+            for kind in (lambda name: name.endswith("evidence"), lambda name: "talk" in name)
+        )
         options.svg.write_text(
             drawn(
-                [used_share(evidence["whole"], threshold) for threshold in THRESHOLDS],
-                [empty_share(talk["whole"], threshold) for threshold in THRESHOLDS],
+                [used_share(evidence, threshold) for threshold in THRESHOLDS],
+                [empty_share(talk, threshold) for threshold in THRESHOLDS],
             )
         )
 

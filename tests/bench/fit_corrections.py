@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from memories.judging import corrections
 from memories.judging.duplicates import alignment
 from memories.judging.nets import logits
+from memoryhub.llm.bert import WIDTH
 from memoryhub.llm.e5.encoder import MultilingualEncoder
-from memoryhub.llm.e5.weights import WIDTH
 from tests.bench.judging_data import Correction, bucket, corrections_said, messages, pairs
 from tests.bench.nets import Remembering, fit_net, together
 

@@ -8,6 +8,9 @@ and both at once. `data/keeping/LANG.txt`, a message a line: `{…}` is a fact t
 `data/corrections/LANG.txt`, a message a line: what was kept before, then what is said now, then which of those that
 replaces, counted from 1, or 0: `I live in Bristol | I run >> I've just moved to Cardiff. >> 1`.
 
+`data/back/LANG.txt`, a message a line: `+` takes back what was said before it, `-` does not. Two fifths, by a hash, are
+held back, and all of `UNFITTED`.
+
 Files with the highest number of their kind were written before what was fitted last, in another manner, and are held
 back whole. What was held back before them, and a share by a hash, is what thresholds for keeping were chosen on; those
 for pairs are chosen on folds.
@@ -21,6 +24,7 @@ from pathlib import Path
 
 DATA = Path(__file__).with_name("data")
 KINDS = {"f": "fact", "p": "preference", "i": "instruction", "d": "decision", "e": "event"}
+UNFITTED = {"ar", "hi", "ko", "vi"}  # languages in which nothing of "Scratch that." is fitted on
 _CHOICE = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _PART = re.compile(r"\[([^\]]*)\]")
 _FACT = re.compile(r"\{(?:([pide]):)?([^}]*)\}")
@@ -43,6 +47,14 @@ class Pair:
     @property
     def same(self) -> bool:
         return self.kind == "="
+
+
+@dataclass(frozen=True)
+class TakingBack:
+    language: str
+    text: str
+    takes_back: bool
+    split: str
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,17 @@ def messages() -> Iterator[Message]:
                 split = "tune" if share < 50 else "held back, blind"
             if path.stem[-1] == "3":  # held back once; looked at since
                 split = "tune"
+            if path.stem[-1] == "7":  # written last, before the code was run on them
+                split = "held back, last"
             yield Message(path.stem[:2], text, facts, takes_back, split)
+
+
+def takings_back() -> Iterator[TakingBack]:
+    for path in sorted((DATA / "back").glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            text = line[2:]
+            is_held = path.stem in UNFITTED or bucket(text) < 40
+            yield TakingBack(path.stem, text, line[0] == "+", "held back" if is_held else "fit")
 
 
 def _marked(line: str) -> tuple[str, list[tuple[int, int, str]], int | None]:

@@ -4,7 +4,8 @@
 Of PrefEval's file the fitted half is every second person with every second of its topics, the half left out the other
 persons with the other topics; of LoCoMo's the first three conversations, and the others. Of the texts in this folder
 and in `data/use` (a line each, its language first, statement and question divided by a bar) it goes by the question:
-by a hash, or by turns. `talk_held.txt`, and everything in languages of which nothing is fitted on, is left out whole.
+by a hash, or by turns. `talk_more.txt` is fitted on whole. `talk_held.txt`, `talk_held2.txt`, which was written before
+that, and everything in languages of which nothing is fitted on are left out whole.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ def texts_of(half: int) -> Texts:
             talk.setdefault(kind + " English" if language == "en" else kind, []).append(text)
     if half:
         talk["talk, 100 held back"] = [text for _, text in _lines("talk_held")]
+        talk["talk, 100 held back last"] = [text for _, text in _lines("talk_held2")]
+    else:
+        more = [*_lines("talk_more")]
+        talk["talk, late English"] = [text for language, text in more if language == "en"]
+        talk["talk, late abroad"] = [text for language, text in more if language != "en"]
     pairs = {"advice abroad": list(ADVICE_ABROAD[half::2]), "facts abroad": list(FACTS_ABROAD[half::2])}
     for kind in ("advice", "facts"):
         for language, line in _lines(kind):

@@ -1,4 +1,6 @@
-"""The walk of a memory from REST to its row: which files of ours it enters, and how often it comes back to one.
+"""The walk of a memory from REST to its row: which rooms it enters, which files, and how often it comes back to one.
+
+A room is a wing, or a file that lies in an app's hall.
 
 python -m pytest -n 0 -q -s tests/bench/walk_of_a_save.py
 """
@@ -6,6 +8,8 @@ python -m pytest -n 0 -q -s tests/bench/walk_of_a_save.py
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,7 +20,8 @@ from django.test import Client
 from tests.conftest import Cast
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = tuple(f"{ROOT}/{app}/" for app in ("memoryhub", "workspaces", "memories", "chat"))
+APPS = ("memoryhub", "workspaces", "memories", "chat")
+OURS = tuple(f"{ROOT}/{app}/" for app in APPS)
 # What every request passes, whatever it asks for, and what only declares or computes without a decision of its own.
 PASSED = ("memoryhub/", "workspaces/rest/", "workspaces/accounts/")
 
@@ -28,14 +33,14 @@ def test_the_walk_is_short(cast: Cast) -> None:
     path = f"/chat/api/workspaces/{cast.workspace.public_id}/memories"
     body = {"content": "The kettle is green"}
     assert client.post(path, body | {"content": "Warm"}, content_type="application/json").status_code == 201
-    walked: list[str] = []
+    files: list[str] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(OURS):
             name = file.removeprefix(f"{ROOT}/")
-            if not name.startswith(PASSED) and "/models/" not in name and walked[-1:] != [name]:
-                walked.append(name)
+            if not name.startswith(PASSED) and "/models/" not in name:
+                files.append(name)
 
     sys.setprofile(note)
     try:
@@ -43,6 +48,17 @@ def test_the_walk_is_short(cast: Cast) -> None:
     finally:
         sys.setprofile(None)
     assert answer.status_code == 201, answer.content
-    rooms = list(dict.fromkeys(walked))
-    print(f"\n{len(rooms)} rooms, {len(walked) - len(rooms)} returns")
-    print("\n".join(f"  {walked.count(room)}  {room}" for room in rooms))
+    report("rooms", [room_of(name) for name in files])
+    report("files", files)
+
+
+def room_of(file: str) -> str:
+    folder = str(Path(file).parent)
+    return file if folder in APPS else folder
+
+
+def report(what: str, walked: Iterable[str]) -> None:
+    stops = [name for name, _group in groupby(walked)]
+    entered = list(dict.fromkeys(stops))
+    print(f"\n{len(entered)} {what}, {len(stops) - len(entered)} returns")
+    print("\n".join(f"  {stops.count(name)}  {name}" for name in entered))

@@ -248,7 +248,7 @@ class TestWhoReads:
     def test_a_chat_made_private_is_read_by_its_creator_alone(self, cast: Cast, chat: Chat) -> None:
         """A turn of another member that begins at that moment speaks to somebody else."""
         loaded = get_chat(cast.editor, chat.public_id)
-        set_private(chat, is_private=True, by=cast.owner)
+        set_private(chat, is_private=True, by=cast.owner, now=timezone.now())
         assert not personal_allowed(loaded, cast.editor)
         assert personal_allowed(loaded, cast.owner)
 
@@ -256,7 +256,7 @@ class TestWhoReads:
         for person in (cast.owner, cast.editor):
             use_personal(chat, allowed=True, by=person)
         for is_private in (True, False):
-            set_private(chat, is_private=is_private, by=cast.owner)
+            set_private(chat, is_private=is_private, by=cast.owner, now=timezone.now())
         assert not personal_allowed(chat, cast.owner)
         assert not personal_allowed(chat, cast.editor)
 
@@ -501,13 +501,13 @@ class TestWhoJoinsLater:
         assert not with_personal_of(cast.owner, cast.workspace).exists()
         use_personal(chat, allowed=True, by=cast.owner)
         ask(chat)
-        told = "Answers in these chats used your personal memories."
+        told = "Answers in these chats used what is yours alone."
         for person, sees in ((cast.owner, True), (cast.editor, False), (cast.viewer, False)):
             client = Client()
             client.force_login(person)
             page = client.get(f"/workspaces/{cast.workspace.public_id}/settings/").content.decode()
             assert (told in page) is sees
-        set_private(chat, is_private=True, by=cast.owner)
+        set_private(chat, is_private=True, by=cast.owner, now=timezone.now())
         assert not with_personal_of(cast.owner, cast.workspace).exists()
 
     def test_a_stranger_has_none(self, cast: Cast, chat: Chat) -> None:

@@ -50,6 +50,7 @@ def test_it_fills_two_workspaces(seeded: str) -> None:
     assert visible.filter(workspace=default_workspace(demo)).count() >= 15
     assert Chat.objects.visible_to(demo).count() == len(CHATS)
     assert not Message.objects.exclude(status="done").exists()
+    assert not Message.objects.filter(role="assistant", html="").exists(), "no page has to render them"
 
 
 def test_the_shared_workspace_has_an_assistant_and_a_map(seeded: str) -> None:

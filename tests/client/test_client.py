@@ -64,6 +64,8 @@ def test_every_page_of_120_memories_in_both(door: str, key: str, people: Cast) -
     assert len(listed) == 120 and set(listed) == made | {cat}
 
     async def use() -> list[str]:
+        with MemoryHub(door, key) as blocking:  # as in a notebook, whose loop is running
+            assert next(blocking.memories(people.workspace.public_id))["id"] == listed[0]
         async with AsyncMemoryHub(door, key) as hub:
             found = await hub.recall(people.workspace.public_id, "What is the cat called?")
             assert found["memories"][0]["id"] == cat

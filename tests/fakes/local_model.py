@@ -17,9 +17,9 @@ START_SECONDS = 60
 
 
 @contextmanager
-def running_local_model(data_dir: Path) -> Iterator[Path]:
+def running_local_model(data_dir: Path, *, key: str = "") -> Iterator[Path]:
     """Runs the server for `data_dir` until the block ends; raises with its log where it does not start."""
-    port, key = model_server.free_port(), secrets.token_urlsafe()
+    port, key = model_server.free_port(), key or secrets.token_urlsafe()
     log = data_dir / "model-server.log"
     (data_dir / "run").mkdir(exist_ok=True)
     with log.open("wb") as output:

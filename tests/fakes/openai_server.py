@@ -137,7 +137,6 @@ class ScriptedOpenAI:
         self.connections = 0
         self.respond: Callable[[Received], Reply]
         self._script: deque[Reply] = deque()
-        self.unscript()
         self.embedder = FakeEmbedder(384)
         self._embedding_script: deque[Reply] = deque()
         self._loop = asyncio.new_event_loop()
@@ -146,6 +145,7 @@ class ScriptedOpenAI:
         self._hung_up = threading.Semaphore(0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-openai", daemon=True)
+        self.unscript()
 
     # --- what tests use
 
@@ -158,8 +158,9 @@ class ScriptedOpenAI:
         self._script.extend(replies)
 
     def unscript(self) -> None:
-        """As at the beginning: every chat request gets a greeting."""
+        """As at the beginning: every chat request gets a greeting, and streams wait at a HOLD."""
         self._script.clear()
+        self.hold()
         self.respond = lambda request: Answer("Hello", " from", " the script.")
 
     def script_embeddings(self, *replies: Reply) -> None:

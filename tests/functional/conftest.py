@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx2 as http
 import pytest
@@ -22,6 +23,11 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from tests.fakes.openai_server import ScriptedOpenAI
 from tests.migrated import environment, lend_to
 from tests.stack import PASSWORD, ROOT, free_port, running_stack
+
+if TYPE_CHECKING:
+    from pytest_django.live_server_helper import LiveServer
+
+    from workspaces.models import User
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = [
@@ -45,6 +51,8 @@ LOOKS = pytest.mark.parametrize(
     if os.environ.get("SCREENSHOTS")
     else [("desktop", "light"), ("phone", "dark")],
 )
+
+Open = Callable[["User | None"], Page]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -174,7 +182,39 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     yield open_at
     for context in contexts:
         context.close()
-    assert [c for c in complaints if not re.search(r"status of (4\d\d|503)", c)] == []
+    # The browser says so of what is refused, and htmx once more.
+    assert [c for c in complaints if not re.search(r"status of (4\d\d|503)|Error Code 429 from", c)] == []
+
+
+@pytest.fixture
+def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
+    """A page of somebody who has just typed the password; its event stream is left out."""
+    from django.test import Client  # not above: benchmarks without Django use this file
+
+    from tests.api import type_password_again
+
+    contexts, complaints = [], []
+
+    def open_page(person: User | None) -> Page:
+        context = browser.new_context(base_url=live_server.url, reduced_motion="reduce")
+        contexts.append(context)
+        if person is not None:
+            client = Client()
+            client.force_login(person)
+            type_password_again(client)
+            cookie = client.cookies["sessionid"].value
+            context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+        # Not by a route, with which the browser would keep no file from one page to the next.
+        context.add_init_script("window.EventSource = EventTarget")
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text) if "Content Security" in m.text else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
 
 
 def sign_up(page: Page, username: str) -> None:

@@ -149,7 +149,7 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     model.server.release()
     answer = send(page, "I go for a picnic with Anna on Saturday. What do we take along?")
     finished(answer)
-    toasts = page.locator(".toast", has_text="Saved 1 memory")
+    toasts = page.locator(".toast", has_text="Memories saved: 1")
     expect(toasts).to_be_visible(timeout=20_000)
     expect(page.locator("#memory-count")).to_contain_text("1")
     shoot(page, f"think-{size}-4-noticed")

@@ -11,8 +11,14 @@ from playwright.sync_api import Page, Route, expect
 from tests.fakes.openai_server import Answer, Received, Reply
 from tests.functional.conftest import ScriptedHub, finished, open_more, shoot, sign_up
 from tests.functional.test_accessibility import faults
+from tests.functional.test_artifacts import artifacts_of
 from tests.functional.test_story import send
 from tests.workspaces.documents.samples import SENTENCE, pdf
+
+FOCUSED_WHEN_REDRAWN = """() => new Promise((done) => {
+  document.body.addEventListener("htmx:afterSettle", done, { once: true });
+  htmx.trigger(document.body, "brought");
+}).then(() => document.activeElement.textContent.trim().replace(/\\s+/g, " "))"""
 
 
 def reply(request: Received) -> Reply:
@@ -56,6 +62,10 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     expect(asked).to_be_in_viewport()
     shoot(page, f"documents-3-opened-{size}-{scheme}")
     assert not faults(page)
+    page.goto(page.url.split("documents/")[0] + "documents/")
+    page.get_by_role("button", name="Delete House.pdf").focus()
+    assert page.evaluate(FOCUSED_WHEN_REDRAWN) == "Delete House.pdf"
+    page.go_back()
 
     page.get_by_role("link", name="Ask about it").click()
     expect(page.locator("[data-chosen]")).to_have_text("House.pdf")
@@ -122,5 +132,74 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     address = page.locator("#composer").get_attribute("data-documents")
     kept = page.request.get(str(address)).json()["items"]
     assert sorted(each["title"] for each in kept) == ["fails.md", "one.md", "pasted.md"]
+    failed.clear()
+    page.goto(artifacts_of(page).replace("/artifacts/", "/documents/"))
+    rows = page.locator("#document-rows .row")
+    expect(rows).to_have_count(3)
+    page.locator("#document-files").set_input_files(
+        [{"name": "chosen.md", "mimeType": "text/markdown", "buffer": b"Chosen here."}]
+    )
+    body.evaluate(BRING, ["drop", ["fails.md", "Dropped here."], ["held.md", "Never sent, again."]])
+    expect(files).to_have_count(3)
+    expect(files.nth(0).locator("[data-state]")).to_have_text("ready", timeout=30_000)
+    expect(files.nth(1)).to_contain_text("The disk is full.")
+    shoot(page, "documents-6-page-desktop-light")
+    assert not faults(page)
+    files.nth(1).get_by_role("button", name="Retry").click()
+    expect(files.nth(2).locator("progress")).to_be_visible()
+    files.nth(2).get_by_role("button", name="Stop").click()
+    expect(files).to_have_count(2)
+    expect(rows).to_have_count(5)  # by itself
+    page.set_viewport_size({"width": 390, "height": 844})
+    shoot(page, "documents-7-page-phone-light")
     for route in held:
         route.abort()
+
+
+def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    page = open_scripted_page("phone", "light")
+    sign_up(page, "documents_private")
+    body, files = page.locator("body"), page.locator(".attached__file")
+    warning = page.get_by_text("is for you alone, in all your workspaces")
+    expect(warning).to_be_hidden()
+    address = page.url
+    page.get_by_label("Private chat").check(force=True)
+    expect(warning).to_be_visible()
+    body.evaluate(BRING, ["drop", ["diagnosis.md", "Nobody may know."]])
+    expect(files.locator("[data-state]")).to_have_text("ready", timeout=30_000)
+    shoot(page, "documents-7-private-phone-light")
+    listed = page.request.get(str(page.locator("#composer").get_attribute("data-documents"))).json()["items"]
+    assert [each["personal"] for each in listed] == [True]
+    with page.expect_response(lambda answer: answer.request.method == "DELETE") as deleted:
+        files.get_by_role("button", name="Leave out").click()
+    assert deleted.value.status == 204
+    expect(files).to_have_count(0)
+    kept = str(page.locator("#composer").get_attribute("data-documents"))
+    assert page.request.get(kept).json()["items"] == []
+
+    page.goto(f"{address.split('?')[0]}documents/")
+    page.get_by_label("For", exact=True).select_option("on")
+    page.locator("[data-attach-files]").set_input_files(
+        {"name": "mine.md", "mimeType": "text/markdown", "buffer": b"The spare key lies at Mona's."}
+    )
+    row = page.locator("#document-rows li", has_text="mine")
+    expect(row).to_contain_text("Only you", timeout=30_000)
+    row.get_by_role("link", name="mine").click()
+    for size, width in (("phone", 390), ("desktop", 1440)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.get_by_label("For", exact=True).scroll_into_view_if_needed()
+        shoot(page, f"documents-8-own-{size}-light")
+        assert not faults(page)
+    page.get_by_label("For", exact=True).select_option(index=1)
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_text("is for everyone in")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+
+    page.goto(f"{address}?temporary=on")
+    expect(page.locator("[data-attach]")).to_have_count(0)
+    body.evaluate(BRING, ["drop", ["diagnosis.md", "Nobody may know."]])
+    expect(page.get_by_text("Files cannot be brought here")).to_be_visible()
+    expect(files).to_have_count(0)
+    assert len(page.request.get(kept).json()["items"]) == 1

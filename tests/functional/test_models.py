@@ -30,6 +30,9 @@ def test_a_model_is_connected_and_chosen(
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
 
     page.goto("/connections/")
+    page.get_by_role("button", name="Look for models").click()
+    expect(page.get_by_role("heading", name="On this machine")).to_be_visible()
+    look("here")
     page.get_by_label("Name", exact=True).fill("My own model")
     page.get_by_label("Address").fill("not an address")
     page.get_by_label("Model", exact=True).fill(server.model)
@@ -68,7 +71,7 @@ def test_a_model_is_connected_and_chosen(
     page.goto(f"/workspaces/{workspace}/settings/#model")
     look("settings")
     page.get_by_label("Memories of this workspace never leave this machine").check()
-    page.locator("section[aria-labelledby=model]").get_by_role("button", name="Save").last.click()
+    expect(page.locator("#toasts")).to_contain_text("Saved.")
     page.goto(chat)
     expect(page.locator("#model-notice")).to_contain_text("“My own model” is not marked local")
     look("kept-here")

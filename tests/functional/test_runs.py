@@ -1,4 +1,4 @@
-"""A run as a person sees it: started, its plan changed, watched, its memory opened, done again."""
+"""A run as a person sees it: started, its plan changed, watched, stopped, its memory opened, undone, done again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply
-from tests.functional.conftest import ScriptedHub, shoot, sign_up
+from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
 from tests.functional.test_accessibility import faults
 from tests.functional.test_deep_think import begin, choose, remember
 
@@ -31,6 +31,8 @@ def answering(request: Received) -> Reply:
         return Answer("A 12 euros, B 9 euros, ", HOLD, "C 7 euros")
     if asked.startswith("Write it") and not request.tool_results:
         return Answer(calls=[Call("memory_read", {"keys": ["task:offers", "task:rules"]})])
+    if asked.startswith("Find") and not request.tool_results:
+        return Answer(calls=[Call("x_save_memory", {"content": "We host in Europe alone"})])
     return Answer(REPORT if asked.startswith("Write it") else "Only hosts in Europe.")
 
 
@@ -42,51 +44,106 @@ def held(scripted_hub: ScriptedHub) -> Iterator[None]:
     scripted_hub.server.release()
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def undo_what_it_saved(page: Page, size: str) -> None:
+    """Told and gone at once, taken back by Undo, and then gone for good from the page that is loaded anew."""
+    saved = page.locator("section", has=page.get_by_role("heading", name="Saved to memory"))
+    saved.get_by_role("button", name=re.compile("Undo.*We host in Europe alone")).click()
+    expect(saved.get_by_text("Forgotten.")).to_be_visible()
+    shoot(page, f"run-undone-{size}")
+    saved.get_by_role("button", name="Undo", exact=True).click()
+    expect(saved).to_contain_text("We host in Europe alone")
+    page.reload()
+    saved.get_by_role("button", name=re.compile("Undo.*We host in Europe alone")).press("Enter")
+    expect(saved.get_by_text("Forgotten.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Memory of this run")).to_be_visible()
+    expect(saved).to_have_count(0)
+
+
+@LOOKS
 def test_a_run_is_planned_watched_and_read(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, held: None, size: str, scheme: str
 ) -> None:
     page = open_scripted_page(size, scheme)
-    sign_up(page, f"runner-{size}")
+    sign_up(page, f"runner-{size}-{scheme}")
     page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
     page.get_by_label("What is to be done").fill("Compare our three hosting offers and recommend one")
-    shoot(page, f"runs-{size}")
+    page.get_by_label("It may save what it finds to memory").check()
+    shoot(page, f"runs-{size}-{scheme}")
     assert faults(page) == []
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text("This is the plan.")).to_be_visible(timeout=20_000)
-    page.get_by_label("Our rules").fill("Find our rules for hosting.")
-    shoot(page, f"run-plan-{size}")
-    page.get_by_role("button", name="Go ahead").click()
+    page.get_by_label("Our rules", exact=True).fill("Find our rules for hosting.")
+    shoot(page, f"run-plan-{size}-{scheme}")
+    page.get_by_role("button", name="Start", exact=True).click()
     expect(page.locator(".run-task--done")).to_have_count(1, timeout=20_000)
     expect(page.locator(".run-task--running")).to_have_count(1)
-    shoot(page, f"run-going-{size}")
+    shoot(page, f"run-going-{size}-{scheme}")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator("#run-live .tag").first).to_have_text("Stopped")
+    expect(page.locator(".run-task--running")).to_have_count(0)
+    shoot(page, f"run-stopped-{size}-{scheme}")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#run-live .tag").first).to_have_text("Running")
     scripted_hub.server.release()
     expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
     expect(page.locator(".prose")).to_contain_text("Take offer B")
     page.locator("summary", has_text="task:offers").click()
     expect(page.locator(".run-entry__text").first).to_contain_text("C 7 euros")
-    shoot(page, f"run-done-{size}")
+    shoot(page, f"run-done-{size}-{scheme}")
     assert faults(page) == []
     expect(page.locator(".run-graph__task--done")).to_have_count(3)
+    undo_what_it_saved(page, f"{size}-{scheme}")
+    page.get_by_text("Log", exact=True).click()
+    shoot(page, f"run-log-{size}-{scheme}")
+    page.locator(".run-steps li", has_text="report").get_by_role("button", name="Run again from here").click()
+    expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
+    expect(page.locator(".prose")).to_contain_text("Take offer B")
     page.get_by_text("Save as a template").click()
     page.get_by_label("Name", exact=True).fill("Offers")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_label("What is to be done")).to_have_value(re.compile("Compare our three"))
-    shoot(page, f"runs-template-{size}")
+    shoot(page, f"runs-template-{size}-{scheme}")
     assert faults(page) == []
     page.get_by_role("button", name="Start", exact=True).click()
     expect(page.get_by_text("This is the plan.")).to_be_visible()  # the one that was kept, without a model
+
+
+def change_by_keyboard(page: Page, size: str) -> None:
+    """The plan of a chat's research: a task written anew, moved, left out, added; started without a mouse."""
+    plan = page.locator(".message .plan")
+    expect(plan.get_by_label("The offers", exact=True)).to_be_visible(timeout=30_000)
+    shoot(page, f"research-plan-{size}")
+    assert faults(page) == []
+    plan.get_by_label("The offers", exact=True).fill("Collect two offers.")
+    plan.get_by_role("button", name="Move up: Our rules").press("Enter")
+    expect(plan.get_by_role("button", name="Move down: Our rules, now 1 of 3")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(plan.get_by_role("button", name="Move up: Our rules, now 2 of 3")).to_be_focused()
+    for text in ("Say what is missing.", "Too much."):
+        plan.get_by_role("button", name="Add a task").press("Enter")
+        expect(plan.get_by_label("New task")).to_be_focused()
+        page.keyboard.type(text)
+    plan.get_by_role("button", name="Leave out", exact=False).last.press("Enter")
+    expect(plan.locator("textarea")).to_have_count(4)
+    shoot(page, f"research-plan-changed-{size}")
+    page.reload()  # what was changed is kept
+    expect(plan.get_by_label("The offers", exact=True)).to_have_value("Collect two offers.")
+    plan.get_by_role("button", name="Start", exact=True).press("Enter")
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])
 def test_research_in_a_chat_opens_its_sources(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
 ) -> None:
+    asked: list[str] = []
+
     def respond(request: Received) -> Reply:
         if "Split it into the fewest tasks" in str(request.messages[0]["content"]):
             return Answer(calls=[Call("finish_step", {"result": PLAN})])
         if "x_recall_memory" not in request.tool_names:
             return Answer("[]")
+        asked.append(str(request.messages[1]["content"]).splitlines()[0])
         if not request.tool_results:
             return Answer(calls=[Call("x_recall_memory", {"query": "Where may we host?"})])
         found = re.search(r"mem_\w+", request.tool_results[0])
@@ -100,8 +157,11 @@ def test_research_in_a_chat_opens_its_sources(
     choose(page, "Research")
     page.get_by_role("textbox", name="Message", exact=True).fill("Where may we host?")
     page.keyboard.press("Enter")
+    change_by_keyboard(page, size)
     citation = page.locator(".message .prose a", has_text="[1]")
     expect(citation).to_be_visible(timeout=30_000)
+    assert set(asked) == {"Find our rules.", "Collect two offers.", "Write it.", "Say what is missing."}
+    assert asked[-1] == "Say what is missing."  # it was put last, so the others are done before it
     shoot(page, f"research-{size}")
     assert faults(page) == []
     with page.context.expect_page() as opened:

@@ -209,7 +209,7 @@ def test_the_page_shows_other_wordings_and_an_export_takes_them_along(cast: Cast
     client.force_login(cast.viewer)
     address = reverse("memories:history", args=[cast.workspace.public_id, first.public_id])
     page = " ".join(client.get(address).content.decode().split())
-    assert "Also said as" in page and f'history__before"> {NEARLY} </p>' in page
+    assert "Also said as" in page and f'history__before"> <bdi>{NEARLY}</bdi> </p>' in page
     line = next(
         each for each in lines_of(exported(cast.owner, cast.workspace)) if each.get("id") == first.public_id
     )

@@ -17,18 +17,30 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 
-from chat.models import Chat, Message, Run
+from chat.models import AnswerRating, Chat, Message, Run
 from memories.models import Asset, Extraction, Memory, MemoryNode, Receipt, Refusal
 from memoryhub.database.counting import EXACT_COUNT_UP_TO, count_or_estimate
 from tests.admin_pages import run_action
 from tests.factories import make_agent, make_chat, make_key_text, make_memory, make_message, make_user
 from workspaces.admin_kit.base import BoundedPaginator
-from workspaces.models import Agent, ApiKey, Artifact, AuditEvent, Document, EmbeddingModel, User, Workspace
+from workspaces.models import (
+    Agent,
+    ApiKey,
+    Artifact,
+    AuditEvent,
+    Document,
+    EmbeddingModel,
+    ModelUse,
+    User,
+    Workspace,
+)
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OURS = [User, Workspace, Agent, ApiKey, Chat, Message, Memory, Extraction, Receipt]
 QUEUE = [Success, Failure, OrmQ, Schedule]
 NOT_ADDED_HERE = {
+    AnswerRating,
+    ModelUse,
     Run,
     Agent,
     ApiKey,

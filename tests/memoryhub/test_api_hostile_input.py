@@ -13,7 +13,9 @@ from django.test import Client
 from chat.models import Chat, Message
 from memories.models import Memory, Revision
 from tests.api import error_of, type_password_again
-from tests.routes import API_ROWS, PAGE_ROWS, Row, World
+from tests.digests import digests_of
+from tests.routes import API_ROWS, PAGE_ROWS, Row
+from tests.world import World
 from workspaces.models import Membership, Workspace
 
 # Doors that keys alone open have their own forms of errors: tests/chat/doors.
@@ -70,9 +72,8 @@ def sender(world: World, row: Row) -> Callable[..., Any]:
     return send
 
 
-def stored() -> list[Any]:
-    tables = (Workspace, Membership, Chat, Message, Memory, Revision)
-    return [list(table.objects.order_by("pk").values_list()) for table in tables]
+def stored() -> dict[str, str | None]:
+    return digests_of(Workspace, Membership, Chat, Message, Memory, Revision)
 
 
 @pytest.mark.parametrize("row", WITH_BODY, ids=str)

@@ -124,4 +124,17 @@ def test_the_schema_is_served() -> None:
     client.force_login(make_user())
     served = client.get("/api/schema/?format=json")
     assert served.status_code == 200
+    assert served["Content-Type"] == "application/vnd.oai.openapi+json; charset=utf-8"
     assert served.json()["openapi"] == "3.1.0"
+    assert client.get("/api/schema/").content.startswith(b"openapi: 3.1.0")
+
+
+@pytest.mark.django_db
+def test_the_schema_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is signed in may ask for it as often as they like, in whatever language there is not."""
+    client = Client()
+    client.force_login(make_user())
+    first = client.get("/api/schema/").content
+    monkeypatch.setattr(SchemaGenerator, "get_schema", None)
+    assert client.get("/api/schema/").content == first
+    assert client.get("/api/schema/?lang=xx").content == first

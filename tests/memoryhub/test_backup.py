@@ -20,6 +20,7 @@ from memories.models import Memory
 from memoryhub import events
 from memoryhub.backup import databases
 from memoryhub.backup.archive import BackupError, Reader
+from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from workspaces.artifacts import artifacts
 from workspaces.documents import files, forgetting, versions
@@ -38,8 +39,19 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.STORAGES = settings.STORAGES | {"documents": settings.STORAGES["documents"] | in_the_folder}
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     events.close()  # which tests before left listening
+    _end_other_sessions()
     yield tmp_path / "one.zip"
     databases.drop(databases.own_name() + databases.REPLACED)
+
+
+def _end_other_sessions() -> None:
+    """Those that threads of tests before left open: a restore rightly refuses while others use the database."""
+    close_connections()
+    with databases.connect(autocommit=True) as open_connection:
+        open_connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
 
 
 def run(command: str, *arguments: Any, **options: Any) -> str:

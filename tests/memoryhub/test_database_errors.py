@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
@@ -74,6 +75,8 @@ def test_our_own_mistakes_stay_500(
 
 def test_what_was_not_even_asked_is_away() -> None:
     assert trouble_of(InterfaceError("connection already closed")) is not None
+    assert trouble_of(psycopg.OperationalError("server closed the connection unexpectedly")) is not None
+    assert trouble_of(psycopg.ProgrammingError("the last operation didn't produce records")) is None
     error = OperationalError("no connection in time")
     error.__cause__ = PoolTimeout()
     assert trouble_of(error) is not None

@@ -14,8 +14,8 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memoryhub import health
 from memoryhub.llm import probe
+from memoryhub.monitoring import health
 from tests.fakes.openai_server import ScriptedOpenAI
 
 WELL = {"chat_model_trouble": "", "embedder_trouble": ""}

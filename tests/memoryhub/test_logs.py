@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection
 from django.test import Client
 
 from memoryhub.http import origin
-from memoryhub.logs import Formatter, JsonFormatter
+from memoryhub.monitoring.logs import Formatter, JsonFormatter
 from tests.factories import make_user
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memoryhub import metrics
+from memoryhub.monitoring import metrics
 from tests.conftest import Cast
 from tests.factories import make_memory
 
@@ -76,8 +76,8 @@ def test_the_state_of_queue_and_tables_is_read_at_the_scrape(token: str, cast: C
         assert re.search(rf"^{name} \d", text, re.MULTILINE), name
 
 
-COUNT = "from memoryhub import metrics; metrics.THROTTLED.labels('turns').inc(2)"
-READ = "from memoryhub import metrics; metrics._state.collect = list; print(metrics.exposition().decode())"
+COUNT = "from memoryhub.monitoring import metrics; metrics.THROTTLED.labels('turns').inc(2)"
+READ = "from memoryhub.monitoring import metrics; metrics._state.collect = list; print(metrics.exposition().decode())"
 
 
 def test_processes_add_up(tmp_path: Path) -> None:

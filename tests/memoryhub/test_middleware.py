@@ -161,3 +161,12 @@ def test_what_is_written_into_something_just_deleted_is_a_conflict(
     body = {"workspace_id": gone.public_id, "title": "Late"}
     answer = client.post("/chat/api/chats", body, "application/json")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "gone")
+
+
+@pytest.mark.parametrize(("page", "field"), [("model", "connection"), ("recall-test", "memories")])
+def test_an_id_that_postgres_cannot_look_for_is_no_error_of_ours(cast: Cast, page: str, field: str) -> None:
+    """The address of a page is looked at before; what a form says comes as far as the query."""
+    address = f"/workspaces/{cast.workspace.public_id}/{page}/"
+    for asked in ({}, {"HX-Request": "true"}):
+        answer = signed_in(cast.owner).post(address, {field: "a\x00b", "text": "When?"}, headers=asked)
+        assert answer.status_code == 400 and "could not be read" in answer.content.decode()

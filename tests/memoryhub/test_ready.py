@@ -38,6 +38,8 @@ def test_it_gives_what_the_queryset_gives_for_each_of_the_values(cast: Cast) -> 
         assert ready is not None
         assert vars(ready) | {"_state": None} == vars(plain) | {"_state": None}  # the role among it
         assert not ready._state.adding
+        assert WORKSPACE.count(user=user.pk, public_id=cast.workspace.public_id) == 1
+    assert WORKSPACE.count(user=cast.stranger.pk, public_id=cast.workspace.public_id) == 0
     assert WORKSPACE.first(user=cast.stranger.pk, public_id=cast.workspace.public_id) is None
 
 

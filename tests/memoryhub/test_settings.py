@@ -36,10 +36,14 @@ def start_with(tmp_path: Path, command: str = "check", **wrong: str) -> subproce
         ("MEMORYHUB_ALLOWED_HOSTS", ",", "a list such as one,two"),
         ("MEMORYHUB_ALLOWED_HOSTS", "https://hub.example.org", "without https://"),
         ("MEMORYHUB_METRICS_TOKEN", "short", "shorter than 16"),
+        ("MEMORYHUB_LLM_PRICE", "cheap", "such as 0.15,0.60"),
+        ("MEMORYHUB_CURRENCY", "dollars", "three letters"),
         ("MEMORYHUB_LOG_FORMAT", "xml", "plain or json"),
         ("MEMORYHUB_TRUSTED_PROXIES", "all", "whole number from 0 to 10"),
         ("MEMORYHUB_PROT", "8001", "Is MEMORYHUB_PORT meant?"),
         ("MEMORYHUB_LLM_API_KEY", "sesame", "needs MEMORYHUB_LLM_BASE_URL"),
+        ("MEMORYHUB_REPLICA_URLS", "postgres://b/hub", "needs DATABASE_URL"),
+        ("DATABASE_URL", "postgres://a:x,b/hub", "postgres://user:password@host:5432/name"),
         ("DATABASE_URL", "mysql://somewhere/x", "postgres://user:password@host:5432/name"),
     ],
 )
@@ -75,6 +79,19 @@ def test_unset_and_blank_give_the_default() -> None:
     assert env.words("C", "a, b,,") == ["a", "b"]
 
 
+def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(" of the container\n")
+    (tmp_path / "picture").write_bytes(b"\xff\xfe\xff")
+    assert Environment("P_", {"P_A_FILE": str(tmp_path / "key")}).text("A") == "of the container"
+    for wrong, why in (
+        ({"P_A_FILE": str(tmp_path / "gone")}, "P_A_FILE.*No such file"),
+        ({"P_A_FILE": str(tmp_path / "picture")}, "it is no text"),
+        ({"P_A_FILE": str(tmp_path / "key"), "P_A": "x"}, "P_A and P_A_FILE are both set"),
+    ):
+        with pytest.raises(ImproperlyConfigured, match=why):
+            Environment("P_", wrong).text("A")
+
+
 def test_a_database_url_keeps_every_part() -> None:
     read = database_from_url("postgres://me:p%40ss@db.example:6543/hub?sslmode=require")
     assert read == {
@@ -86,13 +103,18 @@ def test_a_database_url_keeps_every_part() -> None:
         "OPTIONS": {"sslmode": "require"},
     }
     assert database_from_url("postgres://me@/hub?host=/run/pg")["HOST"] == "/run/pg"
+    several = database_from_url("postgres://me:p@a.example:6543,b.example/hub?connect_timeout=9")
+    assert (several["HOST"], several["PORT"]) == ("a.example,b.example", "6543,")
+    wanted = {"target_session_attrs": "read-write", "connect_timeout": "9", "tcp_user_timeout": "5000"}
+    assert several["OPTIONS"].items() >= wanted.items()
     for wrong in ("postgres://host", "sqlite:///x", "postgres://h:port/x", ""):
         with pytest.raises(ImproperlyConfigured):
             database_from_url(wrong)
 
 
 def test_every_setting_is_on_the_options_page() -> None:
-    read = set(re.findall(r'\benv\.\w+\(\s*"([A-Z_]+)"', (ROOT / "memoryhub/settings.py").read_text()))
+    source = "".join(part.read_text() for part in (ROOT / "memoryhub/settings").glob("*.py"))
+    read = set(re.findall(r'\benv\.\w+\(\s*"([A-Z_]+)"', source))
     page = (ROOT / "docs/options.md").read_text()
     listed = set(re.findall(r"^\| `MEMORYHUB_([A-Z_]+)` \|", page, re.MULTILINE))
     assert len(read) > 25

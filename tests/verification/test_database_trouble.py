@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from memoryhub.local.postgres import connection_settings
+from tests.memoryhub.local.processes import wait_until
 from tests.stack import Stack, Web, running_stack, signed_up
 
 # Each is waited for: the signal alone says nothing about when the server hangs up.
@@ -100,11 +101,26 @@ def test_the_events_of_a_workspace_come_back(stack: Stack, person: http.Client) 
     with person.stream("GET", f"/workspaces/{workspace}/events/") as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 3000"
+        wait_until(lambda: listens(stack), "the web server hears notifications")
         cut_all(stack)
-        assert next(line for line in lines if line.startswith("event:")) == "event: resync"
+        assert next(line for line in soon(lines) if line.startswith("event:")) == "event: resync"
         body = {"content": "The launch is in May"}
         assert person.post(f"/chat/api/workspaces/{workspace}/memories", json=body).status_code == 201
-        assert next(line for line in lines if line.startswith("event: memor"))
+        assert next(line for line in soon(lines) if line.startswith("event: memor"))
+
+
+def listens(stack: Stack) -> bool:
+    with database(stack) as own:
+        asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'memoryhub web' AND query ~ '^LISTEN'"
+        return own.execute(asked).fetchone() == (1,)
+
+
+def soon(lines: Iterator[str]) -> Iterator[str]:
+    """The lines of the next minute; a stream says now and then that it is there, and would go on for ever."""
+    end = time.monotonic() + 60
+    for line in lines:
+        assert time.monotonic() < end, "waited in vain for an event"
+        yield line
 
 
 @pytest.fixture

@@ -1,17 +1,19 @@
-"""Whatever people write, through every door and into every failure: no log of web or worker has a word of it."""
+"""Whatever people write, through every door and into every failure: no log and no trace has a word of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2 as http
 import pytest
 
-from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
-from tests.stack import Stack, running_stack, signed_up
+from tests.fakes.openai_server import Answer, Call, Failure, ScriptedOpenAI
+from tests.fakes.otlp import Receiver
+from tests.stack import Stack, Web, running_stack, signed_up
 
 WORD = "kumquat"
 TOKEN = "a token of some length"
@@ -25,7 +27,16 @@ def server() -> Iterator[ScriptedOpenAI]:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> Iterator[Stack]:
+def collector() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.stop()
+
+
+@pytest.fixture(scope="module")
+def stack(
+    tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI, collector: Receiver
+) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("stack")
     (folder / "metrics").mkdir()
     env = {
@@ -38,6 +49,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory, server: ScriptedOpenAI) -> I
         "MEMORYHUB_METRICS_TOKEN": TOKEN,
         "MEMORYHUB_WORKERS": "1",
         "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
     }
     with running_stack(folder, **env) as stack:
         yield stack
@@ -78,7 +91,8 @@ def write_everywhere(person: http.Client, server: ScriptedOpenAI, eventually: Ca
     person.post("/accounts/login/", data={"login": said, "password": said})
     chat = person.post(f"{api}/chats", json={"title": said, "memory_enabled": True}).json()["id"]
     found = [{"text": f"{said} 5", "kind": "fact", "importance": 0.6}]
-    server.script(Answer(f"Noted: {said}"), Answer(json.dumps(found)))
+    looks = Answer(calls=[Call("x_recall_memory", {"query": said}), Call(WORD)])
+    server.script(looks, Answer(f"Noted: {said}"), Answer(json.dumps(found)))
     person.post(f"{api}/{chat}/messages", json={"content": f"{said} 5", "stream": False})
     eventually(lambda: bool(person.get(f"{api}/{chat}/memories").json()["memories"]), 30)
     # Servers that quote what they were asked when they fail, as some do.
@@ -96,9 +110,18 @@ def lines(stack: Stack) -> Iterator[tuple[str, str]]:
             yield path.name, line
 
 
+def is_silent(web: Web, stack: Stack) -> bool:
+    """Whether a request to this process leaves no line any more."""
+    path = stack.folder / f"web-{web.port}.log"
+    before = path.read_text().count('"memoryhub.requests"')
+    http.get(f"{web.url}/accounts/login/")
+    return path.read_text().count('"memoryhub.requests"') == before
+
+
 def test_no_log_has_a_word_of_what_people_said(
-    stack: Stack, server: ScriptedOpenAI, eventually: Callable[..., None]
+    stack: Stack, server: ScriptedOpenAI, collector: Receiver, eventually: Callable[..., None]
 ) -> None:
+    stack.manage("log_level", "memoryhub.jobs", "ERROR")
     web, other = stack.web(), stack.web()
     stack.worker()
     person = signed_up(web, "writer")
@@ -112,11 +135,25 @@ def test_no_log_has_a_word_of_what_people_said(
     requests = [json.loads(line) for _, line in lines(stack) if '"memoryhub.requests"' in line]
     assert {"POST", "GET", "PATCH", "DELETE"} <= {each["method"] for each in requests}
     assert all(each["request_id"] for each in requests)
+    by_worker = [line for name, line in lines(stack) if name == "worker.log"]
+    assert any('"memories.writing.extracting"' in line for line in by_worker)
+    assert not any('"memoryhub.jobs"' in line for line in by_worker), "said before it began"
+    stack.manage("log_level", "memoryhub.requests", "WARNING")
+    for each in (web, other):
+        eventually(partial(is_silent, each, stack), 30)
     # The counters of both web processes and of the worker, from either.
     scraped = http.get(f"{other.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
     assert 'memoryhub_memories_saved_total{source="auto_chat"} 1.0' in scraped  # counted in the worker
     assert 'memoryhub_turns_total{status="failed"} 2.0' in scraped
     assert 'memoryhub_memories_refused_total{kind="secret"} 1.0' in scraped
     assert WORD not in scraped
+    # One turn is one tree, from the request to what the worker noticed in it.
+    eventually(lambda: bool(collector.named("memoryhub.extraction")), 30)
+    eventually(lambda: len(collector.named("memoryhub.turn")) >= 4, 30)
+    tree = collector.tree_of("memoryhub.extraction")
+    parts = {"turn", "recall", "model", "tool", "job", "extraction"}
+    assert {f"memoryhub.{part}" for part in parts} <= {span.name for span in tree}
+    assert len({span.resource["process.pid"] for span in tree}) == 2, "of the web process and of the worker"
+    assert collector.raw and not any(WORD.encode() in body.lower() for body in collector.raw)
     ready = http.get(f"{other.url}/readyz").json()
     assert ready["status"] == "ok", ready

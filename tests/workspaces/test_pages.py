@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -103,6 +104,34 @@ def test_settings_show_each_role_what_it_may_do(cast: Cast) -> None:
         html = signed_in(user).get(page).content.decode()
         assert "olive" in html and "Leave" in html
         assert "Delete for good" not in html and "Add member" not in html and "Remove" not in html
+
+
+def test_settings_are_saved_as_they_are_changed(cast: Cast) -> None:
+    """A change asks for its own section anew; what is refused comes as a toast, whatever part was asked for."""
+    client = signed_in(cast.owner)
+    page, model = url("settings", cast.workspace.public_id), url("model", cast.workspace.public_id)
+    html = client.get(page).content.decode()
+    assert html.count('hx-trigger="change"') == html.count("data-saves") == html.count("<noscript>") == 7
+    assert f"""hx-post="{model}" hx-trigger="change" hx-target="closest section\"""" in html
+    asked_for = re.findall(r"section\[aria-labelledby=([\w-]*)\]", html)
+    assert len(asked_for) == 7 and set(asked_for) <= set(re.findall(r'id="([\w-]+)"', html))
+    htmx = {"HX-Request": "true"}
+    saved = client.post(
+        url("reviews", cast.workspace.public_id), {"reviews": "on"}, headers=htmx, follow=True
+    )
+    assert "Saved." in saved.content.decode()
+    refused = client.post(model, {"connection": "conn_nobody"}, headers=htmx)
+    assert (refused.status_code, refused["HX-Reselect"]) == (422, ".toast")
+    assert 'class="toast toast--error"' in refused.content.decode()
+    Membership.objects.filter(user=cast.editor).update(role=Role.OWNER)
+    stepped_down = client.post(
+        url("change_role", cast.workspace.public_id, cast.owner.public_id), {"role": "viewer"}, headers=htmx
+    )
+    assert stepped_down["HX-Refresh"] == "true"
+    profile = client.get(url("profile")).content.decode()
+    assert profile.count("data-tab=") == 6 and profile.count("data-saves") == 4
+    default = client.post(url("memory_default"), {"memory": "on", "page": "profile"}, headers=htmx)
+    assert default.status_code == 302, "asked in a chat, it answers with nothing"
 
 
 def test_the_only_owner_is_not_offered_to_leave(cast: Cast) -> None:

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Case, F, Q, When
+from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
+from memoryhub.database import prepared
+from memoryhub.database.ready import Ready
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
 from workspaces.access import get_workspace
@@ -23,6 +25,21 @@ LENGTH = 43  # characters of 62: 256 bits, so that a plain hash is as good as a 
 NAME_LENGTH = 80
 SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9]{{{LENGTH}}}")
 SHOWN = len(PREFIX) + 4
+_BY_HASH = Ready(
+    lambda key_hash: ApiKey.objects.select_related("user", "workspace").filter(key_hash=key_hash),
+    key_hash=str,
+)
+# A fixed window of a minute in one conditional update, so the limit holds over all processes; a refused request writes
+# nothing. The last use is noted once a minute.
+_COUNT = """
+UPDATE workspaces_apikey SET calls = calls + 1,
+    counted = CASE WHEN counted_at >= %(minute)s::timestamptz THEN counted + 1 ELSE 1 END,
+    last_used_at = CASE WHEN counted_at >= %(minute)s::timestamptz THEN last_used_at ELSE %(now)s::timestamptz END,
+    counted_at = greatest(counted_at, %(minute)s::timestamptz)
+WHERE id = %(key)s::bigint
+  AND (counted_at IS NULL OR counted_at < %(minute)s::timestamptz OR counted < %(most)s::int)
+RETURNING id
+"""
 
 
 class KeyRefused(Exception):
@@ -84,9 +101,7 @@ def verify_key(text: str, *, now: datetime) -> ApiKey:
 
     Found by the index over the hashes: how long that takes says nothing about the keys there are.
     """
-    found = ApiKey.objects.select_related("user", "workspace")
-    key = found.filter(key_hash=hashed(text)).first() if SHAPE.fullmatch(text) else None
-    return opened(key, now=now)
+    return opened(_BY_HASH.first(key_hash=hashed(text)) if SHAPE.fullmatch(text) else None, now=now)
 
 
 def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
@@ -101,30 +116,17 @@ def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
 
 
 def still_opens(key: ApiKey, *, now: datetime) -> bool:
-    """Whether a key that was verified a while ago would be again."""
+    """Whether a key that was verified a while ago would be again, and its person is a member still."""
     live = ApiKey.objects.filter(pk=key.pk, revoked_at=None, user__is_active=True)
+    live = live.filter(workspace__memberships__user=F("user"))
     return live.filter(Q(expires_at=None) | Q(expires_at__gt=now)).exists()
 
 
 def count_request(key: ApiKey, *, now: datetime) -> int | None:
-    """Count one request of this key. None if it may pass, else the seconds until the next one may.
-
-    A fixed window of a minute in one conditional update, so the limit holds over all processes; a refused request
-    writes nothing. Notes the last use once a minute.
-    """
+    """Count one request of this key. None if it may pass, else the seconds until the next one may."""
     minute = now.astimezone(UTC).replace(second=0, microsecond=0)
-    first = Q(counted_at=None) | Q(counted_at__lt=minute)
-    passed = (
-        ApiKey.objects.filter(pk=key.pk)
-        .filter(first | Q(counted__lt=settings.KEY_RATE))
-        .update(
-            calls=F("calls") + 1,
-            counted=Case(When(first, then=1), default=F("counted") + 1),
-            last_used_at=Case(When(first, then=now), default=F("last_used_at")),
-            counted_at=Case(When(first, then=minute), default=F("counted_at")),
-        )
-    )
-    return None if passed else 60 - now.second
+    given = {"key": key.pk, "now": now, "minute": minute, "most": settings.KEY_RATE}
+    return None if prepared.rows(_COUNT, given) else 60 - now.second
 
 
 def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:

@@ -20,6 +20,7 @@ from memoryhub import mail
 from workspaces.accounts import sessions
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
+from workspaces.oauth import grants
 
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 CHANGES = {
@@ -46,9 +47,12 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
-    """After a new password was set: whoever was signed in with the old one is out. ``keep``: a session that stays."""
+    """After a new password was set: whoever was signed in with the old one is out, with the programs they let in.
+    ``keep``: a session that stays.
+    """
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
+        grants.end_all_of(person, by=by, now=now)
         sessions.end_other_sessions(person, keep=keep, by=by)
         _notify(person, ["password"], to=_addresses(person), by=by, now=now)
 

@@ -16,6 +16,8 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
 
+from memoryhub.database.acting import by_system
+from memoryhub.database.replicas.written import sweep_written
 from memoryhub.errors import NotFound
 from memoryhub.http import origin
 from workspaces.audit import Verb, record
@@ -57,6 +59,7 @@ class LastSeenMiddleware:
         return self.get_response(request)
 
 
+@by_system
 def note(request: HttpRequest, user: User, *, now: datetime) -> None:
     """This session was used now: its row is brought up to date, or made."""
     key = request.session.session_key
@@ -70,6 +73,7 @@ def note(request: HttpRequest, user: User, *, now: datetime) -> None:
         SignIn.objects.get_or_create(session_key=key, defaults={**seen, "created_at": now})
 
 
+@by_system
 def live_sign_ins(user: User) -> list[SignIn]:
     """The person's sign-ins that still open something, the latest used first. Two queries, however many there are."""
     sign_ins = list(SignIn.objects.filter(user=user))
@@ -88,13 +92,14 @@ def end_session(session_id: str, *, by: User) -> SignIn:
     return sign_in
 
 
-def end_other_sessions(user: User, *, keep: str | None, by: User) -> int:
+def end_other_sessions(user: User, *, keep: str | None, by: User | None) -> int:
     """End every session of a person but the one with the key ``keep``; how many."""
     return _end(list(SignIn.objects.filter(user=user).exclude(session_key=keep or "")), by=by)
 
 
 def sweep(*, now: datetime) -> int:
     """Delete expired sessions and the sign-ins whose session is gone; how many sign-ins."""
+    sweep_written()
     Session.objects.filter(expire_date__lt=now).delete()
     live = Session.objects.values("session_key")
     return SignIn.objects.exclude(session_key__in=live).delete()[0]
@@ -107,7 +112,8 @@ def device_of(user_agent: str) -> str:
     return f"{browser} on {system}" if browser and system else browser or system
 
 
-def _end(sign_ins: list[SignIn], *, by: User) -> int:
+@by_system
+def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
     """How many of them still were sessions; the others were over already, and only their rows go."""
     with transaction.atomic():
         open_ones = Session.objects.filter(session_key__in=[sign_in.session_key for sign_in in sign_ins])

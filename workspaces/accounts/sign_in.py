@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from string import digits
+from typing import Any, cast
 
+from allauth.account import app_settings
 from allauth.account import signals as account
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.decorators import reauthentication_required
-from allauth.core.exceptions import ReauthenticationRequired
+from allauth.account.internal.flows.login import get_authentication_records
+from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
+from allauth.core.exceptions import ImmediateHttpResponse, ReauthenticationRequired
 from allauth.mfa import signals as mfa
 from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
+from allauth.socialaccount import signals as social
 from django.conf import settings
 from django.contrib.auth import signals as auth
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
+from django.utils.crypto import get_random_string
 from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
 from memoryhub.http import origin
-from workspaces.accounts import sessions
-from workspaces.accounts.usernames import check_username
+from workspaces.accounts import passwords, sessions
+from workspaces.accounts.groups import apply_groups
+from workspaces.accounts.usernames import ALIKE, check_username
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
+from workspaces.oauth import grants
 
 BY_CODE = "mfa_reauthenticate"
 MOST_UNKNOWN = 30  # failed sign-ins under names that nobody has, noted in a minute
@@ -47,15 +61,41 @@ class AccountAdapter(DefaultAccountAdapter):
             check_username(cleaned, User.objects.all())
         return cleaned
 
+    def generate_unique_username(self, txts: list[str | None], regex: str | None = None) -> str:
+        """For who comes by single sign-on: none that looks like another's either."""
+        name: str = super().generate_unique_username(txts, regex)
+        for candidate in (
+            name,
+            *(f"{name[:100]}-{get_random_string(length, digits)}" for length in range(2, 7)),
+        ):
+            with suppress(ValidationError):
+                return self.clean_username(candidate)
+        raise Conflict(ALIKE)
+
     def save_user(self, *args: Any, **kwargs: Any) -> User:
         try:
             return super().save_user(*args, **kwargs)
         except ValidationError as error:  # a name that somebody else took in this moment
             raise Conflict(error.messages[0]) from None
 
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
+        """Who is signed in shows by it that it is them, whatever opened the door."""
+        if request.user.is_authenticated:
+            return super().authenticate(request, **credentials)
+        if not passwords.are_asked_for():
+            raise ValidationError(_("Passwords are switched off here. Use single sign-on."))
+        user = super().authenticate(request, **credentials)
+        return user if user is not None and passwords.opens_for(user) else None
+
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         with mail.failures_logged():
             super().send_mail(template_prefix, email, context)
+
+    def get_login_stages(self) -> list[str]:
+        ours = {
+            "allauth.account.stages.EmailVerificationStage": "workspaces.accounts.domains.FirstAddressStage"
+        }
+        return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """With two-factor sign-in on, a code alone shows that it is you: a password may be what was stolen."""
@@ -74,6 +114,8 @@ def has_two_factor(request: HttpRequest) -> bool:
 
 def typed_password_lately(request: HttpRequest) -> bool:
     """Whether this session's person has shown again in the last minutes, after signing in, that it is them."""
+    if not get_reauthentication_flows(request.user):
+        return _came_in_lately(request)
     try:
         reauthentication_required(lambda request: None)(request)
     except ReauthenticationRequired:
@@ -81,10 +123,30 @@ def typed_password_lately(request: HttpRequest) -> bool:
     return True
 
 
+def _came_in_lately(request: HttpRequest) -> bool:
+    """Of who has nothing but single sign-on: allauth takes such a session for fresh, however old it is."""
+    methods = get_authentication_records(request, request.user)
+    return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
+
+
 def ask_for_password(request: HttpRequest) -> None:
     """For a page on which something goes for good: who has not shown lately that it is them is asked first."""
-    if not typed_password_lately(request):
+    if typed_password_lately(request):
+        return
+    if get_reauthentication_flows(request.user):
         raise ReauthenticationRequired
+    raise ImmediateHttpResponse(render(request, "socialaccount/again.html", status=403))
+
+
+def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For allauth's pages that change how somebody signs in."""
+
+    @wraps(view)
+    def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        ask_for_password(request)
+        return view(request, *args, **kwargs)
+
+    return login_required(asking)
 
 
 def require_fresh_password(request: HttpRequest) -> None:
@@ -93,7 +155,9 @@ def require_fresh_password(request: HttpRequest) -> None:
         raise Forbidden(
             _(
                 "This needs your password once more. Enter it at /accounts/reauthenticate/, then send this again."
-            ),
+            )
+            if get_reauthentication_flows(request.user)
+            else _("This needs a fresh sign-in. Sign out and in again, then send this again."),
             code="reauthenticate",
         )
 
@@ -107,8 +171,14 @@ def _opened(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> Non
 
 def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
     methods = request.session.get("account_authentication_methods", [])
-    by_code = any(method.get("method") == "mfa" for method in methods)
-    record(Verb.SIGNED_IN, by=user, details={"two_factor": by_code})
+    ways = {method.get("method") for method in methods}
+    details: dict[str, Word | list[Word]] = {"two_factor": "mfa" in ways}
+    if "socialaccount" in ways:
+        details["single_sign_on"] = True
+    record(Verb.SIGNED_IN, by=user, details=details)
+    sociallogin = kwargs.get("sociallogin")
+    if settings.SSO_GROUPS and sociallogin is not None and "groups" in sociallogin.account.extra_data:
+        apply_groups(user, sociallogin.account.extra_data["groups"])
 
 
 def _failed(
@@ -164,9 +234,10 @@ def _reauthenticated(
 
 
 def _new_password(sender: Any, request: HttpRequest, user: User, signal: Any, **kwargs: Any) -> None:
-    """Whoever else knew the old one is out at once, also of pages that are open."""
+    """Whoever else knew the old one is out at once, also of pages that are open, with the programs they let in."""
     reset = signal is account.password_reset
     record(Verb.PASSWORD_RESET if reset else Verb.PASSWORD_CHANGED, by=user)
+    grants.end_all_of(user, by=user, now=timezone.now())
     sessions.end_other_sessions(user, keep=None if reset else request.session.session_key, by=user)
     if not reset:
         sessions.note(request, user, now=timezone.now())
@@ -177,6 +248,13 @@ def _two_factor(sender: Any, user: User, authenticator: Authenticator, signal: A
         record(Verb.TWO_FACTOR_ON if signal is mfa.authenticator_added else Verb.TWO_FACTOR_OFF, by=user)
     elif signal is not mfa.authenticator_removed:
         record(Verb.RECOVERY_CODES_MADE, by=user)
+
+
+def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: Any) -> None:
+    """Also as somebody first opens the account that the directory made for them: nobody is signed in then."""
+    added = signal is social.social_account_added
+    person = request.user if request.user.is_authenticated else kwargs["sociallogin"].user
+    record(Verb.SIGN_ON_CONNECTED if added else Verb.SIGN_ON_DISCONNECTED, by=cast(User, person))
 
 
 def connect() -> None:
@@ -195,5 +273,7 @@ def connect() -> None:
         (mfa.authenticator_removed, _two_factor),
         (mfa.authenticator_reset, _two_factor),
         (mfa.authentication_failed, _failed_code),
+        (social.social_account_added, _single_sign_on),
+        (social.social_account_removed, _single_sign_on),
     ):
         signal.connect(receiver, dispatch_uid=f"workspaces.accounts.sign_in.{receiver.__name__}")

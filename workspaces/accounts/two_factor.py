@@ -9,14 +9,62 @@ from typing import Any
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import generate_totp_secret
+from allauth.mfa.utils import is_mfa_enabled
+from django.conf import settings
+from django.contrib import messages as notices
+from django.core.exceptions import MiddlewareNotUsed
 from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 
 from memoryhub import sealing
+from memoryhub.errors import Forbidden
+from memoryhub.http.middleware import answer_error, speaks_json
+from workspaces.models import User
 
 logger = logging.getLogger(__name__)
+ENTRANCE = "/accounts/"  # signing in and out, showing that it is you, setting it up
+
+
+def is_required_of(user: User) -> bool:
+    """Whether who runs this MemoryHub asks for it (MEMORYHUB_TWO_FACTOR)."""
+    return settings.TWO_FACTOR == "everyone" or (settings.TWO_FACTOR == "staff" and user.is_staff)
+
+
+class TwoFactorMiddleware:
+    """Leads those who have to set it up there, from every page that is not open to all; programs are told so.
+
+    What has a key or a grant instead of a session is not asked: a key is made by somebody who has it set up.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        if settings.TWO_FACTOR == "optional":
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, *arguments: Any) -> HttpResponseBase | None:
+        user = request.user
+        if not isinstance(user, User) or not is_required_of(user) or request.path.startswith(ENTRANCE):
+            return None
+        if not getattr(view, "login_required", True) and not speaks_json(request.path):
+            return None
+        if is_mfa_enabled(user):
+            return None
+        if speaks_json(request.path) or getattr(request, "htmx", False):
+            message = _("Set up two-factor sign-in first, at /accounts/two-factor/totp/activate/.")
+            return answer_error(request, Forbidden(message, code="two_factor"))
+        notices.info(request, _("You need two-factor sign-in here. Set it up to go on."))
+        return redirect("mfa_activate_totp")
 
 
 class MfaAdapter(DefaultMFAAdapter):
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        return not is_required_of(authenticator.user)
+
     def encrypt(self, text: str) -> str:
         return sealing.seal(text)
 

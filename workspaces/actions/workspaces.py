@@ -6,21 +6,25 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import F, Func, Value
 from django.utils.translation import gettext as _
 
+from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.ids import new_id
 from workspaces.access import get_workspace, require
 from workspaces.actions.removal import Counts, counted, empty
 from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.models import Invitation, Membership, Role, User, Workspace
 from workspaces.quotas import require_room
+from workspaces.webhooks.outbox import queue_sending
 
 NAME_LENGTH = 120
 DESCRIPTION_LENGTH = 2000
 
 
+@by_system
 def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
     """A new workspace, owned by ``by`` and carrying their ``role``. ``public_id``: the one it had elsewhere.
 
@@ -46,14 +50,15 @@ def update_workspace(
     private_short_term: bool | None = None,
     reviews_proposals: bool | None = None,
     local_only: bool | None = None,
+    share_links: bool | None = None,
     connection_id: str | None = None,
 ) -> Workspace:
     """Change what is passed; ``None`` leaves it as it is. Owners only.
 
     ``private_short_term``: whether a person's private chats here are told of, in short, in their other chats.
     ``reviews_proposals``: whether what viewers or models propose waits for an editor. ``local_only``: whether its
-    memories never leave this machine. ``connection_id``: which model answers here, empty for the configured one;
-    Invalid where that cannot be chosen.
+    memories never leave this machine. ``share_links``: whether its chats may be read by a link. ``connection_id``:
+    which model answers here, empty for the configured one; Invalid where that cannot be chosen.
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -65,6 +70,7 @@ def update_workspace(
             "private_short_term": private_short_term,
             "reviews_proposals": reviews_proposals,
             "local_only": local_only,
+            "share_links": share_links,
         }
         changes = {field: value for field, value in changes.items() if value is not None}
         for field, value in changes.items():
@@ -80,6 +86,7 @@ def update_workspace(
     return workspace
 
 
+@by_system
 def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
     """Delete a workspace with everything in it, for good; what went. Owners only, and never somebody's default one."""
     with transaction.atomic():
@@ -107,12 +114,13 @@ def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Memb
         with transaction.atomic():
             _lock_as_owner(workspace, by)
             made = Membership.objects.create(workspace=workspace, user=user, role=wanted)
-            _record_member(Verb.MEMBER_ADDED, workspace, user, by, role=wanted)
+            record_member(Verb.MEMBER_ADDED, workspace, user, by, role=wanted)
             return made
     except IntegrityError:
         raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member") from None
 
 
+@by_system
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
     """Owners only. The last owner stays one, and so does the person whose default workspace this is."""
     wanted = _clean_role(role)
@@ -120,25 +128,32 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
         _lock_as_owner(workspace, by)
         membership = _membership(workspace, user)
         if wanted != Role.OWNER:
-            _refuse_to_lose(workspace, membership)
+            refuse_to_lose(workspace, membership)
         before, membership.role = membership.role, wanted
         membership.save(update_fields=["role"])
-        _record_member(Verb.ROLE_CHANGED, workspace, user, by, role=wanted, before=before)
+        record_member(Verb.ROLE_CHANGED, workspace, user, by, role=wanted, before=before)
+        if not wanted.allows(Role(before)):
+            lost_right(workspace, user, by, had=before)
     return membership
 
 
+@by_system
 def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
-    """Owners remove anybody, anybody may leave. Never the last owner, nor from their default workspace."""
+    """Owners remove anybody, anybody may leave. Never the last owner, nor from their default workspace.
+
+    Who was removed comes in again by no invitation that was made before: an owner adds them, or makes a new one.
+    """
     with transaction.atomic():
         if user.pk == by.pk:
-            _lock(workspace)
+            lock(workspace)
         else:
             _lock_as_owner(workspace, by)
         membership = _membership(workspace, user)
-        _refuse_to_lose(workspace, membership)
+        refuse_to_lose(workspace, membership)
         membership.delete()
         verb = Verb.MEMBER_LEFT if user.pk == by.pk else Verb.MEMBER_REMOVED
-        _record_member(verb, workspace, user, by, role=membership.role)
+        record_member(verb, workspace, user, by, role=membership.role)
+        lost_right(workspace, user, by, had=membership.role)
 
 
 def set_memory_default(user: User, enabled: bool) -> None:
@@ -153,12 +168,30 @@ def set_short_term_everywhere(user: User, enabled: bool) -> None:
     user.save(update_fields=["short_term_everywhere"])
 
 
-def _record_member(verb: Verb, workspace: Workspace, user: User, by: User, **roles: str) -> None:
+def set_language(user: User, language: str) -> None:
+    """In which language this person's pages and mails are; empty: as their browser asks. Raises Invalid."""
+    if language and language not in dict(settings.LANGUAGES):
+        raise Invalid(fields={"language": _("is not a language of these pages")})
+    user.language = language
+    user.save(update_fields=["language"])
+
+
+def lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
+    """A right that a person had ends: no open link gives back what others took, webhooks of a former owner stop."""
+    if user != by:
+        closed_to = Func(F("used_by"), Value(user.pk), function="array_append")
+        still_open = Invitation.objects.filter(workspace=workspace, revoked_at=None)
+        still_open.exclude(used_by__contains=[user.pk]).update(used_by=closed_to)
+    if had == Role.OWNER:
+        queue_sending()
+
+
+def record_member(verb: Verb, workspace: Workspace, user: User, by: User | None, **roles: str) -> None:
     words = {name: str(role) for name, role in roles.items()}
     record(verb, by=by, workspace=workspace, target=user.public_id, details=words)
 
 
-def _lock(workspace: Workspace) -> None:
+def lock(workspace: Workspace) -> None:
     """Changes to one workspace's members wait for each other: two owners cannot both step down at once."""
     if not Workspace.objects.select_for_update().filter(pk=workspace.pk).exists():
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
@@ -166,7 +199,7 @@ def _lock(workspace: Workspace) -> None:
 
 def _lock_as_owner(workspace: Workspace, by: User) -> None:
     """Asks for the role again under the lock: it may have been taken away since the page was loaded."""
-    _lock(workspace)
+    lock(workspace)
     require(_membership(workspace, by).role, Role.OWNER)
 
 
@@ -184,12 +217,12 @@ def _membership(workspace: Workspace, user: User) -> Membership:
     return membership
 
 
-def _refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
+def refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
     if workspace.default_of_id == membership.user_id:
         raise Conflict(_("This is their own workspace, so they stay its owner."), code="default_workspace")
     if membership.role == Role.OWNER:
-        others = Membership.objects.filter(workspace=workspace, role=Role.OWNER).exclude(pk=membership.pk)
-        if not others.exists():
+        others = Membership.objects.filter(workspace=workspace, role=Role.OWNER, user__is_active=True)
+        if not others.exclude(pk=membership.pk).exists():
             raise Conflict(
                 _("A workspace needs an owner. Make someone else an owner first."), code="last_owner"
             )

@@ -10,6 +10,8 @@ from workspaces.admin import (
     groups,
     keys,
     people,
+    single_sign_on,
+    spending,
     two_factor,
     workspaces,
 )
@@ -24,6 +26,8 @@ __all__ = [
     "groups",
     "keys",
     "people",
+    "single_sign_on",
+    "spending",
     "two_factor",
     "workspaces",
 ]

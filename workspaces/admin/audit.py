@@ -36,6 +36,8 @@ KINDS = {
             Verb.PASSWORD_RESET,
             Verb.USERNAME_CHANGED,
             Verb.EMAIL_CHANGED,
+            Verb.SIGN_ON_CONNECTED,
+            Verb.SIGN_ON_DISCONNECTED,
             Verb.TWO_FACTOR_ON,
             Verb.TWO_FACTOR_OFF,
             Verb.RECOVERY_CODES_MADE,

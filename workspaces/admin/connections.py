@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.views import redirect_to_login
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -21,7 +22,16 @@ from workspaces.connections.trial import Report, try_connection
 from workspaces.models import User
 from workspaces.models.connection import Connection
 
-FIELDS = ("name", "base_url", "model", "has_tools", "can_extract", "context_tokens", "is_local")
+FIELDS = (
+    "name",
+    "base_url",
+    "model",
+    "has_tools",
+    "can_extract",
+    "context_tokens",
+    "is_local",
+    *actions.PRICES,
+)
 
 
 class ConnectionAdminForm(forms.ModelForm):
@@ -73,11 +83,12 @@ class ConnectionAdmin(ChangedBySuperusers):
     search_help_text = "A part of the name or of the model's, or the id (conn_)."
     add_fieldsets: Any = (  # of one there is nothing to tell about yet, and no key to take away
         (None, {"fields": ("name", "base_url", "model", "api_key")}),
-        ("What it can do", {"fields": ("has_tools", "can_extract", "context_tokens", "is_local")}),
+        ("What it can do", {"fields": ("has_tools", "can_extract", "sees", "context_tokens", "is_local")}),
+        (f"What it costs, in {settings.CURRENCY}", {"fields": actions.PRICES}),
     )
     fieldsets = (
         (None, {"fields": ("name", "base_url", "model", "api_key", "forget_key")}),
-        add_fieldsets[1],
+        *add_fieldsets[1:],
         ("About it", {"fields": ("public_id", "with_key", "created_at", "updated_at")}),
     )
     readonly_fields = ("public_id", "with_key", "created_at", "updated_at")

@@ -116,7 +116,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     @action(
         "Read again",
         "change",
-        asks="Those that could not be read are queued once more. The others stay as they are.",
+        asks="Those that could not be read, and pictures that cannot be shown yet, are queued once more.",
     )
     def read_again(self, request: HttpRequest, rows: QuerySet[Document]) -> Iterator[tuple[str, int]]:
         failed = list(rows.filter(pk__in=Document.objects.not_quite_read()))

@@ -13,55 +13,89 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from memoryhub import mail
-from workspaces import audit
 from workspaces.accounts import powers
+from workspaces.accounts.closing import close_account, hand_over, left_behind, reopen_account
 from workspaces.accounts.powers import RIGHTS
+from workspaces.accounts.sessions import end_other_sessions
 from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
+from workspaces.admin.spending import PersonForm
 from workspaces.admin.superusers import NOT_TOLD, TOLD, is_superuser
 from workspaces.admin_kit.base import LeanAdmin, action, counted, offer_undo
-from workspaces.models import User
+from workspaces.models import Membership, User
+from workspaces.oauth import grants
 from workspaces.quotas import quota_of
+from workspaces.spending.budgets import set_person_budget
+from workspaces.spending.money import amount
+from workspaces.spending.totals import taken_by
 
 NAMES = ("first_name", "last_name")
+BUDGET = ("tokens", "money")
 
 
-def _open_or_close(people: QuerySet[User], verb: audit.Verb, *, by: User) -> int:
-    """Open or close these accounts; how many."""
-    with transaction.atomic():
-        found = list(people.select_for_update(of=("self",)))
-        User.objects.filter(pk__in=[person.pk for person in found]).update(
-            is_active=verb == audit.Verb.ACCOUNT_REOPENED
-        )
-        for person in found:
-            audit.record(verb, by=by, target=person.public_id)
-    return len(found)
+def _said_of(handed: list[Membership], otherwise: str = "") -> Iterator[tuple[str, int]]:
+    """Ten of them by name."""
+    named = [f"“{each.workspace.name}” to {each.user.get_username()}" for each in handed[:10]]
+    more = f" and {len(handed) - 10} more" if len(handed) > 10 else ""
+    if handed:
+        yield f"Handed over: {', '.join(named)}{more}.", messages.SUCCESS
+    elif otherwise:
+        yield otherwise, messages.INFO
 
 
 @admin.register(User)
 class PersonAdmin(LeanAdmin, UserAdmin):
     many = "people"
+    form = PersonForm
     list_display = ("username", "email", "memory_default", "is_staff", "is_active", "last_login")
     list_filter = ("is_staff", "is_superuser", "is_active")
     ordering = ("-id",)
     sortable_by = ()
     search_fields = ("username__icontains", "email__icontains", "=public_id")
     search_help_text = "A part of the name or address, or the id (usr_)."
-    readonly_fields = ("public_id", "last_login", "date_joined", "has")
-    actions = ("close", "reopen")
+    readonly_fields = ("public_id", "last_login", "date_joined", "has", "took")
+    actions = ("close", "reopen", "hand_over", "sign_out", "test_mail")
     fieldsets = (
         (None, {"fields": ("username", "password", "public_id")}),
         ("Person", {"fields": (*NAMES, "email", "memory_default")}),
         ("May do", {"fields": ("is_active", *RIGHTS)}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
         ("Has", {"fields": ("has",), "description": "Of what one person may make; the limits are settings."}),
+        (
+            "May take of models in a month",
+            {
+                "fields": (*BUDGET, "took"),
+                "description": "In all workspaces together; beside each workspace's own budget.",
+            },
+        ),
     )
 
     @admin.display(description="made, of at most")
     def has(self, person: User) -> str:
         return ", ".join(quota_of(person, what).in_words() for what in settings.QUOTAS)
+
+    @admin.display(description="tokens a month")
+    def tokens(self, person: User) -> str:
+        """The budget as who may not set it sees it."""
+        budget = getattr(person, "budget", None)
+        return "-" if budget is None or budget.tokens is None else f"{budget.tokens:,}"
+
+    @admin.display(description="money a month")
+    def money(self, person: User) -> str:
+        budget = getattr(person, "budget", None)
+        return "-" if budget is None or budget.money is None else amount(budget.money)
+
+    @admin.display(description="took this month")
+    def took(self, person: User) -> str:
+        now = timezone.now()
+        bill = taken_by(person, now=now)
+        said = f"{bill.tokens:,} tokens" + (f", {amount(bill.cost)}" if bill.has_cost else "")
+        url = reverse("admin:workspaces_modeluse_changelist")
+        return format_html('<a href="{}?month={}&amp;user={}">{}</a>', url, f"{now:%Y-%m}", person.pk, said)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Who is no superuser may not touch one."""
@@ -91,6 +125,9 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         touched = [name for name in form.changed_data if name in powers.CHANGES] if change else []
         if touched:
             ask_for_password(request)
+        if change and not set(BUDGET).isdisjoint(form.changed_data):
+            budget = {name: form.cleaned_data[name] for name in BUDGET}
+            set_person_budget(obj, **budget, by=cast(User, request.user), now=timezone.now())
         before = User.objects.filter(pk=obj.pk).values_list("email", flat=True).first() or ""
         super().save_model(request, obj, form, change)
         if touched:
@@ -120,7 +157,8 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     @action(
         "Close the account (can be reopened)",
         "change",
-        asks="They can no longer sign in, nor can their programs. Nothing of theirs is deleted.",
+        asks="They are signed out, and can no longer sign in, nor can their programs. Nothing of theirs is deleted. "
+        "Where they are the only owner, who has been an editor longest becomes one.",
     )
     def close(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
         mine = cast(User, request.user)
@@ -128,10 +166,15 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         others = rows.exclude(pk=mine.pk)
         if not mine.is_superuser:
             others = others.filter(is_superuser=False)
-        others = others.filter(pk__in=list(others.filter(is_active=True).values_list("pk", flat=True)))
-        closed = _open_or_close(others, audit.Verb.ACCOUNT_CLOSED, by=mine)
-        offer_undo(self, request, "reopen", list(others.values_list("pk", flat=True)))
-        yield f"{counted(closed, 'account', 'accounts')} closed.", messages.SUCCESS
+        closed, handed, now = list(others.filter(is_active=True)), [], timezone.now()
+        for person in closed:
+            handed += close_account(person, by=mine, now=now, hands_over=mine.is_superuser)
+        offer_undo(self, request, "reopen", [person.pk for person in closed])
+        yield f"{counted(len(closed), 'account', 'accounts')} closed.", messages.SUCCESS
+        yield from _said_of(handed)
+        if left := sum(len(left_behind(person)) for person in closed):
+            said = f"{counted(left, 'workspace has', 'workspaces have')} no owner now whose account is open."
+            yield f"{said} A superuser can hand them over.", messages.WARNING
         if own:
             yield "Yours was left open: somebody else has to close it.", messages.WARNING
 
@@ -139,7 +182,55 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
         if not is_superuser(request):
             rows = rows.filter(is_superuser=False)
-        closed_ones = rows.filter(pk__in=list(rows.filter(is_active=False).values_list("pk", flat=True)))
-        opened = _open_or_close(closed_ones, audit.Verb.ACCOUNT_REOPENED, by=cast(User, request.user))
-        offer_undo(self, request, "close", list(closed_ones.values_list("pk", flat=True)))
-        yield f"{counted(opened, 'account', 'accounts')} reopened.", messages.SUCCESS
+        opened = list(rows.filter(is_active=False))
+        for person in opened:
+            reopen_account(person, by=cast(User, request.user))
+        offer_undo(self, request, "close", [person.pk for person in opened])
+        yield f"{counted(len(opened), 'account', 'accounts')} reopened.", messages.SUCCESS
+
+    @action(
+        "Hand over the workspaces of closed accounts",
+        "change",
+        asks="Where they are the only owner, who has been an editor longest becomes one, and is told by mail.",
+    )
+    def hand_over(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        closed, by = rows.filter(is_active=False), cast(User, request.user)
+        yield from _said_of(
+            [made for person in closed for made in hand_over(person, by=by)], "None was left behind."
+        )
+
+    @action(
+        "Send a test mail", "change", asks="A mail that says nothing but that mail arrives, sent at once."
+    )
+    def test_mail(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        if not mail.is_set():
+            yield "There is no server for mail: set MEMORYHUB_SMTP_URL.", messages.ERROR
+            return
+        person = rows.exclude(email="").first()
+        if person is None:
+            yield "None of them gave an address.", messages.ERROR
+        elif wrong := mail.try_out(person.email):
+            yield f"The mail to {person.email} could not be sent. {wrong}", messages.ERROR
+        else:
+            yield f"The server has taken a mail to {person.email}.", messages.SUCCESS
+
+    @action(
+        "Sign out everywhere",
+        "change",
+        asks="Every browser in which they are signed in, and what they let programs do, ends at once. "
+        "Their API keys stay.",
+    )
+    def sign_out(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+        if not is_superuser(request):
+            raise PermissionDenied
+        by, now = cast(User, request.user), timezone.now()
+        ended = 0
+        for person in rows:
+            grants.end_all_of(person, by=by, now=now)
+            keep = request.session.session_key if person == by else None
+            ended += end_other_sessions(person, keep=keep, by=by)
+        yield f"{counted(ended, 'session', 'sessions')} ended.", messages.SUCCESS

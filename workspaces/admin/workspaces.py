@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from memoryhub import mail
 from workspaces import audit
@@ -32,13 +33,25 @@ class KindFilter(ChoiceFilter):
     rules = {"shared": Q(default_of=None), "default": Q(default_of__isnull=False)}
 
 
+class Shown(forms.Widget):
+    """A name in the place of what could be chosen."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        return format_html("{}", self.name)
+
+
 class MembershipForm(forms.ModelForm):
-    """Who a member is stands above their row. Only the row of a new one lets choose: choices cost a query each."""
+    """Only the row of a new member lets choose who it is: choices cost a query each."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.fields["user"].widget = forms.HiddenInput()
+            self.fields["user"].disabled = True
+            self.fields["user"].widget = Shown(self.instance.user.get_username())
 
 
 class MembershipInline(admin.TabularInline):

@@ -12,6 +12,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import models
 from django.http import HttpRequest
+from django.utils.functional import Promise
 
 
 class ChoiceFilter(admin.SimpleListFilter):
@@ -24,13 +25,13 @@ class ChoiceFilter(admin.SimpleListFilter):
     parameter_name: str
     column: str = ""
     default: str = ""
-    offered: Sequence[tuple[str, str]]
+    offered: Sequence[tuple[str, str | Promise]]
     rules: ClassVar[Mapping[str, models.Q]] = {}
 
     def __init_subclass__(cls) -> None:
         cls.title = cls.parameter_name
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, Any]]:
         return self.offered
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:

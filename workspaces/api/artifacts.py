@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import get_workspace
-from workspaces.api.serializers import PersonJson, RemovedJson, removed_json
+from workspaces.actions.owned import require_right_to_forget
+from workspaces.api.serializers import (
+    FOR_ONESELF,
+    MOVES,
+    PersonalField,
+    PersonJson,
+    RemovedJson,
+    removed_json,
+)
 from workspaces.artifacts import artifacts
 from workspaces.artifacts.artifacts import Written
+from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.rest.docs import documented_under, page_of
@@ -34,17 +44,12 @@ class ArtifactJson(serializers.Serializer[Any]):
     language = serializers.CharField(help_text="Of code; empty otherwise.")
     content = serializers.CharField(help_text="Of the newest version; a table as Markdown.")
     version = serializers.IntegerField(min_value=1, help_text="The number of the newest version.")
-    personal = serializers.SerializerMethodField(
-        help_text="true: it comes from a private chat, and only you see it."
-    )
+    personal = PersonalField()
     source_chat_id = serializers.CharField(allow_null=True, help_text="The chat that it was kept from.")
     source_message_id = serializers.CharField(allow_null=True, help_text="The answer that it was kept from.")
     created_by = PersonJson(allow_null=True)
     created_at = Moment()
     updated_at = Moment()
-
-    def get_personal(self, artifact: Artifact) -> bool:
-        return artifact.owner_id is not None
 
     def to_representation(self, artifact: Artifact) -> dict[str, Any]:
         shown = super().to_representation(artifact)
@@ -75,6 +80,7 @@ class ArtifactBody(Confirmable):
     kind = Choice(ArtifactKind.values)
     language = Text(max_length=LANGUAGE_LENGTH, allow_blank=True, required=False, default="")
     content = Text(max_length=CONTENT_LENGTH, trim_whitespace=False)
+    personal = Flag(default=False, help_text=FOR_ONESELF)
 
 
 class ArtifactChanges(Confirmable):
@@ -82,6 +88,7 @@ class ArtifactChanges(Confirmable):
     title = Text(max_length=TITLE_LENGTH, required=False)
     language = Text(max_length=LANGUAGE_LENGTH, allow_blank=True, required=False)
     content = Text(max_length=CONTENT_LENGTH, trim_whitespace=False, required=False)
+    personal = Flag(required=False, help_text=MOVES)
 
 
 def _shown(artifact: Artifact, code: int = status.HTTP_200_OK) -> Response:
@@ -93,10 +100,10 @@ class ArtifactList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the artifacts of a workspace.
 
-        Newest first, your personal ones among them.
+        Newest first, your own among them, wherever they lie.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = Artifact.objects.visible_to(self.person).live().filter(workspace=workspace)
+        found = in_reach(Artifact.objects.live(), workspace, self.person, Reach.here(workspace))
         return self.page(
             found.select_related("workspace", "created_by"),
             ArtifactJson,
@@ -113,7 +120,7 @@ class ArtifactList(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(ArtifactBody)
-        given = {name: body.pop(name) for name in ("kind", "confirmed")}
+        given = {name: body.pop(name) for name in ("kind", "personal", "confirmed")}
         written = Written(**body)
         made = self.make_once(
             lambda: artifacts.keep(workspace, written, by=self.person, now=timezone.now(), **given),
@@ -140,12 +147,18 @@ class ArtifactDetail(_OfArtifact):
     def patch(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
         """Change an artifact.
 
-        Makes a new version; the earlier ones stay. Fields you leave out stay as they are. 409 with code `stale` if it
-        has been changed since the version you name; 422 with code `sensitive` as for a new one.
+        Makes a new version, but for `personal`; the earlier ones stay. Fields you leave out stay as they are. 409 with
+        code `stale` if it has been changed since the version you name; 422 with code `sensitive` as for a new one.
         """
-        artifact, seen = self.artifact(workspace_id, artifact_id, Role.EDITOR), versions_seen(request)
-        body = self.body(ArtifactChanges)
-        return _shown(artifacts.change(artifact, **body, by=self.person, now=timezone.now(), seen=seen))
+        workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
+        artifact = artifacts.get_artifact(self.person, artifact_id, workspace=workspace)
+        body, seen = self.body(ArtifactChanges), versions_seen(request)
+        personal = body.pop("personal", None)
+        with transaction.atomic():
+            artifact = artifacts.change(artifact, **body, by=self.person, now=timezone.now(), seen=seen)
+            if personal is not None:
+                artifact = artifacts.move(artifact, None if personal else workspace, by=self.person)
+        return _shown(artifact)
 
     @documented("artifacts_delete", headers=[IF_MATCH])
     def delete(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
@@ -195,6 +208,6 @@ class ArtifactForget(_OfArtifact):
         its words and vectors. What was said in the chat that it came from stays there. This cannot be undone.
         """
         artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
-        artifacts.require_right_to_forget(artifact, self.person)
+        require_right_to_forget(artifact, self.person)
         self.require_fresh_password()
         return Response(removed_json(artifacts.forget(artifact, by=self.person)))

@@ -23,7 +23,7 @@ from workspaces.models.connection import (
 )
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber
+from workspaces.rest.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
@@ -52,12 +52,25 @@ class ConnectionJson(serializers.Serializer[Any]):
     has_key = serializers.BooleanField(help_text="Whether a key is stored. It is never shown again.")
     has_tools = serializers.BooleanField()
     can_extract = serializers.BooleanField(help_text="Off: rules notice what is said, and no model.")
+    sees = serializers.BooleanField(
+        allow_null=True, help_text="Whether it takes pictures. null: it is found out when one is sent."
+    )
     context_tokens = serializers.IntegerField(
         min_value=0, help_text="What prompt and answer may hold together."
     )
     is_local = serializers.BooleanField(
         help_text="Whether workspaces whose memories never leave this machine may use it."
     )
+    price_in = serializers.DecimalField(
+        max_digits=13,
+        decimal_places=6,
+        allow_null=True,
+        help_text="Of a million tokens, in the installation's currency. null: nobody has set it.",
+    )
+    price_cached = serializers.DecimalField(
+        max_digits=13, decimal_places=6, allow_null=True, help_text="Of tokens in from the provider's cache."
+    )
+    price_out = serializers.DecimalField(max_digits=13, decimal_places=6, allow_null=True)
     created_at = Moment()
     updated_at = Moment()
 
@@ -80,8 +93,12 @@ class ConnectionChanges(Body):
     )
     has_tools = Flag(required=False)
     can_extract = Flag(required=False)
+    sees = Flag(required=False, allow_null=True, help_text="null: it is found out when a picture is sent.")
     context_tokens = WholeNumber(min_value=LEAST_CONTEXT, max_value=MOST_CONTEXT, required=False)
     is_local = Flag(required=False, help_text="Of shared ones, by administrators alone.")
+    price_in = Money(help_text="Of a million tokens in. null takes it away, with price_out.")
+    price_cached = Money(help_text="Of tokens in from the provider's cache. null: as the others.")
+    price_out = Money(help_text="Of a million tokens out.")
 
 
 class ConnectionBody(ConnectionChanges):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpResponseBase
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
@@ -16,22 +16,30 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.errors import TooLarge
+from memoryhub.http.uploads import require_fitting
 from workspaces.access import get_workspace
-from workspaces.api.serializers import PersonJson, RemovedJson, removed_json
+from workspaces.actions.owned import require_right_to_forget
+from workspaces.api.serializers import (
+    FOR_ONESELF,
+    MOVES,
+    PersonalField,
+    PersonJson,
+    RemovedJson,
+    removed_json,
+)
 from workspaces.documents import documents, forgetting, versions
 from workspaces.documents.files import download
+from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, DocumentStatus, Role
 from workspaces.models.document import TITLE_LENGTH
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Moment, Text
+from workspaces.rest.fields import Body, Flag, Moment, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.once import Note
 from workspaces.rest.views import ApiView, StrictJsonParser
 
 documented = documented_under("documents")
-ENVELOPE = 64 * 1024  # bytes that a body may have beside the file
 NO_FILE: dict[str, Any] = {
     "invalid": "Must be a file: a part with a file name.",
     "empty": "Must not be empty.",
@@ -59,6 +67,7 @@ class DocumentJson(serializers.Serializer[Any]):
         source="passage_count", min_value=0, help_text="Pieces of its text that are found one by one."
     )
     characters = serializers.IntegerField(min_value=0, help_text="Of its text.")
+    personal = PersonalField()
     created_by = PersonJson(allow_null=True)
     created_at = Moment()
     updated_at = Moment()
@@ -80,6 +89,7 @@ class DocumentBody(Body):
     text = Text(
         required=False, max_length=5_000_000, help_text="Instead of a file, as Markdown; with a title."
     )
+    personal = Flag(default=False, help_text=FOR_ONESELF)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("file" in attrs) == ("text" in attrs):
@@ -120,7 +130,13 @@ class VersionQuery(serializers.Serializer[Any]):
 
 class DocumentChanges(Body):
     example = {"title": "Lease of 2026"}
-    title = Text(max_length=TITLE_LENGTH)
+    title = Text(max_length=TITLE_LENGTH, required=False)
+    personal = Flag(required=False, help_text=MOVES)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError({"title": "Send a title, or say whether it is `personal`."})
+        return attrs
 
 
 def _with(document: Document, *, duplicate: bool) -> Document:
@@ -133,9 +149,7 @@ class _TakesFiles(ApiView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """What says by itself that it is too long is not read: the check of the CSRF token would."""
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if length.isdecimal() and int(length) > settings.DOCUMENT_MAX_BYTES + ENVELOPE:
-            raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.DOCUMENT_MAX_BYTES:,}")
+        require_fitting(request, settings.DOCUMENT_MAX_BYTES)
         super().initial(request, *args, **kwargs)
 
     def brought_once(self, make: Callable[[], documents.Brought]) -> Response:
@@ -158,10 +172,11 @@ class DocumentList(_TakesFiles):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the documents of a workspace.
 
-        Newest first.
+        Newest first, your own among them, wherever they lie.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = Document.objects.live().filter(workspace=workspace).select_related("workspace", "created_by")
+        rows = Document.objects.live().select_related("workspace", "created_by")
+        found = in_reach(rows, workspace, self.person, Reach.here(workspace))
         return self.page(
             found, DocumentJson, list_name=f"documents of {workspace.public_id}", descending=True
         )
@@ -184,19 +199,11 @@ class DocumentList(_TakesFiles):
         body, now = self.body(DocumentBody), timezone.now()
 
         def make() -> documents.Brought:
+            who: dict[str, Any] = {"personal": body["personal"], "by": self.person, "now": now}
             if "text" in body:
-                return documents.write(
-                    workspace, title=body["title"], text=body["text"], by=self.person, now=now
-                )
-            file = body["file"]
-            return documents.bring(
-                workspace,
-                name=file.name or "",
-                content=file.chunks(),
-                title=body.get("title", ""),
-                by=self.person,
-                now=now,
-            )
+                return documents.write(workspace, title=body["title"], text=body["text"], **who)
+            file, title = body["file"], body.get("title", "")
+            return documents.bring(workspace, name=file.name or "", content=file.chunks(), title=title, **who)
 
         return self.brought_once(make)
 
@@ -215,14 +222,23 @@ class DocumentDetail(_OfDocument):
         """Look at a document."""
         return Response(DocumentJson(self.document(workspace_id, document_id)).data)
 
-    @documented("documents_update", DocumentJson, body=DocumentChanges)
+    @documented("documents_update", DocumentJson, body=DocumentChanges, errors=[409])
     def patch(self, request: Request, workspace_id: str, document_id: str) -> Response:
-        """Rename a document."""
-        document = self.document(workspace_id, document_id, Role.EDITOR)
-        title = self.body(DocumentChanges)["title"]
-        return Response(
-            DocumentJson(documents.rename(document, title=title, by=self.person, now=timezone.now())).data
-        )
+        """Rename a document, or say whose it is.
+
+        Who brought it or an owner of the workspace may keep it for themselves. 409 where the same content is there
+        already, or where it would leave a workspace that keeps everything on this machine.
+        """
+        workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
+        document = documents.get_document(self.person, document_id, workspace=workspace)
+        body, now = self.body(DocumentChanges), timezone.now()
+        with transaction.atomic():
+            if "personal" in body:
+                to = None if body["personal"] else workspace
+                document = documents.move(document, to, by=self.person, now=now)
+            if "title" in body:
+                document = documents.rename(document, title=body["title"], by=self.person, now=now)
+        return Response(DocumentJson(document).data)
 
     @documented("documents_delete")
     def delete(self, request: Request, workspace_id: str, document_id: str) -> Response:
@@ -317,6 +333,6 @@ class DocumentForget(_OfDocument):
         all versions, its passages with their vectors and words, and what answers cite of it. This cannot be undone.
         """
         document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
-        forgetting.require_right(document, self.person)
+        require_right_to_forget(document, self.person)
         self.require_fresh_password()
         return Response(removed_json(forgetting.forget_document(document, by=self.person)))

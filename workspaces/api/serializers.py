@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from memoryhub.database.acting import as_system
 from workspaces.actions.removal import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import Role, User, Workspace
@@ -28,6 +29,9 @@ class WorkspaceJson(serializers.Serializer[Any]):
         help_text="Whether what viewers or models propose waits for an editor."
     )
     local_only = serializers.BooleanField(help_text="Whether its memories never leave this machine.")
+    share_links = serializers.BooleanField(
+        help_text="Whether its chats may be read by a link, without signing in."
+    )
     connection_id = serializers.SerializerMethodField(
         help_text="The connection whose model answers here, where a chat has not chosen another. "
         "null: the configured one."
@@ -53,6 +57,7 @@ def workspace_json(workspace: Workspace) -> dict[str, Any]:
         "private_short_term": workspace.private_short_term,
         "reviews_proposals": workspace.reviews_proposals,
         "local_only": workspace.local_only,
+        "share_links": workspace.share_links,
         "connection_id": shown_id(workspace.connection),
         "member_count": counted.member_count,
         "memory_count": counted.memory_count,
@@ -88,6 +93,10 @@ class WorkspaceChanges(Body):
         help_text="true: its memories never leave this machine. Models and embedders that are not marked local are not "
         "asked.",
     )
+    share_links = Flag(
+        required=False,
+        help_text="false: no chat here can be read by a link, and those there are open nothing.",
+    )
     connection_id = Text(
         max_length=40,
         required=False,
@@ -100,6 +109,22 @@ class PersonJson(serializers.Serializer[Any]):
     example = {"id": f"usr_{ID}", "username": "maria"}
     id = serializers.CharField(source="public_id")
     username = serializers.CharField()
+
+
+FOR_ONESELF = "true: for you alone, in every workspace of yours. It lies in your own workspace."
+MOVES = (
+    "true: for you alone, in every workspace of yours; it lies in your own one then. false: for everyone in the "
+    "workspace that this address names."
+)
+
+
+class PersonalField(serializers.BooleanField):
+    """Of what is ``Owned``."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            source="is_personal", help_text="true: only you see it, in every workspace of yours."
+        )
 
 
 def person_json(person: User) -> dict[str, str]:
@@ -122,7 +147,8 @@ class MemberBody(Body):
 
     def validate_username(self, value: str) -> User:
         """The person of that name: what the view hands on."""
-        person = User.objects.filter(username=value, is_active=True).first()
+        with as_system():  # who is to be added is nobody that they know
+            person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
             raise serializers.ValidationError("There is no person with this username.")
         return person

@@ -5,7 +5,18 @@ from __future__ import annotations
 from django.urls import path
 
 import workspaces.rest.ids  # noqa: F401  registers the path converters
-from workspaces.api import account, agents, artifacts, connections, documents, keys, views, webhooks
+from workspaces.api import (
+    account,
+    agents,
+    artifacts,
+    connections,
+    documents,
+    keys,
+    retention,
+    spending,
+    views,
+    webhooks,
+)
 
 ARTIFACTS = "workspaces/<ws_id:workspace_id>/artifacts"
 ARTIFACT = f"{ARTIFACTS}/<art_id:artifact_id>"
@@ -38,6 +49,11 @@ urlpatterns = [
     path(f"{ARTIFACT}/versions", artifacts.ArtifactVersions.as_view(), name="artifact_versions"),
     path(f"{ARTIFACT}/restore", artifacts.ArtifactRestore.as_view(), name="restore_artifact"),
     path(f"{ARTIFACT}/forget", artifacts.ArtifactForget.as_view(), name="forget_artifact"),
+    path("usage", spending.OwnUsage.as_view(), name="own_usage"),
+    path(f"{WORKSPACE}/usage", spending.WorkspaceUsage.as_view(), name="usage"),
+    path(f"{WORKSPACE}/budget", spending.WorkspaceBudget.as_view(), name="budget"),
+    path(f"{WORKSPACE}/retention", retention.WorkspaceRetention.as_view(), name="retention"),
+    path(f"{WORKSPACE}/retention/preview", retention.RetentionPreview.as_view(), name="retention_preview"),
     path(f"{WORKSPACE}/webhooks", webhooks.WebhookList.as_view(), name="webhooks"),
     path(WEBHOOK, webhooks.WebhookDetail.as_view(), name="webhook"),
     path(f"{WEBHOOK}/rotate", webhooks.WebhookSecret.as_view(), name="webhook_secret"),

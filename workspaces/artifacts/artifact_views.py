@@ -16,13 +16,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.owned import may_take_away, require_right_to_forget
 from workspaces.artifacts import artifacts, serving
 from workspaces.artifacts.artifacts import Stale, Written, get_artifact
 from workspaces.artifacts.comparing import compare
 from workspaces.artifacts.delicate import LooksDelicate
+from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.artifact import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.pages.page_request import PageRequest
+from workspaces.pages.whose import destination, say_whose, whose
 
 PAGE_SIZE = 50
 VERSIONS_SHOWN = 100
@@ -60,12 +63,14 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
                 kind=sent.get("kind", ""),
                 by=request.user,
                 now=timezone.now(),
+                personal=sent.get("personal") == "on",
                 confirmed=sent.get("confirm") == "true",
             )
             return redirect("workspaces:artifact", ws_id, made.public_id)
         except Invalid as error:
-            context |= {"sent": written, "kind": sent.get("kind", ""), **_told(error)}
-    found = Artifact.objects.visible_to(request.user).live().filter(workspace=workspace)
+            kept = {"kind": sent.get("kind", ""), "personal": sent.get("personal") == "on"}
+            context |= {"sent": written, **kept, **_told(error)}
+    found = in_reach(Artifact.objects.live(), workspace, request.user, Reach.here(workspace))
     context |= {
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "page": Paginator(found.select_related("created_by"), PAGE_SIZE).get_page(request.GET.get("page")),
@@ -116,7 +121,8 @@ def show(
         "artifact": found,
         "shown": artifacts.get_version(found, number),
         "can_write": Role(found.role).allows(Role.EDITOR),
-        "may_forget": found.role == Role.OWNER or found.created_by_id == request.user.pk,
+        "may_forget": may_take_away(found, request.user, found.role),
+        **whose(found, request.user),
         "shows_source": shows_source,
         "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
         "in_panel": bool(request.htmx),
@@ -209,14 +215,25 @@ def restore(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     return redirect("workspaces:artifact", ws_id, art_id)
 
 
+@require_POST
+def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
+    """To those whom the form names."""
+    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    moved = artifacts.move(found, destination(request), by=request.user)
+    say_whose(request, moved)
+    return redirect("workspaces:artifact", moved.workspace.public_id, art_id)
+
+
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """GET asks, POST does it; also of a deleted one."""
     found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
-    artifacts.require_right_to_forget(found, request.user)
+    require_right_to_forget(found, request.user)
     ask_for_password(request)
     if request.method == "GET":
-        return render(request, "artifacts/forget.html", {"workspace": found.workspace, "artifact": found})
+        back = reverse("workspaces:artifacts", args=[ws_id])
+        context = {"workspace": get_workspace(request.user, ws_id), "artifact": found, "back": back}
+        return render(request, "artifacts/forget.html", context)
     artifacts.forget(found, by=request.user)
     notices.success(request, _("It is forgotten for good."))
     return redirect("workspaces:artifacts", ws_id)

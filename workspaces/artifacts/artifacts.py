@@ -15,8 +15,17 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from workspaces.access import lock_as_editor, require
+from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.access import lock_as_editor
+from workspaces.actions.owned import (
+    get_owned,
+    home,
+    lock_owned,
+    lock_places,
+    note,
+    require_right_to_forget,
+    require_right_to_move,
+)
 from workspaces.actions.removal import Counts, counted
 from workspaces.actions.workspaces import clean_text
 from workspaces.artifacts.delicate import refuse_delicate
@@ -84,17 +93,11 @@ def get_artifact(
     need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Artifact:
-    """With its workspace, both with the person's ``role`` there. NotFound for strangers, Forbidden below ``need``."""
-    found = Artifact.objects.visible_to(user).select_related("workspace", "created_by")
-    if workspace is not None:
-        found = found.filter(workspace=workspace)
-    if not or_deleted:
-        found = found.live()
-    artifact = found.filter(public_id=public_id).first()
+    """As ``get_owned``. NotFound for strangers."""
+    rows = Artifact.objects.all()
+    artifact = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if artifact is None:
         raise NotFound(_("This artifact does not exist, or you do not have access to it."))
-    require(artifact.role, need)
-    artifact.workspace.role = artifact.role
     return artifact
 
 
@@ -110,10 +113,10 @@ def keep(
     by_model: bool = False,
     confirmed: bool = False,
 ) -> Artifact:
-    """A new artifact. Editors only. ``personal``: seen by ``by`` alone. ``confirmed``: they were asked about what looks
-    like a credential or a private number in it, and want it kept.
+    """A new artifact. Editors only. ``personal``: for ``by`` alone, in every workspace of theirs. ``confirmed``: they
+    were asked about what looks like a credential or a private number in it, and want it kept.
 
-    Raises TooManyRequests, Invalid, SecretRefused, QuotaReached.
+    Raises TooManyRequests, Invalid, SecretRefused, QuotaReached, Conflict.
     """
     if kind not in ArtifactKind.values:
         raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
@@ -121,11 +124,12 @@ def keep(
     if by_model or not confirmed:
         refuse_delicate("", said(written), may_ask=not by_model)
     spend("uploads", by, now=now)
+    workspace, owner = home(workspace, by, personal=personal)
     with transaction.atomic():
         lock_as_editor(workspace, by)
         artifact = Artifact(
             workspace=workspace,
-            owner=by if personal else None,
+            owner=owner,
             kind=kind,
             version=0,
             source_chat_id=source.chat_id,
@@ -214,21 +218,50 @@ def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
         bring_back(artifact, number - 1, by=by, now=now, seen={version_of(artifact)})
 
 
+def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
+    """For everyone in this workspace, or, with None, for ``by`` alone, in every workspace of theirs; with its versions.
+
+    Raises Forbidden, NotFound, and Conflict where it stays on this machine.
+    """
+    place, owner = home(to or artifact.workspace, by, personal=to is None)
+    require_right_to_move(artifact, place, owner, by)
+    with transaction.atomic():
+        lock_places(by, artifact.workspace, place)
+        locked = _lock(artifact, by)
+        if (locked.workspace, locked.owner) == (place, owner):
+            return get_artifact(by, artifact.public_id)
+        unindex_words(ARTIFACTS, [locked.pk])
+        locked.workspace, locked.owner = place, owner
+        locked.save(update_fields=["workspace", "owner"])
+        index_words(ARTIFACTS, [locked.pk])
+        PassageVector.objects.filter(kind=ARTIFACT, ref=locked.pk).update(place=locked.place)
+        note(Verb.ARTIFACT_MOVED, artifact, by)
+        if owner is None:
+            note(Verb.ARTIFACT_ADDED, locked, by)
+    return get_artifact(by, artifact.public_id)
+
+
 def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
     """Out of use: neither listed nor found, until it is restored."""
     with transaction.atomic():
         locked = _lock(artifact, by)
         if seen is not None and version_of(locked) not in seen:
             raise Stale(locked)
-        unindex_words(ARTIFACTS, [locked.pk])
-        _set_deleted(locked, now)
+        take_out(locked, now=now)
         note(Verb.ARTIFACT_DELETED, locked, by)
+
+
+def take_out(locked: Artifact, *, now: datetime) -> None:
+    """The deleting itself, of a row that is locked and live, for whoever knows that it may go."""
+    unindex_words(ARTIFACTS, [locked.pk])
+    _set_deleted(locked, now)
 
 
 def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
     with transaction.atomic():
         locked = _lock(artifact, by, or_deleted=True)
         if locked.deleted_at is not None:
+            locked.updated_at = now  # for how long it is kept from here on (workspaces.retention)
             _set_deleted(locked, None)
             index_words(ARTIFACTS, [locked.pk])
             queue_embedding(ARTIFACTS, [locked.pk])
@@ -236,16 +269,11 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
     return get_artifact(by, artifact.public_id)
 
 
-def require_right_to_forget(artifact: Artifact, by: User) -> None:
-    """What cannot be undone takes more than writing: its maker, or an owner of the workspace."""
-    if artifact.role != Role.OWNER and artifact.created_by_id != by.pk:
-        raise Forbidden(_("Only its maker or an owner of the workspace can forget an artifact for good."))
-
-
 def forget(artifact: Artifact, *, by: User) -> Counts:
-    """Remove it for good, with all its versions, words and vectors; what went. The caller knows the right."""
+    """Remove it for good, with all its versions, words and vectors; what went. Raises Forbidden."""
     with transaction.atomic():
         locked = _lock(artifact, by, or_deleted=True)
+        require_right_to_forget(locked, by)
         note(Verb.ARTIFACT_FORGOTTEN, locked, by)
         return remove([locked.pk])
 
@@ -315,9 +343,8 @@ def gist_of(written: Written, kind: str) -> str:
 
 def _lock(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
     """The row as it stands, held until the commit, and with it the right to write."""
-    lock_as_editor(artifact.workspace, by)
-    rows = Artifact.objects.select_for_update(of=("self",)).select_related("workspace")
-    found = (rows if or_deleted else rows.live()).filter(pk=artifact.pk).first()
+    rows = Artifact.objects.all()
+    found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
     if found is None:
         raise NotFound(_("This artifact has since been deleted."))
     return found
@@ -325,16 +352,10 @@ def _lock(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact
 
 def _set_deleted(locked: Artifact, at: datetime | None) -> None:
     locked.deleted_at = at
-    locked.save(update_fields=["deleted_at"])
+    locked.save(update_fields=["deleted_at", "updated_at"])
     PassageVector.objects.filter(kind=ARTIFACT, ref=locked.pk).update(live=at is None)
 
 
 def remove(ids: list[int]) -> Counts:
     """Words and vectors go by the table's trigger."""
     return counted(Artifact.objects.filter(pk__in=ids).delete()[1])
-
-
-def note(verb: Verb, artifact: Artifact, by: User) -> None:
-    """In the audit log; of personal ones nothing that a workspace's owners see."""
-    workspace = artifact.workspace if artifact.owner_id is None else None
-    record(verb, by=by, workspace=workspace, target=artifact.public_id)

@@ -9,7 +9,8 @@ from datetime import datetime
 from django.db import transaction
 
 from workspaces.access import lock_as_editor
-from workspaces.artifacts.artifacts import Written, cleaned, gist_of, note, said
+from workspaces.actions.owned import note
+from workspaces.artifacts.artifacts import Written, cleaned, gist_of, said
 from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.audit import Verb

@@ -20,29 +20,47 @@ NO_NETWORK = (
     "media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 )
 # No policy that all browsers know keeps WebRTC from the network. Chromium has a header for it; others find no WebRTC in
-# the page, nor any frame within it, where they would: whatever puts one in, it goes before it can run anything.
+# the page, nor any frame within it, where they would: whatever puts one in, it goes before it can run anything. Shadow
+# roots are watched from their making, so none is made elsewhere: none is declared in the page's own text, and what
+# could declare or copy one while it runs (``document.write``, ``…HTMLUnsafe``, clonable roots) puts in plain HTML, or
+# is gone. What the script relies on later is held here, since the page may put something else in its place.
 NO_CONNECTIONS = {"Connection-Allowlist": "()"}
 WITHOUT_WEBRTC = """<script>{
-  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection"]) {
-    delete window[name];
-    Object.defineProperty(window, name, { value: undefined });
-  }
+  const gone = (holder, name) => {
+    delete holder[name];
+    Object.defineProperty(holder, name, { value: undefined });
+  };
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection"]) gone(window, name);
   const { apply } = Reflect, Observer = MutationObserver, { observe } = Observer.prototype;
-  const { remove, attachShadow } = Element.prototype;
+  const { remove, attachShadow, insertAdjacentHTML } = Element.prototype;
   const watch = (root, { querySelectorAll }) => {
     const clear = () => {
       const found = apply(querySelectorAll, root, ["iframe, frame, object, embed, fencedframe, portal"]);
-      for (let at = 0; at < found.length; at++) apply(remove, found[at], []);
+      for (let at = 0; found[at]; at++) apply(remove, found[at], []);
     };
-    apply(observe, new Observer(clear), [root, { childList: true, subtree: true }]);
+    apply(observe, new Observer(clear), [root, { __proto__: null, childList: true, subtree: true }]);
   };
   watch(document, Document.prototype);
   Element.prototype.attachShadow = function (given) {
-    const root = apply(attachShadow, this, [given]);
+    const root = apply(attachShadow, this, [{ __proto__: null, ...given, clonable: false }]);
     watch(root, DocumentFragment.prototype);
     return root;
   };
+  for (const holder of [Element.prototype, ShadowRoot.prototype, Document.prototype, Document]) {
+    for (const name of Object.getOwnPropertyNames(holder)) if (/unsafe/i.test(name)) gone(holder, name);
+  }
+  gone(window, "XSLTProcessor");
+  const { parseFromString } = DOMParser.prototype;  // its third parameter once let roots be declared
+  DOMParser.prototype.parseFromString = function (text, type) {
+    return apply(parseFromString, this, [text, type]);
+  };
+  Document.prototype.write = Document.prototype.writeln = function (...parts) {
+    const script = document.currentScript;
+    const [place, where] = script ? [script, "beforebegin"] : [document.body, "beforeend"];
+    apply(insertAdjacentHTML, place, [where, parts.join("")]);
+  };
 }</script>"""
+_DECLARED = re.compile("shadowroot(?=mode)", re.IGNORECASE)
 _DOCTYPE = re.compile(r"\s*<!doctype[^>]*>", re.IGNORECASE)
 ENDINGS = {ArtifactKind.MARKDOWN: "md", ArtifactKind.TABLE: "md", ArtifactKind.HTML: "html"}
 OF_LANGUAGES = {
@@ -82,7 +100,8 @@ def frame(version: ArtifactVersion) -> HttpResponse:
     """The page itself, for a frame of the artifact's page."""
     doctype = _DOCTYPE.match(version.content)
     begins = doctype.end() if doctype else 0
-    page = version.content[:begins] + WITHOUT_WEBRTC + version.content[begins:]
+    written = _DECLARED.sub("data-shadow-", version.content[begins:])
+    page = version.content[:begins] + WITHOUT_WEBRTC + written
     response = HttpResponse(page.encode(), content_type="text/html; charset=utf-8", headers=NO_CONNECTIONS)
     response["Content-Security-Policy"] = NO_NETWORK
     response["X-Frame-Options"] = "SAMEORIGIN"  # for browsers that know no frame-ancestors

@@ -14,8 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
+from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from memoryhub.languages import grouped
 from memoryhub.llm.addresses import literal
+from memoryhub.llm.usage import MOST_PRICE
 from memoryhub.sealing import Unsealable, reseal
 from workspaces.audit import Verb, Word, record
 from workspaces.models import User
@@ -30,6 +33,7 @@ from workspaces.models.connection import (
 from workspaces.typed_address import CONTROL, is_internal, wrong_shape
 
 KEY_LENGTH = 1000
+PRICES = ("price_in", "price_cached", "price_out")
 MOST_OWN = 20  # of one person
 KEY = re.compile(r"[!-~]*")  # what may stand in a header
 NOT_YOURS = later("This connection does not exist, or you do not have access to it.")
@@ -116,8 +120,10 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
         held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
         if held is None:
             raise NotFound(NOT_YOURS)
-        before = urlsplit(held.base_url)[:2]
+        before, asked, sees = urlsplit(held.base_url)[:2], (held.base_url, held.model), held.sees
         _set(held, changes)
+        if (held.base_url, held.model) != asked and held.sees == sees:
+            held.sees = None  # what another model does is found out anew
         if held.has_key and "api_key" not in changes and urlsplit(held.base_url)[:2] != before:
             raise Invalid(
                 fields={"api_key": _("Enter the key again: the stored one is not sent to another server.")}
@@ -128,6 +134,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
     return held
 
 
+@by_system
 def delete_connection(connection: Connection, *, by: User, now: datetime) -> Used:
     """Delete it with its key. What had chosen it goes on with the next model that is set, and says so."""
     get_connection(by, connection.public_id, to="delete")
@@ -189,7 +196,7 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
             if not 1 <= len(text) <= longest or CONTROL.search(text):
                 wrong[name] = _("Must have 1 to %d characters.") % longest
             setattr(connection, name, text)
-    for name in ("has_tools", "can_extract", "is_local"):
+    for name in ("has_tools", "can_extract", "is_local", "sees"):
         if name in values:
             setattr(connection, name, values[name])
     if "context_tokens" in values:
@@ -199,6 +206,7 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
                 "least": LEAST_CONTEXT,
                 "most": MOST_CONTEXT,
             }
+    wrong |= _set_prices(connection, values)
     if "base_url" in values or connection.pk is None:
         connection.base_url = str(values.get("base_url", "")).strip().rstrip("/")
     if connection.is_local and not connection.is_shared:
@@ -214,6 +222,21 @@ def _set(connection: Connection, values: dict[str, Any]) -> None:
             connection.set_key(key)
     if wrong:
         raise Invalid(fields=wrong)
+
+
+def _set_prices(connection: Connection, values: dict[str, Any]) -> dict[str, str]:
+    """What a million tokens cost, in decimals; what is wrong with it."""
+    wrong: dict[str, str] = {}
+    for name in PRICES:
+        if name in values:
+            price = values[name]
+            setattr(connection, name, price)
+            if price is not None and not (price.is_finite() and 0 <= price <= MOST_PRICE):
+                wrong[name] = _("Must be from 0 to %s.") % grouped(MOST_PRICE)
+    missing = [name for name in ("price_in", "price_out") if getattr(connection, name) is None]
+    if not wrong and (len(missing) == 1 or (missing and connection.price_cached is not None)):
+        wrong[missing[0]] = _("Enter what tokens in and out cost, or neither.")
+    return wrong
 
 
 def _wrong_address(connection: Connection) -> str:

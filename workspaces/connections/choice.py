@@ -5,11 +5,13 @@ Every door asks here, for each turn anew, so that a change takes effect at once 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from memoryhub.database.ready import Ready
 from memoryhub.errors import Invalid
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
@@ -19,6 +21,8 @@ from memoryhub.llm.registry import chat_model_at, get_chat_model
 from memoryhub.sealing import Unsealable
 from workspaces.models import User, Workspace
 from workspaces.models.connection import Connection
+
+_USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,12 @@ class Chosen:
         if self.trouble is not None:
             raise self.trouble
         return self.model
+
+    @property
+    def answers_well(self) -> bool:
+        """Whether it is there, may be asked, and is able enough for what the page proposes to say to it."""
+        is_there = self.connection is not None or settings.EMBEDDED_MODEL or bool(settings.LLM_BASE_URL)
+        return is_there and self.trouble is None and self.model.capabilities.can_extract
 
     @property
     def label(self) -> str:
@@ -80,10 +90,15 @@ def all_for(workspace: Workspace, user: User) -> list[Chosen]:
     first, default = chosen_for(workspace, user), _default(workspace)
     others = [
         Chosen(model_of(each), each, trouble=_trouble_with(each, workspace))
-        for each in Connection.objects.usable_by(user)
+        for each in _usable_by(user)
         if first.connection is None or each.pk != first.connection.pk
     ]
     return [first, *others] if first.connection is None else [first, default, *others]
+
+
+def _usable_by(user: User) -> Iterable[Connection]:
+    own = settings.PEOPLE_MAY_CONNECT  # on which it depends what is asked
+    return _USABLE.all(user=user.pk) if own else Connection.objects.usable_by(user)
 
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:

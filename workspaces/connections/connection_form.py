@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from memoryhub.llm.usage import MOST_PRICE
 from workspaces.connections.actions import KEY_LENGTH
 from workspaces.models.connection import (
     LEAST_CONTEXT,
@@ -21,6 +22,18 @@ from workspaces.pages.workspace_forms import DomainForm
 
 def _plain(**attrs: str) -> forms.TextInput:
     return forms.TextInput(attrs={"autocomplete": "off", **attrs})
+
+
+def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
+    return forms.DecimalField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        min_value=0,
+        max_value=MOST_PRICE,
+        decimal_places=6,
+        widget=_plain(inputmode="decimal"),
+    )
 
 
 class ConnectionForm(DomainForm):
@@ -56,6 +69,20 @@ class ConnectionForm(DomainForm):
     has_tools = forms.BooleanField(label=_("Can call tools"), required=False, initial=True)
     can_extract = forms.BooleanField(
         label=_("Can extract memories (otherwise rules do)"), required=False, initial=True
+    )
+    sees = forms.NullBooleanField(
+        label=_("Can see pictures"),
+        required=False,
+        help_text=_("Unknown: it is found out when a picture is sent, and remembered."),
+    )
+
+    price_in = _price(_("Price of a million tokens in"))
+    price_cached = _price(
+        _("Of them from the provider's cache"), _("Leave it empty to count them as the others.")
+    )
+    price_out = _price(
+        _("Price of a million tokens out"),
+        _("With both prices each answer says what it cost. Leave them empty and no money is mentioned."),
     )
 
     def __init__(self, *args: Any, kept: Connection | None = None, **kwargs: Any) -> None:

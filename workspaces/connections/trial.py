@@ -40,6 +40,11 @@ def try_connection(connection: Connection, *, by: User, now: datetime) -> Report
     Raises TooManyRequests: each one makes several requests to somebody's server.
     """
     spend("model tests", by, now=now)
+    return report_on(connection)
+
+
+def report_on(connection: Connection) -> Report:
+    """The same for a caller who has counted it."""
     try:
         key = connection.api_key
     except Unsealable:

@@ -17,20 +17,25 @@ from django.utils.translation import ngettext
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memoryhub.errors import DomainError, Invalid, TooLarge
+from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
+from memoryhub.http.downloads import SHUT
+from memoryhub.http.uploads import says_too_long
+from memoryhub.languages import grouped
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
+from workspaces.actions.owned import may_take_away, require_right_to_forget
 from workspaces.artifacts.comparing import compare
 from workspaces.documents import documents, finding, forgetting, versions
 from workspaces.documents.files import download
-from workspaces.models import Document, DocumentStatus, Role
+from workspaces.leaving_machine import Reach, in_reach
+from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
 from workspaces.pages.page_request import PageRequest
+from workspaces.pages.whose import destination, say_whose, whose
 
 PAGE_SIZE = 50
 PASSAGES_SHOWN = 100  # of one page of a document's text
 CHOICES = 100  # of documents to ask one of
 MOST_FILES = 20  # of one form
-ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
 UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 
 
@@ -48,11 +53,10 @@ def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _require_fitting(request: PageRequest) -> None:
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if length.isdecimal() and int(length) > settings.DOCUMENT_MAX_BYTES + ENVELOPE:
+    if says_too_long(request, settings.DOCUMENT_MAX_BYTES):
         raise TooLarge(
             _("Files brought together may have at most %(most)s bytes.")
-            % {"most": f"{settings.DOCUMENT_MAX_BYTES:,}"}
+            % {"most": grouped(settings.DOCUMENT_MAX_BYTES)}
         )
 
 
@@ -65,7 +69,8 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
     if request.method == "POST":
         _bring(request, workspace)
         return redirect("workspaces:documents", ws_id)
-    found = Document.objects.live().filter(workspace=workspace).select_related("created_by")
+    rows = Document.objects.live().select_related("created_by")
+    found = in_reach(rows, workspace, request.user, Reach.here(workspace))
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
     by_words_only = finding.by_words_only(page, now=timezone.now())
     context: dict[str, Any] = {
@@ -82,14 +87,17 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 def _bring(request: PageRequest, workspace: Any) -> None:
     """Each file for itself: what is wrong with one costs the others nothing."""
-    now, text = timezone.now(), request.POST.get("text", "")
+    text = request.POST.get("text", "")
+    who: dict[str, Any] = {
+        "personal": request.POST.get("personal") == "on",
+        "by": request.user,
+        "now": timezone.now(),
+    }
     brought = known = 0
     files = request.FILES.getlist("file")[:MOST_FILES]
     for file in files:
         try:
-            made = documents.bring(
-                workspace, name=file.name or "", content=file.chunks(), by=request.user, now=now
-            )
+            made = documents.bring(workspace, name=file.name or "", content=file.chunks(), **who)
             brought, known = brought + (not made.is_known), known + made.is_known
         except DomainError as error:
             why = " ".join([error.message, *error.fields.values()])
@@ -97,7 +105,7 @@ def _bring(request: PageRequest, workspace: Any) -> None:
     if text.strip():
         try:
             title = request.POST.get("title", "").strip() or text.strip().splitlines()[0][:80]
-            made = documents.write(workspace, title=title, text=text, by=request.user, now=now)
+            made = documents.write(workspace, title=title, text=text, **who)
             brought, known = brought + (not made.is_known), known + made.is_known
         except DomainError as error:
             notices.error(request, " ".join([error.message, *error.fields.values()]))
@@ -117,7 +125,8 @@ def _bring(request: PageRequest, workspace: Any) -> None:
 def choices(request: PageRequest, ws_id: str) -> HttpResponse:
     """The newest, as choices of the composer; ``?documents=`` is chosen."""
     chosen = request.GET.get("documents", "")
-    found = Document.objects.live().filter(workspace=get_workspace(request.user, ws_id))
+    workspace = get_workspace(request.user, ws_id)
+    found = in_reach(Document.objects.live(), workspace, request.user, Reach.here(workspace))
     found = found.order_by(Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id")
     return render(
         request, "documents/choices.html", {"documents": found[:CHOICES], "chosen_document": chosen}
@@ -135,12 +144,15 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     context = {
         "workspace": get_workspace(request.user, ws_id),
         "document": found,
+        "picture": DocumentPicture.objects.filter(document=found).defer("jpeg").first(),
         "versions": found.versions.select_related("version_by"),
         "can_write": Role(found.role).allows(Role.EDITOR),
+        "not_quite_read": Document.objects.not_quite_read().filter(pk=found.pk).exists(),
         "can_edit": found.media_type in versions.TYPED and found.size <= versions.EDITABLE,
-        "can_forget": forgetting.may_forget(found, request.user, found.role),
+        "can_forget": may_take_away(found, request.user, found.role),
         "page": pages.get_page(at),
         "asked": number,
+        **whose(found, request.user),
     }
     return render(request, "documents/document.html", context)
 
@@ -152,6 +164,17 @@ def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpRespo
     asked = request.GET.get("version", "")
     number = int(asked) if asked.isdecimal() and len(asked) < 8 else found.version
     return download(found, versions.get_version(found, number))
+
+
+@require_GET
+def picture(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """As it is shown on pages: drawn anew, so that nothing else of the file comes along."""
+    shown = DocumentPicture.objects.filter(document=_document(request, ws_id, doc_id)).first()
+    if shown is None:
+        raise NotFound(_("This document is not a picture."))
+    response = HttpResponse(bytes(shown.jpeg), content_type="image/jpeg", headers=SHUT)
+    response["Cache-Control"] = "private, max-age=3600"
+    return response
 
 
 @csrf_exempt  # as for the list
@@ -219,14 +242,24 @@ def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResp
     return redirect("workspaces:document", ws_id, doc_id)
 
 
+@require_POST
+def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
+    """To those whom the form names."""
+    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    moved = documents.move(found, destination(request), by=request.user, now=timezone.now())
+    say_whose(request, moved)
+    return redirect("workspaces:document", moved.workspace.public_id, doc_id)
+
+
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """GET asks, POST does it. Of a deleted document, too."""
     found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
-    forgetting.require_right(found, request.user)
+    require_right_to_forget(found, request.user)
     ask_for_password(request)
     if request.method == "GET":
-        context = {"workspace": get_workspace(request.user, ws_id), "document": found}
+        back = reverse("workspaces:documents", args=[ws_id])
+        context = {"workspace": get_workspace(request.user, ws_id), "document": found, "back": back}
         return render(request, "documents/forget.html", context)
     forgetting.forget_document(found, by=request.user)
     notices.success(request, _("“%(name)s” is forgotten for good.") % {"name": found.title})

@@ -1,18 +1,22 @@
-"""Every change to a workspace's documents: bring, rename, delete, restore. Editors write, every member reads."""
+"""Every change to documents: bring, rename, move, delete, restore. Editors write, every member reads; of what is one
+person's alone, only they do either.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import lock_as_editor, require
+from workspaces.access import lock_as_editor
+from workspaces.actions.owned import get_owned, home, lock_owned, lock_places, note, require_right_to_move
 from workspaces.actions.workspaces import clean_text
-from workspaces.audit import Verb, record
+from workspaces.audit import Verb
 from workspaces.documents import files
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.documents.media import MARKDOWN, clean_title, media_type, seen
@@ -45,16 +49,11 @@ def get_document(
     need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Document:
-    """With the person's ``role`` in its workspace. NotFound for strangers, Forbidden below ``need``."""
-    found = Document.objects.visible_to(user).select_related("workspace", "created_by")
-    if workspace is not None:
-        found = found.filter(workspace=workspace)
-    if not or_deleted:
-        found = found.live()
-    document = found.filter(public_id=public_id).first()
+    """As ``get_owned``. NotFound for strangers."""
+    rows = Document.objects.all()
+    document = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if document is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
-    require(document.role, need)
     return document
 
 
@@ -64,16 +63,19 @@ def bring(
     name: str,
     content: Iterable[bytes],
     title: str = "",
+    personal: bool = False,
     by: User,
     now: datetime,
     spends: bool = True,
 ) -> Brought:
     """Keep a file, and have it read in the background. Editors only. ``content`` is read once.
 
-    The same content twice is one document. ``spends``: it counts as an upload, of which one may make so many a minute;
-    not what an import brings. Raises TooManyRequests, TooLarge, Invalid, QuotaReached, Unavailable.
+    ``personal``: for ``by`` alone, in every workspace of theirs. The same content twice is one document.
+    ``spends``: it counts as an upload, of which one may make so many a minute;
+    not what an import brings. Raises TooManyRequests, TooLarge, Invalid, QuotaReached, Unavailable, Conflict.
     """
-    shown = seen(title) or clean_title(name) or _("Untitled")
+    workspace, owner = home(workspace, by, personal=personal)
+    shown = seen(title) or clean_title(name) or "Untitled"
     if spends:
         spend("uploads", by, now=now)
     require_room("bytes", by)
@@ -83,10 +85,13 @@ def bring(
         with transaction.atomic():
             lock_as_editor(workspace, by)
             require_room("bytes", by, stored.size)
-            known = Document.objects.live().filter(workspace=workspace, sha256=stored.sha256).first()
+            known = (
+                Document.objects.live().filter(workspace=workspace, owner=owner, sha256=stored.sha256).first()
+            )
             if known is None:
                 made = Document.objects.create(
                     workspace=workspace,
+                    owner=owner,
                     title=shown,
                     file_name=stored.file_name,
                     media_type=media_type(name, stored.head),
@@ -96,7 +101,7 @@ def bring(
                     created_at=now,
                     updated_at=now,
                 )
-                record(Verb.DOCUMENT_ADDED, by=by, workspace=workspace, target=made.public_id)
+                note(Verb.DOCUMENT_ADDED, made, by)
                 queue_reading(made)
                 return Brought(get_document(by, made.public_id))
     except BaseException:
@@ -106,47 +111,92 @@ def bring(
     return Brought(get_document(by, known.public_id), is_known=True)
 
 
-def write(workspace: Workspace, *, title: str, text: str, by: User, now: datetime) -> Brought:
+def write(
+    workspace: Workspace, *, title: str, text: str, personal: bool = False, by: User, now: datetime
+) -> Brought:
     """The same of a text that was typed or pasted: it is read as Markdown."""
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
-    brought = bring(workspace, name="text.md", title=title, content=[text.encode()], by=by, now=now)
+    given: dict[str, Any] = {"personal": personal, "by": by, "now": now}
+    brought = bring(workspace, name="text.md", title=title, content=[text.encode()], **given)
     assert brought.is_known or brought.document.media_type == MARKDOWN
     return brought
 
 
 def rename(document: Document, *, title: str, by: User, now: datetime) -> Document:
-    document.title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
-    document.updated_at = now
+    title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     with transaction.atomic():
-        lock_as_editor(document.workspace, by)
-        document.save(update_fields=["title", "updated_at"])
-        record(Verb.DOCUMENT_CHANGED, by=by, workspace=document.workspace, target=document.public_id)
-    return document
+        locked = lock_document(document, by)
+        locked.title, locked.updated_at = title, now
+        locked.save(update_fields=["title", "updated_at"])
+        note(Verb.DOCUMENT_CHANGED, locked, by)
+    return get_document(by, document.public_id)
+
+
+def lock_document(document: Document, by: User) -> Document:
+    """As ``lock_owned``, of those in use. NotFound where it has been deleted or moved since."""
+    locked = lock_owned(Document.objects.live(), document, by)
+    if locked is None:
+        raise NotFound(_("This document does not exist, or you do not have access to it."))
+    return locked
+
+
+def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -> Document:
+    """For everyone in this workspace, or, with None, for ``by`` alone, in every workspace of theirs; with its versions.
+
+    Raises Forbidden, NotFound, and Conflict where the same content is there already or it stays on this machine. Costs
+    what taking its words out and putting them in costs.
+    """
+    place, owner = home(to or document.workspace, by, personal=to is None)
+    require_right_to_move(document, place, owner, by)
+    files.require_it_may_lie_there(place)
+    with transaction.atomic():
+        lock_places(by, document.workspace, place)
+        locked = lock_document(document, by)
+        if (locked.workspace, locked.owner) == (place, owner):
+            return get_document(by, document.public_id)
+        refs = list(locked.passages.values_list("pk", flat=True))
+        unindex_words(DOCUMENTS, refs)
+        locked.workspace, locked.owner, locked.updated_at = place, owner, now
+        try:
+            with transaction.atomic():
+                locked.save(update_fields=["workspace", "owner", "updated_at"])
+        except IntegrityError:
+            raise Conflict(_("The same content is there already, as another document.")) from None
+        locked.passages.update(workspace=place, owner=owner)
+        index_words(DOCUMENTS, refs)
+        PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(place=locked.place)
+        note(Verb.DOCUMENT_MOVED, document, by)
+        if owner is None:
+            note(Verb.DOCUMENT_ADDED, locked, by)
+    return get_document(by, document.public_id)
 
 
 def delete(document: Document, *, by: User, now: datetime) -> None:
     """Out of use: neither listed nor found, until it is restored. Twice does nothing more."""
     with transaction.atomic():
-        lock_as_editor(document.workspace, by)
-        locked = Document.objects.select_for_update().live().filter(pk=document.pk).first()
+        locked = lock_owned(Document.objects.live(), document, by)
         if locked is None:
             return
-        locked.deleted_at = locked.updated_at = now
-        locked.save(update_fields=["deleted_at", "updated_at"])
-        refs = list(locked.passages.values_list("pk", flat=True))
-        unindex_words(DOCUMENTS, refs)
-        locked.passages.update(deleted_at=now)
-        PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(live=False)
-        record(Verb.DOCUMENT_DELETED, by=by, workspace=document.workspace, target=document.public_id)
+        take_out(locked, now=now)
+        note(Verb.DOCUMENT_DELETED, document, by)
+
+
+def take_out(locked: Document, *, now: datetime) -> None:
+    """The deleting itself, of a row that is locked and live, for whoever knows that it may go."""
+    locked.deleted_at = locked.updated_at = now
+    locked.save(update_fields=["deleted_at", "updated_at"])
+    refs = list(locked.passages.values_list("pk", flat=True))
+    unindex_words(DOCUMENTS, refs)
+    locked.passages.update(deleted_at=now)
+    PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(live=False)
 
 
 def restore(document: Document, *, by: User, now: datetime) -> Document:
     """Undo of ``delete``. Conflict when the same file was brought again meanwhile. Twice does nothing more."""
     with transaction.atomic():
-        lock_as_editor(document.workspace, by)
-        locked = Document.objects.select_for_update().exclude(deleted_at=None).filter(pk=document.pk).first()
+        locked = lock_owned(Document.objects.exclude(deleted_at=None), document, by)
         if locked is not None:
             locked.deleted_at, locked.updated_at = None, now
             try:
@@ -159,7 +209,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
             index_words(DOCUMENTS, refs)
             PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(live=True)
             queue_embedding_of(refs)
-            record(Verb.DOCUMENT_RESTORED, by=by, workspace=document.workspace, target=document.public_id)
+            note(Verb.DOCUMENT_RESTORED, document, by)
             if locked.status == DocumentStatus.WAITING:
                 queue_reading(locked)
     return get_document(by, document.public_id)

@@ -25,8 +25,9 @@ from django.db import transaction
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
-from memoryhub.errors import Forbidden, Invalid, NotFound, TooLarge, Unavailable
+from memoryhub.errors import Forbidden, Invalid, NotFound, Unavailable
 from memoryhub.http.downloads import file_response
+from memoryhub.http.uploads import too_long
 from workspaces.models import Document, DocumentVersion, Workspace
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ def store(content: Iterable[bytes]) -> Stored:
         for chunk in content:
             size += len(chunk)
             if size > settings.DOCUMENT_MAX_BYTES:
-                raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.DOCUMENT_MAX_BYTES:,}")
+                raise too_long(settings.DOCUMENT_MAX_BYTES)
             head = (head + chunk[:512])[:512]
             digest.update(chunk)
             file.write(chunk)

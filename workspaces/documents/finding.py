@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import fmean
+from typing import Any
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
 
-from memoryhub.errors import NotFound
-from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.database import prepared
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.index.candidates import SearchArea, search_area
+from workspaces.index.candidates import area_within
 from workspaces.index.reembedding import missing
-from workspaces.index.scores import CANDIDATES, FLOOR, Arm, embedded_query, related, score_of
+from workspaces.index.scores import CANDIDATES, FLOOR, Arm, above_floor, embedded_query, found, score_of
 from workspaces.index.words import bm25
-from workspaces.leaving_machine import Reach
+from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import (
     Document,
     DocumentPassage,
@@ -34,7 +34,14 @@ from workspaces.models.document import DOCUMENT
 QUERY_LENGTH = 4000
 MOST = 100
 EMBEDDED_WITHIN = timedelta(days=1)  # of being brought; those before are not looked at
-BESIDE = 0.2  # of its score, what a passage adds to its neighbours in the order (docs/recall.md)
+# What a passage adds to those one, two and three places from it in the order: of how far it is above the mean of what
+# was found (docs/recall.md).
+BESIDE = (0.3, 0.2, 0.1)
+_PLACES = """
+SELECT id, document_id, number FROM workspaces_documentpassage
+WHERE id = ANY(%(refs)s::bigint[]) AND deleted_at IS NULL
+  AND CASE WHEN owner_id IS NULL THEN workspace_id = %(workspace)s::bigint ELSE owner_id = %(owner)s::bigint END
+"""
 
 
 @dataclass(frozen=True)
@@ -55,34 +62,41 @@ def find_passages(
     by_words: bool = True,
     arm: Arm = "hybrid",
 ) -> list[FoundPassage]:
-    """The passages this person may see here, best first, none below ``floor`` but what is NEAR. NotFound for others.
+    """The passages this person may see here, their own among them where ``reach`` allows it: best first, none below
+    ``floor`` but what is NEAR. NotFound for others.
 
-    The order is not quite that of the scores: what stands beside other finds comes before what stands alone.
+    The order is not quite that of the scores: what stands among other finds comes before what stands alone.
     ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
     Words answer where the embedder fails. ``arm``, for measuring, is one of the two alone. One query of the index, two
     for the passages; the query is embedded.
     """
-    where, query = _where(workspace, user, reach), _clean(query)
+    where, query = area_within(reach, workspace, user), _clean(query)
     if not query or limit < 1:
         return []
-    scores = related(DOCUMENTS, query, where, floor=floor, by_words=by_words, arm=arm)
-    rows = DocumentPassage.objects.filter(workspace=workspace, deleted_at=None)
-    worth = _beside(rows, scores) if arm == "hybrid" else scores
-    best = sorted(worth, key=lambda ref: (-worth[ref], ref))[: min(limit, MOST)]
-    there = rows.select_related("document").in_bulk(best)
-    return [FoundPassage(there[ref], scores[ref]) for ref in best if ref in there]
+    scored = found(DOCUMENTS, query, where, arm=arm)
+    wanted = above_floor(scored, where, floor=floor, by_words=by_words)
+    if not wanted:
+        return []
+    worth: dict[int, float] = {}
+    if arm == "hybrid":
+        scores = {ref: score for ref, score, _ in scored}
+        owner = user.pk if where.personal else 0
+        given = {"refs": prepared.bigints(scores), "workspace": workspace.pk, "owner": owner}
+        worth = _among(prepared.rows(_PLACES, given), scores)
+    rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)
+    return _best(rows, wanted, worth, min(limit, MOST))
 
 
 def find_in(
     documents: QuerySet[Document], query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundPassage]:
-    """The passages of these documents of the workspace that are nearest to the query, however far, best first; then
+    """The passages of these documents that are nearest to the query, however far, best first; then
     their first ones, so that "summarise this" has something to go by, and what is not embedded yet.
 
     Exact, over the vectors of these documents alone; words count as far as they are among the workspace's best.
     """
-    where, query = _where(workspace, user, reach), _clean(query)
-    rows = DocumentPassage.objects.filter(workspace=workspace, document__in=documents, deleted_at=None)
+    where, query = area_within(reach, workspace, user), _clean(query)
+    rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach).filter(document__in=documents)
     shares = bm25(DOCUMENTS, query, where.params, CANDIDATES)
     cosines: dict[int, float] = {}
     if embedded := embedded_query(query, where):
@@ -90,13 +104,14 @@ def find_in(
         vectors = PassageVector.objects.filter(
             kind=DOCUMENT, live=True, model=model, dimension=len(vector), ref__in=rows.values("pk")
         ).annotate(distance=CosineDistance("embedding", HalfVector(vector)))
-        nearest = vectors.order_by("distance").values_list("ref", "distance")[:limit]
+        nearest = vectors.order_by("distance").values_list("ref", "distance")[:CANDIDATES]
         cosines = {ref: 1 - distance for ref, distance in nearest}
     scores = {ref: score_of(cosines.get(ref), shares.get(ref, 0.0)) for ref in {*cosines, *shares}}
-    found = _best(rows, scores, limit)
-    taken = [each.passage.pk for each in found]
+    places = rows.filter(pk__in=list(scores)).values_list("pk", "document", "number")
+    best = _best(rows, scores, _among(list(places), scores), limit)
+    taken = [each.passage.pk for each in best]
     first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
-    return found + [FoundPassage(passage, 0.0) for passage in first[: limit - len(found)]]
+    return best + [FoundPassage(passage, 0.0) for passage in first[: limit - len(best)]]
 
 
 def by_words_only(documents: Iterable[Document], *, now: datetime) -> set[int]:
@@ -114,32 +129,32 @@ def by_words_only(documents: Iterable[Document], *, now: datetime) -> set[int]:
     return set(missing(active, DOCUMENTS).filter(document__in=read).values_list("document", flat=True))
 
 
-def _where(workspace: Workspace, user: User, reach: Reach) -> SearchArea:
-    where = search_area(workspace.pk, user.pk)
-    if where is None:
-        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-    if reach.leaves and where.local_only:
-        raise ModelNotLocal
-    return replace(where, personal=False)
-
-
 def _clean(query: str) -> str:
     return query.replace("\x00", " ").strip()[:QUERY_LENGTH]
 
 
-def _beside(rows: QuerySet[DocumentPassage], scores: dict[int, float]) -> dict[int, float]:
-    """What each is worth in the order: an answer is often longer than a passage, chance seldom hits two together."""
-    places = rows.filter(pk__in=list(scores)).values_list("pk", "document", "number")
-    at = {(document, number): scores[ref] for ref, document, number in places}
+def _among(places: Sequence[tuple[Any, ...]], scores: dict[int, float]) -> dict[int, float]:
+    """What each of these, with its document and its number there, is worth in the order: an answer is often longer than
+    a passage, and where several finds stand near each other a section is about the question, which chance seldom makes.
+    """
+    usual = fmean(scores[ref] for ref, _, _ in places) if places else 0.0
+    above = {(document, number): max(0.0, scores[ref] - usual) for ref, document, number in places}
     return {
-        ref: scores[ref]
-        + BESIDE * (at.get((document, number - 1), 0.0) + at.get((document, number + 1), 0.0))
+        ref: above[document, number]
+        + sum(
+            share * (above.get((document, number - steps), 0.0) + above.get((document, number + steps), 0.0))
+            for steps, share in enumerate(BESIDE, 1)
+        )
         for ref, document, number in places
     }
 
 
-def _best(rows: QuerySet[DocumentPassage], scores: dict[int, float], limit: int) -> list[FoundPassage]:
-    """Those of the rows that have a score, by it."""
-    there = rows.select_related("document").in_bulk(list(scores))
-    best = sorted(there, key=lambda ref: (-scores[ref], ref))
-    return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit]]
+def _best(
+    rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, float], limit: int
+) -> list[FoundPassage]:
+    """Those of the rows that have a score: first what is ``worth`` most, then by score."""
+    best = sorted(scores, key=lambda ref: (-worth.get(ref, 0.0), -scores[ref], ref))
+    if worth:
+        best = [ref for ref in best if ref in worth]  # the others are not among the rows
+    there = rows.select_related("document__workspace").defer("around").in_bulk(best[:limit])
+    return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit] if ref in there]

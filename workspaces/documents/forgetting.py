@@ -10,43 +10,26 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from memoryhub.errors import Forbidden, NotFound
-from workspaces.access import role_in
+from memoryhub.database.acting import by_system
+from memoryhub.errors import NotFound
+from workspaces.actions.owned import lock_owned, note, require_right_to_forget
 from workspaces.actions.removal import Counts, counted, words_for
 from workspaces.audit import Verb, record
-from workspaces.documents.documents import lock_as_editor
-from workspaces.models import Document, PassageVector, PassageWord, Role, User
+from workspaces.models import Document, PassageVector, PassageWord, User
 from workspaces.models.document import DOCUMENT
 
 
-def may_forget(document: Document, by: User, role: str | None) -> bool:
-    """What cannot be undone takes more than writing: who brought it, or an owner of the workspace."""
-    if role is None or not Role(role).allows(Role.EDITOR):
-        return False
-    return role == Role.OWNER or document.created_by_id == by.pk
-
-
-def require_right(document: Document, by: User) -> None:
-    if not may_forget(document, by, role_in(by, document.workspace)):
-        raise Forbidden(_("Only who brought it or an owner of the workspace can forget a document for good."))
-
-
+@by_system
 def forget_document(document: Document, *, by: User) -> Counts:
     """Remove it for good, deleted or not; what went, by kind. Raises Forbidden, or NotFound if it is gone already."""
     with transaction.atomic():
-        lock_as_editor(document.workspace, by)
-        require_right(document, by)
-        removed = remove(document)
-        if not removed:
+        locked = lock_owned(Document.objects.all(), document, by)
+        if locked is None:
             raise NotFound(_("This document has since been forgotten."))
+        require_right_to_forget(locked, by)
+        removed = remove(locked)
         words = {name.replace(" ", "_"): number for name, number in removed.items()}
-        record(
-            Verb.DOCUMENT_FORGOTTEN,
-            by=by,
-            workspace=document.workspace,
-            target=document.public_id,
-            details=words,
-        )
+        note(Verb.DOCUMENT_FORGOTTEN, locked, by, **words)
     return removed
 
 
@@ -68,6 +51,7 @@ def purge(*, now: datetime, seconds: float) -> int:
     return number
 
 
+@by_system
 def remove(document: Document) -> Counts:
     """Part of the caller's transaction; nothing where it is gone already. Triggers take vectors and words along, and
     files go after the commit. Not counted is what answers cite: how often others asked is nobody's to know.
@@ -79,7 +63,7 @@ def remove(document: Document) -> Counts:
     beside: Counts = Counter()
     for model in (PassageVector, PassageWord):
         beside[words_for(model)] = model.objects.filter(
-            kind=DOCUMENT, place=locked.workspace_id, ref__in=refs
+            kind=DOCUMENT, place=locked.place, ref__in=refs
         ).count()
     gone = {label: number for label, number in locked.delete()[1].items() if label.startswith("workspaces.")}
     return +(counted(gone) + beside)

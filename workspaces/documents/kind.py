@@ -5,14 +5,16 @@ from __future__ import annotations
 from workspaces.index.kinds import Kind
 from workspaces.models import DocumentPassage
 from workspaces.models.document import DOCUMENT
+from workspaces.models.owned import OWNED_HERE, OWNED_OWN, OWNED_PLACE
 
 DOCUMENTS = Kind(
     number=DOCUMENT,
     name="document passage",
     model=DocumentPassage,
-    place="m.workspace_id",
+    place=OWNED_PLACE,
     words="documents_counted_words",
-    here="m.workspace_id = %(workspace)s::bigint",
+    here=OWNED_HERE,
+    own=OWNED_OWN,
     text="text",
     heading="heading",
 )

@@ -85,10 +85,6 @@ def media_type(name: str, head: bytes) -> str:
     )
 
 
-def is_picture(media_type: str) -> bool:
-    return media_type.startswith("image/")
-
-
 def clean_title(name: str) -> str:
     """A title for people, of a file's name: the last part of a path, as ``seen`` shows it."""
     return seen(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])

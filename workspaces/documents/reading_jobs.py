@@ -13,15 +13,30 @@ from django.db.models import F
 from django.utils.translation import ngettext
 from django_q.tasks import async_task
 
+from memoryhub.database.acting import acting_as, as_system
 from memoryhub.errors import NotFound
 from workspaces.documents import files
 from workspaces.documents.cutting import Passage, passages_of
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.documents.media import is_picture
-from workspaces.documents.reading.process import SENTENCES, CouldNotRead, Read, longest, read_file
+from workspaces.documents.reading.process import (
+    SENTENCES,
+    CouldNotRead,
+    Picture,
+    Read,
+    longest,
+    read_file,
+)
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.words import index_words
-from workspaces.models import Document, DocumentPassage, DocumentStatus, WebhookEvent, Workspace
+from workspaces.models import (
+    Document,
+    DocumentPassage,
+    DocumentPicture,
+    DocumentStatus,
+    Membership,
+    WebhookEvent,
+    Workspace,
+)
 from workspaces.webhooks.outbox import emit
 
 EMBEDDED_AT_ONCE = 256  # passages of one job: the first pages are found before the last are embedded
@@ -44,20 +59,21 @@ def read(document_id: int, *, now: datetime) -> str:
         document.save(update_fields=["status", "reading_since"])
     began = time.monotonic()
     why, read = "", Read([])
+    picture: Picture | None = None
     try:
         with files.local_copy(document) as path:
             read = read_file(path, document.media_type)
+            picture = read.picture
     except CouldNotRead as error:
-        why = str(error)
+        why, picture = str(error), error.picture
     except NotFound:
         why = "broken"
     passages = passages_of(read.blocks)
-    with transaction.atomic():
+    with acting_as(_whose(document)), transaction.atomic():
         locked = Document.objects.select_for_update().filter(pk=document_id, reading_since=now).first()
         if locked is None:
             return "deleted meanwhile"
-        can_be_seen = is_picture(locked.media_type) and why in ("no_ocr", "empty")
-        locked.status = DocumentStatus.FAILED if why and not can_be_seen else DocumentStatus.READY
+        locked.status = DocumentStatus.FAILED if why and picture is None else DocumentStatus.READY
         locked.error = str(SENTENCES[why]) if why else _unread(read.unread)
         locked.reading_since, locked.seconds = None, time.monotonic() - began
         locked.pages = max((each.page for each in passages), default=0)
@@ -65,9 +81,18 @@ def read(document_id: int, *, now: datetime) -> str:
         locked.passage_count = len(passages)
         locked.save()
         _put_passages(locked, passages)
-        if locked.status == DocumentStatus.READY and locked.deleted_at is None:
+        _put_picture(locked, picture)
+        is_for_all = locked.owner_id is None and locked.deleted_at is None
+        if is_for_all and locked.status == DocumentStatus.READY:
             emit(locked.workspace_id, WebhookEvent.DOCUMENT_READY, [locked.public_id], action="ready")
     return why or f"{len(passages)} passages"
+
+
+def _whose(document: Document) -> int | None:
+    """Who brought its newest file, if they are still a member: else it is read as the workspace's."""
+    brought = document.version_by_id or document.created_by_id
+    member = Membership.objects.filter(workspace=document.workspace_id, user=brought)
+    return member.values_list("user_id", flat=True).first()
 
 
 def _unread(pages: int) -> str:
@@ -82,7 +107,7 @@ def _unread(pages: int) -> str:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    found = Document.objects.live().filter(workspace=workspace, public_id=public_id)
+    found = Document.objects.live().filter(workspace=workspace, owner=None, public_id=public_id)
     return found.values("title", "media_type", "pages").first()
 
 
@@ -108,6 +133,7 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
         row = DocumentPassage(
             document=document,
             workspace_id=document.workspace_id,
+            owner_id=document.owner_id,
             number=each.number,
             page=each.page,
             heading=each.heading[:300],
@@ -122,7 +148,8 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
         else:
             new.append(row)
     gone = [pk for rest in before.values() for pk in rest]
-    document.passages.filter(pk__in=gone).delete()
+    with as_system():  # answers in private chats of others let go of them
+        document.passages.filter(pk__in=gone).delete()
     document.passages.update(number=F("number") + FAR)  # a number belongs to one: none meets that of another
     DocumentPassage.objects.bulk_update(kept, ["number", "page", "heading", "begins"], batch_size=1000)
     made = DocumentPassage.objects.bulk_create(new, batch_size=1000)
@@ -130,6 +157,13 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
     index_words(DOCUMENTS, refs)
     if document.deleted_at is None:
         queue_embedding_of(refs)
+
+
+def _put_picture(document: Document, picture: Picture | None) -> None:
+    DocumentPicture.objects.filter(document=document).delete()
+    if picture is not None:
+        shown = {"jpeg": picture.jpeg, "width": picture.width, "height": picture.height}
+        DocumentPicture.objects.create(document=document, **shown)
 
 
 def queue_embedding_of(refs: list[int]) -> None:

@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import lock_as_editor
-from workspaces.audit import Verb, record
+from workspaces.actions.owned import note
+from workspaces.audit import Verb
 from workspaces.documents import files
-from workspaces.documents.documents import Brought, get_document
+from workspaces.documents.documents import Brought, get_document, lock_document
 from workspaces.documents.media import CSV, ENDINGS, JSON, MARKDOWN, TEXT, media_type
 from workspaces.documents.reading_jobs import queue_reading
 from workspaces.models import Document, DocumentStatus, DocumentVersion, User
@@ -54,11 +54,8 @@ def replace(
     stored = files.store(content)
     try:
         with transaction.atomic():
-            lock_as_editor(document.workspace, by)
+            locked = lock_document(document, by)
             require_room("bytes", by, stored.size)
-            locked = Document.objects.select_for_update().live().filter(pk=document.pk).first()
-            if locked is None:
-                raise NotFound(_("This document does not exist, or you do not have access to it."))
             if seen is not None and locked.version != seen:
                 raise Stale
             if is_new := locked.sha256 != stored.sha256:
@@ -68,7 +65,7 @@ def replace(
                 locked.version_by, locked.version_at, locked.updated_at = by, now, now
                 locked.status, locked.error, locked.reading_since = DocumentStatus.WAITING, "", None
                 locked.save()
-                record(Verb.DOCUMENT_CHANGED, by=by, workspace=document.workspace, target=document.public_id)
+                note(Verb.DOCUMENT_CHANGED, document, by)
                 queue_reading(locked)
     except IntegrityError:
         files.remove(stored.file_name)

@@ -69,7 +69,7 @@ def search_web(query: str, *, limit: int) -> list[WebFound]:
 
 def _found(result: dict[str, object]) -> WebFound:
     url, title, text = (str(result.get(name) or "") for name in ("url", "title", "content"))
-    return WebFound(url[: LONGEST_URL + 1], title[:300], text[:1000])
+    return WebFound(url, title[:300], text[:1000])
 
 
 def is_address(url: str) -> bool:

@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from django.db import connection
+from django.utils.translation import gettext as _
 from psycopg import sql
 
 from memoryhub.database import prepared
+from memoryhub.errors import NotFound
 from memoryhub.llm.base import Vectors
+from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index import words
 from workspaces.index.kinds import Kind, kind
 from workspaces.index.places import AGENT_PLACES
-from workspaces.models import EmbeddingModel
+from workspaces.leaving_machine import Reach
+from workspaces.models import EmbeddingModel, User, Workspace
 
 # Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
 EF_SEARCH = 400
@@ -141,6 +145,18 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
         local_only=bool(local_only),
         personal_stays=bool(personal_stays),
     )
+
+
+def area_within(reach: Reach, workspace: Workspace, user: User) -> SearchArea:
+    """Where this person may look for what goes so far. NotFound for a stranger, ModelNotLocal where none of it may."""
+    where = search_area(workspace.pk, user.pk)
+    if where is None:
+        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
+    if reach.leaves:
+        if where.local_only:
+            raise ModelNotLocal
+        where = where.without_what_stays()
+    return replace(where, personal=where.personal and reach.personal)
 
 
 def find_candidates(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import nullcontext
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from django.db import transaction
 
@@ -14,6 +14,7 @@ from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import SearchArea, find_candidates
+from workspaces.index.gist import gist_of, with_gist
 from workspaces.index.kinds import Kind
 from workspaces.index.words import bm25
 
@@ -29,38 +30,52 @@ EXCERPT = 600  # characters of a long text that are shown of what was found
 Arm = Literal["hybrid", "words", "vector"]
 
 
-def related(
-    of: Kind,
-    query: str,
-    where: SearchArea,
-    *,
-    floor: float = FLOOR,
-    by_words: bool = True,
-    arm: Arm = "hybrid",
+class Scored(NamedTuple):
+    """A passage found; ``cosine`` is None for what words alone brought in."""
+
+    ref: int
+    score: float
+    cosine: float | None
+
+
+def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
+    """By key the score of what has to do with the query: none below FLOOR but what is NEAR.
+
+    Words answer where the embedder fails. One query of the index; the query is embedded.
+    """
+    return above_floor(found(of, query, where), where)
+
+
+def above_floor(
+    scored: list[Scored], where: SearchArea, *, floor: float = FLOOR, by_words: bool = True
 ) -> dict[int, float]:
-    """By key the score of what has to do with the query: none below ``floor`` but what is NEAR.
+    """By key the scores from ``floor`` on, and those of what is NEAR.
 
     ``by_words``: with the bundled embedder shared words may bring in what is not near, such as a name in a search.
-    Words answer where the embedder fails. ``arm``, for measuring, is one of the two alone. One query of the index; the
-    query is embedded.
     """
-    near = NEAR if where.active is not None and where.active.name == TwoEncoders.name else None
+    near = NEAR if _is_bundled(where) else None
     return {
         ref: score
-        for ref, score, cosine in _found(of, query, where, arm)
+        for ref, score, cosine in scored
         if (score >= floor and (by_words or near is None or cosine is None))
         or (near is not None and cosine is not None and cosine >= near)
     }
 
 
-def embedded_query(query: str, where: SearchArea) -> tuple[str, Vectors] | None:
-    """None where nothing is embedded, or the embedder fails: words answer then."""
+def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> tuple[str, Vectors] | None:
+    """The query's vector, with its ``gist``'s where the embedder is the bundled one, on which that was measured.
+
+    None where nothing is embedded, or the embedder fails: words answer then.
+    """
+    said = gist_of(query) if gist and _is_bundled(where) else query
     try:
-        embedded = embedding.embed_query([query], where.active, local_only=where.local_only)
+        embedded = embedding.embed_query(
+            [query] if said == query else [query, said], where.active, local_only=where.local_only
+        )
     except EmbedderError as error:
         logger.warning("A search fell back to words: %s", error.code)
         return None
-    return (embedded[0], embedded[1][0]) if embedded else None
+    return (embedded[0], with_gist(embedded[1])) if embedded else None
 
 
 def score_of(cosine: float | None, words: float) -> float:
@@ -69,17 +84,21 @@ def score_of(cosine: float | None, words: float) -> float:
     return MEANING * meaning + WORDS * words
 
 
-def _found(of: Kind, query: str, where: SearchArea, arm: Arm) -> list[tuple[int, float, float | None]]:
-    """Passages, their scores and their cosines, in no order."""
-    embedded = None if arm == "words" else embedded_query(query, where)
+def found(of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid") -> list[Scored]:
+    """The best of both arms, however far, in no order. ``arm``, for measuring, is one of the two alone."""
+    embedded = None if arm == "words" else embedded_query(query, where, gist=arm == "hybrid")
     if embedded is None:
         shares = bm25(of, query, where.params, CANDIDATES)
-        return [(ref, score_of(None, share), None) for ref, share in shares.items()]
+        return [Scored(ref, score_of(None, share), None) for ref, share in shares.items()]
     with transaction.atomic() if where.indexed else nullcontext():
-        found = find_candidates(query, embedded, where, CANDIDATES, kinds=(of.number,))
+        candidates = find_candidates(query, embedded, where, CANDIDATES, kinds=(of.number,))
     if arm == "vector":
-        return [(each.ref, each.cosine, each.cosine) for each in found if each.cosine is not None]
-    return [(each.ref, score_of(each.cosine, each.words), each.cosine) for each in found]
+        return [Scored(each.ref, each.cosine, each.cosine) for each in candidates if each.cosine is not None]
+    return [Scored(each.ref, score_of(each.cosine, each.words), each.cosine) for each in candidates]
+
+
+def _is_bundled(where: SearchArea) -> bool:
+    return where.active is not None and where.active.name == TwoEncoders.name
 
 
 def excerpt(text: str, query: str) -> str:

@@ -1,6 +1,6 @@
 """People, the workspaces they share, and what each may do there."""
 
-from workspaces.models.artifact import Artifact, ArtifactKind, ArtifactQuerySet, ArtifactVersion
+from workspaces.models.artifact import Artifact, ArtifactKind, ArtifactVersion
 from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
@@ -8,13 +8,17 @@ from workspaces.models.connection import (
 from workspaces.models.document import (
     Document,
     DocumentPassage,
+    DocumentPicture,
     DocumentQuerySet,
     DocumentStatus,
     DocumentVersion,
 )
 from workspaces.models.embedding_model import EmbeddingModel, ModelState
+from workspaces.models.group_grant import GroupGrant
 from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
+from workspaces.models.invitation import Invitation
 from workspaces.models.oauth import OAuthClient, OAuthCode, OAuthToken, TokenKind
+from workspaces.models.owned import OwnedQuerySet
 from workspaces.models.passage import PassageVector, PassageWord
 from workspaces.models.people import (
     Agent,
@@ -25,6 +29,7 @@ from workspaces.models.people import (
     DoneRequest,
     KeyScope,
     Membership,
+    PersonPicture,
     Role,
     SignIn,
     Spent,
@@ -32,6 +37,9 @@ from workspaces.models.people import (
     Workspace,
     WorkspaceQuerySet,
 )
+from workspaces.models.retention import Retention
+from workspaces.models.spending import Budget, ModelUse, Purpose
+from workspaces.models.waiting_mail import WaitingMail
 from workspaces.models.webhook import DeliveryStatus, Webhook, WebhookDelivery, WebhookEvent
 
 __all__ = [
@@ -40,36 +48,45 @@ __all__ = [
     "ApiKey",
     "Artifact",
     "ArtifactKind",
-    "ArtifactQuerySet",
     "ArtifactVersion",
     "AuditEvent",
     "AuditEventQuerySet",
+    "Budget",
     "CommonWord",
     "Connection",
     "ConnectionQuerySet",
     "DeliveryStatus",
     "Document",
     "DocumentPassage",
+    "DocumentPicture",
     "DocumentQuerySet",
     "DocumentStatus",
     "DocumentVersion",
     "DoneRequest",
     "EmbeddingModel",
+    "GroupGrant",
+    "Invitation",
     "KeyScope",
     "Membership",
     "ModelState",
+    "ModelUse",
     "OAuthClient",
     "OAuthCode",
     "OAuthToken",
+    "OwnedQuerySet",
     "PassageVector",
     "PassageWord",
+    "PersonPicture",
     "PlaceStatistics",
+    "Purpose",
+    "Retention",
     "Role",
     "SignIn",
     "Spent",
     "TokenKind",
     "User",
     "VectorIndex",
+    "WaitingMail",
     "Webhook",
     "WebhookDelivery",
     "WebhookEvent",

@@ -8,11 +8,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
-from workspaces.index.places import place_of
+from workspaces.models.owned import OWNER_HELP, Owned, OwnedQuerySet
 from workspaces.models.people import User, Workspace
 
 ARTIFACT = 3  # artifacts as a kind of what the index finds (workspaces.artifacts.kind)
-ARTIFACT_PLACE = "coalesce(-m.owner_id, m.workspace_id)"  # Artifact.place in SQL
 TITLE_LENGTH = 200
 LANGUAGE_LENGTH = 40
 CONTENT_LENGTH = 200_000
@@ -25,17 +24,7 @@ class ArtifactKind(models.TextChoices):
     TABLE = "table", later("Table")
 
 
-class ArtifactQuerySet(models.QuerySet["Artifact"]):
-    def live(self) -> ArtifactQuerySet:
-        return self.filter(deleted_at=None)
-
-    def visible_to(self, user: User) -> ArtifactQuerySet:
-        """Those of this person's workspaces, but personal ones only their own; each with the ``role`` there."""
-        mine = self.filter(Q(owner=None) | Q(owner=user), workspace__memberships__user=user)
-        return mine.annotate(role=models.F("workspace__memberships__role"))
-
-
-class Artifact(models.Model):
+class Artifact(Owned, models.Model):
     role: str  # the asker's, where ``visible_to`` loaded it
 
     public_id = PublicIdField(prefix="art")
@@ -46,7 +35,7 @@ class Artifact(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Who alone sees it: it comes from a private chat. Empty: every member of the workspace.",
+        help_text=OWNER_HELP,
     )
     title = models.CharField(max_length=TITLE_LENGTH)
     kind = models.CharField(max_length=10, choices=ArtifactKind.choices)
@@ -61,7 +50,7 @@ class Artifact(models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
-    objects = ArtifactQuerySet.as_manager()
+    objects = OwnedQuerySet["Artifact"].as_manager()
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -80,11 +69,6 @@ class Artifact(models.Model):
     @property
     def is_code(self) -> bool:
         return self.kind == ArtifactKind.CODE
-
-    @property
-    def place(self) -> int:
-        """Where search looks for it; the same in SQL is ``ARTIFACT_PLACE``."""
-        return place_of(self.workspace_id, owner_id=self.owner_id)
 
 
 class ArtifactVersion(models.Model):

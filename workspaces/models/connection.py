@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Capabilities
+from memoryhub.llm.usage import Price
 from memoryhub.sealing import seal, unseal
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ MODEL_LENGTH = 200
 LEAST_CONTEXT, MOST_CONTEXT = 512, 10_000_000
 ANSWER_TOKENS = 4096  # the longest answer, where the context is four times that
 HISTORY_TOKENS = 12_000  # of a conversation; beyond it older messages are summarised
+
+
+def _price(name: str, help_text: str = "") -> models.DecimalField[Any, Any]:
+    """In the installation's currency (MEMORYHUB_CURRENCY)."""
+    return models.DecimalField(
+        name, max_digits=13, decimal_places=6, null=True, blank=True, help_text=help_text
+    )
 
 
 class ConnectionQuerySet(models.QuerySet["Connection"]):
@@ -65,6 +73,12 @@ class Connection(models.Model):
     can_extract = models.BooleanField(
         "can extract memories", default=True, help_text="Off: rules notice what is said, and no model."
     )
+    sees = models.BooleanField(
+        "can see pictures",
+        null=True,
+        blank=True,
+        help_text="Unknown: its list of models is asked, or a picture is sent once, and what came of it is kept here.",
+    )
     context_tokens = models.PositiveIntegerField(
         default=16_384, help_text="What prompt and answer may hold together."
     )
@@ -74,6 +88,9 @@ class Connection(models.Model):
         help_text="Workspaces whose memories never leave this machine may use it. It is then connected to at internal "
         "addresses only.",
     )
+    price_in = _price("price of a million tokens in")
+    price_cached = _price("of them from the provider's cache", "Empty: as the others.")
+    price_out = _price("price of a million tokens out", "Both empty: nobody is told what an answer costs.")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -108,12 +125,20 @@ class Connection(models.Model):
         self.sealed_key = seal(key) if key else ""
 
     @property
+    def price(self) -> Price | None:
+        """None where nobody has set one."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return Price(self.price_in, self.price_out, self.price_cached)
+
+    @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
             has_tools=self.has_tools,
             can_extract=self.can_extract,
             context_tokens=self.context_tokens,
             local=self.is_local,
+            sees=self.sees,
             answer_tokens=min(ANSWER_TOKENS, self.context_tokens // 4),
             history_tokens=min(HISTORY_TOKENS, self.context_tokens),
         )

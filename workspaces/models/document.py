@@ -5,8 +5,10 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
+from workspaces.models.owned import OWNER_HELP, Owned, OwnedQuerySet
 from workspaces.models.people import User, Workspace
 
 DOCUMENT = 2  # passages of documents as a kind of what the index finds (workspaces.documents.kind)
@@ -14,35 +16,33 @@ TITLE_LENGTH = 200
 
 
 class DocumentStatus(models.TextChoices):
-    WAITING = "waiting", "Waiting"
-    READING = "reading", "Being read"
-    READY = "ready", "Ready"
-    FAILED = "failed", "Could not be read"
+    WAITING = "waiting", later("Waiting")
+    READING = "reading", later("Being read")
+    READY = "ready", later("Ready")
+    FAILED = "failed", later("Could not be read")
 
 
-class DocumentQuerySet(models.QuerySet["Document"]):
-    def live(self) -> DocumentQuerySet:
-        return self.filter(deleted_at=None)
-
+class DocumentQuerySet(OwnedQuerySet["Document"]):
     def not_quite_read(self) -> DocumentQuerySet:
-        """Those in use that say why they, or pictures in them, could not be read."""
-        return self.live().exclude(error="")
-
-    def visible_to(self, user: User) -> DocumentQuerySet:
-        """Those of this person's workspaces, each with their ``role`` there."""
-        mine = self.filter(workspace__memberships__user=user)
-        return mine.annotate(role=models.F("workspace__memberships__role"))
+        """Those in use that say why they, or pictures in them, could not be read; and pictures that were read before
+        pictures were drawn, of which nothing can be shown.
+        """
+        undrawn = Q(status=DocumentStatus.READY, media_type__startswith="image/", picture=None)
+        return self.live().filter(~Q(error="") | undrawn)
 
     def charged_to(self, user: User) -> DocumentQuerySet:
         """Those whose newest file this person brought."""
         return self.filter(Q(version_by=user) | Q(version=1, created_by=user))
 
 
-class Document(models.Model):
+class Document(Owned, models.Model):
     role: str  # the asker's, where ``visible_to`` loaded it
 
     public_id = PublicIdField(prefix="doc")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="documents")
+    owner = models.ForeignKey(
+        User, on_delete=models.CASCADE, null=True, blank=True, related_name="+", help_text=OWNER_HELP
+    )
     title = models.CharField(max_length=TITLE_LENGTH)
     file_name = models.CharField(max_length=40, unique=True, editable=False)  # random; documents.files
     media_type = models.CharField(max_length=100, help_text="From its first bytes and its name's ending.")
@@ -86,12 +86,35 @@ class Document(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["workspace", "sha256"], name="one_document_a_content", condition=Q(deleted_at=None)
-            )
+                fields=["workspace", "sha256"],
+                name="one_document_a_content",
+                condition=Q(deleted_at=None, owner=None),
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "sha256"],
+                name="one_own_document_a_content",
+                condition=Q(deleted_at=None, owner__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
         return self.public_id  # which says nothing of it where the admin writes it
+
+
+class DocumentPicture(models.Model):
+    """What is shown of a document that is a picture, on pages and to models that see: drawn anew from its newest file,
+    small, and without anything else that lies in that.
+    """
+
+    document = models.OneToOneField(
+        Document, on_delete=models.CASCADE, primary_key=True, related_name="picture"
+    )
+    jpeg = models.BinaryField()
+    width = models.PositiveSmallIntegerField()
+    height = models.PositiveSmallIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.document_id}, {self.width} by {self.height}"
 
 
 class DocumentVersion(models.Model):
@@ -116,11 +139,20 @@ class DocumentVersion(models.Model):
         return f"{self.document_id} version {self.version}"
 
 
-class DocumentPassage(models.Model):
+class DocumentPassage(Owned, models.Model):
     """A piece of a document's text. All of them one after the other are the whole text: none overlap."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="passages")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
+    owner = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        db_index=False,  # passage_own has those few that have one
+        related_name="+",
+        help_text="The document's.",
+    )
     number = models.PositiveIntegerField(help_text="From 0, in reading order.")
     page = models.PositiveIntegerField(default=0, help_text="0 where the document has none.")
     heading = models.CharField(max_length=300, blank=True, default="")
@@ -129,16 +161,15 @@ class DocumentPassage(models.Model):
     around = models.TextField(help_text="Its heading and its text with some of what stands before and after.")
     deleted_at = models.DateTimeField(null=True, blank=True)
 
+    objects = OwnedQuerySet["DocumentPassage"].as_manager()
+
     class Meta:
         verbose_name_plural = "document passages"
         constraints = [models.UniqueConstraint(fields=["document", "number"], name="one_passage_a_number")]
         indexes = [
             models.Index(fields=["workspace"], name="passage_live", condition=Q(deleted_at=None)),
+            models.Index(fields=["owner"], name="passage_own", condition=Q(owner__isnull=False)),
         ]
 
     def __str__(self) -> str:
         return f"{self.document_id}:{self.number}"
-
-    @property
-    def place(self) -> int:
-        return self.workspace_id

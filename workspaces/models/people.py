@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
 from workspaces.accounts.usernames import check_username, hold_usernames, looks_of
@@ -32,6 +33,15 @@ class User(AbstractUser):
         default=False,
         help_text="Their chats are told of their recent chats in other workspaces, too.",
     )
+    language = models.CharField(
+        max_length=20,
+        default="",
+        blank=True,
+        help_text="Of the pages and mails they read, as the settings name it. Empty: as their browser asks.",
+    )
+
+    # Of their picture (PersonPicture), in its address; empty: they have none.
+    picture_version = models.CharField(max_length=16, default="", db_default="", blank=True, editable=False)
 
     # What the username looks like (accounts.usernames): no new one looks like it. Set with the name, by ``save``.
     looks = ArrayField(models.TextField(), default=list, editable=False)
@@ -78,10 +88,23 @@ class User(AbstractUser):
         return self._state.adding or self.__dict__.get("username", self._stored_name) != self._stored_name
 
 
+class PersonPicture(models.Model):
+    """What somebody brought to be known by, drawn anew as a small square. Written by ``accounts.pictures``."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="picture")
+    jpeg = models.BinaryField()
+
+    class Meta:
+        verbose_name_plural = "pictures"
+
+    def __str__(self) -> str:
+        return f"Of {self.user_id}"
+
+
 class Role(models.TextChoices):
-    OWNER = "owner", "Owner"
-    EDITOR = "editor", "Editor"
-    VIEWER = "viewer", "Viewer"
+    OWNER = "owner", later("Owner")
+    EDITOR = "editor", later("Editor")
+    VIEWER = "viewer", later("Viewer")
 
     @property
     def rank(self) -> int:
@@ -135,6 +158,11 @@ class Workspace(models.Model):
         blank=True,
         related_name="workspaces",
         help_text="Which model answers here, where a chat has not chosen another. Empty: the configured one.",
+    )
+    share_links = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="Chats here may be read by a link, by whoever has it, without signing in.",
     )
     local_only = models.BooleanField(
         "memories never leave this machine",
@@ -222,8 +250,8 @@ class Agent(models.Model):
 
 
 class KeyScope(models.TextChoices):
-    READ = "read", "Read"
-    WRITE = "write", "Read and write"
+    READ = "read", later("Read")
+    WRITE = "write", later("Read and write")
 
 
 class ApiKey(models.Model):

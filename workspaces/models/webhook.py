@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
 from workspaces.models.people import User, Workspace
@@ -23,9 +24,9 @@ class WebhookEvent(models.TextChoices):
 
 
 class DeliveryStatus(models.TextChoices):
-    WAITING = "waiting", "Waiting"
-    DELIVERED = "delivered", "Delivered"
-    FAILED = "failed", "Failed"
+    WAITING = "waiting", later("Waiting")
+    DELIVERED = "delivered", later("Delivered")
+    FAILED = "failed", later("Failed")
 
 
 class Webhook(models.Model):

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from memoryhub.database.ready import Ready
 from memoryhub.errors import DomainError
 from workspaces.access import get_workspace
 from workspaces.accounts import keys
@@ -29,6 +31,14 @@ ACCESS_LIVES = timedelta(minutes=30)
 UNUSED_LIVES = timedelta(days=30)  # then the program has to sign in again
 EVERYWHERE = "/"
 RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the doors below one path
+
+
+def _tokens(kind: str, token_hash: str) -> QuerySet[OAuthToken]:
+    found = OAuthToken.objects.select_related("key__user", "key__workspace", "key__client")
+    return found.filter(kind=kind, token_hash=token_hash)
+
+
+_TOKEN = Ready(_tokens, kind=str, token_hash=str)
 
 
 class GrantRefused(Exception):
@@ -99,9 +109,10 @@ def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
 
 
 def find_token(kind: TokenKind, text: str, *, client_id: str | None = None) -> OAuthToken | None:
-    found = OAuthToken.objects.filter(kind=kind, token_hash=hashed(text))
-    found = found.select_related("key__user", "key__workspace", "key__client")
-    return (found if client_id is None else found.filter(key__client__public_id=client_id)).first()
+    token = _TOKEN.first(kind=kind.value, token_hash=hashed(text))
+    client = token.key.client if token is not None else None
+    mine = client_id is None or (client is not None and client.public_id == client_id)
+    return token if mine else None
 
 
 def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
@@ -142,6 +153,15 @@ def is_below(path: str, resource: str) -> bool:
 def end(token: OAuthToken, *, now: datetime) -> None:
     """Revoke what this token, access or refresh, was given for. Twice does nothing more."""
     _end(token.key_id, now=now)
+
+
+def end_all_of(user: User, *, by: User, now: datetime) -> int:
+    """Revoke what this person let programs do, and what they agreed to a moment ago; how many programs it was."""
+    with transaction.atomic():
+        OAuthCode.objects.filter(user=user, key=None).delete()
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)  # who is opening by a code is waited for
+        theirs = ApiKey.objects.filter(user=user, revoked_at=None).exclude(client=None)
+        return end_keys(list(theirs.values_list("pk", flat=True)), by=by, now=now)
 
 
 def sweep(*, now: datetime) -> int:

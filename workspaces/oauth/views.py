@@ -25,6 +25,7 @@ from starlette.requests import Request
 
 from memoryhub.errors import NotFound
 from memoryhub.http.asgi_scope import receiver_of, scope_of
+from memoryhub.languages import grouped
 from workspaces.models import KeyScope, OAuthToken, TokenKind
 from workspaces.oauth import clients, grants
 from workspaces.oauth.provider import SCOPES, Provider
@@ -72,7 +73,7 @@ def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> Ht
         response["Allow"] = f"{method}, OPTIONS"
     elif not _is_small(request):
         response = _error(
-            413, "invalid_request", _("The request has more than %s bytes.") % f"{MOST_BYTES:,}"
+            413, "invalid_request", _("The request has more than %s bytes.") % grouped(MOST_BYTES)
         )
     elif form and not _is_form(request):
         response = _error(400, "invalid_request", _("The body must be a form (%s) in UTF-8.") % FORM)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from django.contrib import messages as notices
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from memoryhub.languages import speaking_to
 from workspaces.access import get_workspace
 from workspaces.actions import workspaces
 from workspaces.models import Role
@@ -38,6 +41,17 @@ def short_term_everywhere(request: PageRequest) -> HttpResponse:
     workspaces.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
     notices.success(request, _("Saved."))
     return redirect("workspaces:profile")
+
+
+@require_POST
+def language(request: PageRequest) -> HttpResponse:
+    """The page that follows is already in it."""
+    workspaces.set_language(request.user, request.POST.get("language", ""))
+    with speaking_to(request.user) if request.user.language else nullcontext():
+        notices.success(request, _("Saved."))
+    if request.htmx:  # all of the page is in another one now
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return redirect(reverse("workspaces:profile") + "#language")
 
 
 def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:

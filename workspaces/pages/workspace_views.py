@@ -17,7 +17,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub import events as bus
+from memoryhub.database.acting import by_system
 from memoryhub.database.locks import release_connection
+from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import default_workspace, get_workspace
@@ -28,7 +30,9 @@ from workspaces.actions import workspaces
 from workspaces.actions.removal import lines_of
 from workspaces.connections.choice import chosen_for, options_for
 from workspaces.event_streams import EventStream, Place
-from workspaces.models import ApiKey, Membership, Role, User, Workspace
+from workspaces.invitations.invitation_form import InvitationForm
+from workspaces.invitations.invitations import link_token, open_invitations
+from workspaces.models import ApiKey, Invitation, Membership, Role, User, Workspace
 from workspaces.pages.page_request import PageRequest
 from workspaces.pages.workspace_forms import DeleteForm, KeyForm, MemberForm, WorkspaceForm
 
@@ -63,7 +67,19 @@ def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]
     }
 
 
-def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
+def invitation_link(request: PageRequest, invitation: Invitation) -> str:
+    return request.build_absolute_uri(reverse("workspaces:invitation", args=[link_token(invitation)]))
+
+
+def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
+    """Those that are open, each with its ``link``. One query."""
+    found = list(open_invitations(workspace, now=timezone.now()))
+    for each in found:
+        each.link = invitation_link(request, each)  # type: ignore[attr-defined]
+    return {"invitations": found, "invitation_form": InvitationForm()}
+
+
+def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> HttpResponse:
     context = {
         "workspace": workspace,
         "is_owner": workspace.role == Role.OWNER,
@@ -72,6 +88,7 @@ def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> 
         "form": WorkspaceForm(initial={"name": workspace.name, "description": workspace.description}),
         "member_form": MemberForm(),
         "delete_form": DeleteForm(name=workspace.name),
+        **(_invitations(request, workspace) if workspace.role == Role.OWNER else {}),
         **_model_section(request, workspace),
     }
     failed = any(form.errors for form in forms.values())
@@ -81,13 +98,13 @@ def _settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> 
 @require_http_methods(["GET", "POST"])
 def settings(request: PageRequest, ws_id: str) -> HttpResponse:
     if request.method == "GET":
-        return _settings_page(request, get_workspace(request.user, ws_id))
+        return settings_page(request, get_workspace(request.user, ws_id))
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     form = WorkspaceForm(request.POST)
     if form.done(lambda: workspaces.update_workspace(workspace, by=request.user, **form.cleaned_data)):
         notices.success(request, _("Saved."))
         return redirect("workspaces:settings", ws_id)
-    return _settings_page(request, get_workspace(request.user, ws_id), form=form)
+    return settings_page(request, get_workspace(request.user, ws_id), form=form)
 
 
 @require_http_methods(["GET", "POST"])
@@ -103,7 +120,7 @@ def delete(request: PageRequest, ws_id: str) -> HttpResponse:
         if removed is not None:
             context = {"name": workspace.name, "report": {"lines": lines_of(removed)}}
             return render(request, "workspaces/removed.html", context)
-    return _settings_page(request, workspace, delete_form=form)
+    return settings_page(request, workspace, delete_form=form)
 
 
 @require_POST
@@ -118,7 +135,7 @@ def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
     if made := form.done(add):
         notices.success(request, _("%(name)s is now a member.") % {"name": made.user.get_username()})
         return redirect("workspaces:settings", ws_id)
-    return _settings_page(request, workspace, member_form=form)
+    return settings_page(request, workspace, member_form=form)
 
 
 def _member(workspace: Workspace, user_id: str) -> User:
@@ -140,6 +157,8 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
         "role": changed.get_role_display().lower(),
     }
     notices.success(request, text)
+    if request.htmx and user.pk == request.user.pk:  # the rest of the page is no longer theirs to change
+        return HttpResponse(headers={"HX-Refresh": "true"})
     return redirect("workspaces:settings", ws_id)
 
 
@@ -211,7 +230,7 @@ def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
 def memory_default(request: PageRequest) -> HttpResponse:
     """The answer to the first-run question, from the card or the profile."""
     workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
-    if request.htmx:
+    if request.htmx and request.POST.get("page") != "profile":
         response = HttpResponse(status=204)
         response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer
         return response
@@ -233,7 +252,9 @@ async def _feed(workspace: Workspace, user: User, session_key: str) -> AsyncGene
     yield "retry: 3000\n: open\n\n"
     channels = (f"workspace:{workspace.public_id}", f"user:{user.public_id}")
     async for event in bus.subscribe(*channels, heartbeat=HEARTBEAT):
-        if not await sync_to_async(_may_still_see)(workspace.pk, user.pk, session_key):
+        if not await sync_to_async(_may_still_see)(
+            workspace.pk, user.pk, session_key, told=event is not None
+        ):
             yield "event: closed\ndata: {}\n\n"
             return
         yield _sse(event)
@@ -243,12 +264,18 @@ def _sse(event: bus.Event | None) -> str:
     return ": still here\n\n" if event is None else f"event: {event.name}\ndata: {json.dumps(event.data)}\n\n"
 
 
-def _may_still_see(workspace_pk: int, user_pk: int, session_key: str) -> bool:
-    """Asked anew at every event: members are removed, accounts switched off and sessions ended while pages are open."""
+@by_system
+def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, told: bool) -> bool:
+    """Asked anew at every event: members are removed, accounts switched off and sessions ended while pages are open.
+
+    Who is ``told`` of something loads it in a moment, and no replica without it may answer.
+    """
     from django.contrib.sessions.models import Session
 
     try:
         member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
+        if told:
+            note_written(user_pk)
         return member.exists() and Session.objects.filter(session_key=session_key).exists()
     finally:
         release_connection()

@@ -21,6 +21,7 @@ from rest_framework.response import Response
 
 from memoryhub.database.failures import trouble_of
 from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge
+from memoryhub.languages import grouped
 
 CODES = {
     400: "malformed",
@@ -73,7 +74,7 @@ def _translate(exception: Exception) -> DomainError | None:
         return Forbidden()
     if isinstance(exception, RequestDataTooBig):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
-        return TooLarge(_("The request has more than %s bytes.") % f"{limit:,}")
+        return TooLarge(_("The request has more than %s bytes.") % grouped(limit))
     if isinstance(exception, SuspiciousOperation | MultiPartParserError):
         return Malformed()
     return trouble_of(exception)

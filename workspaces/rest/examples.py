@@ -11,7 +11,14 @@ from typing import Any
 MOMENT = "2026-03-07T10:30:00.000000Z"
 ID = "7hQx2TzB8mYw1RsX9vLcHn4E"
 # The beginning of an id, where it is not the word before ``_id`` itself.
-PREFIXES = {"workspace": "ws", "template": "rtp", "memory": "mem", "message": "msg", "connection": "conn"}
+PREFIXES = {
+    "workspace": "ws",
+    "template": "rtp",
+    "prompt": "prm",
+    "memory": "mem",
+    "message": "msg",
+    "connection": "conn",
+}
 BY_TYPE = {"string": "…", "integer": 1, "number": 0.5, "boolean": False, "object": {}}
 
 

@@ -6,10 +6,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
 from rest_framework import serializers
+from rest_framework.utils.html import is_html_input
+
+from memoryhub.llm.usage import MOST_PRICE
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
 
@@ -54,6 +58,8 @@ class Flag(serializers.BooleanField):
     default_error_messages = {"invalid": "Must be true or false."}
 
     def to_internal_value(self, data: Any) -> bool:
+        if is_html_input(self.parent.initial_data):  # a form, beside a file, has only text
+            data = {"true": True, "false": False}.get(data, data)
         if not isinstance(data, bool):
             self.fail("invalid")
         return data
@@ -76,6 +82,24 @@ class Number(serializers.FloatField):
         if not math.isfinite(number):
             self.fail("invalid")
         return number
+
+
+class Money(serializers.DecimalField):
+    """An amount of the installation's currency as a JSON string ("0.15") or number, with at most six places; null is
+    none.
+    """
+
+    default_error_messages = {"invalid": 'Must be an amount such as "0.15".'}
+
+    def __init__(self, **kwargs: Any) -> None:
+        shape = {"max_digits": 13, "decimal_places": 6, "min_value": 0, "max_value": MOST_PRICE}
+        super().__init__(**{**shape, "required": False, "allow_null": True, **kwargs})
+
+    def to_internal_value(self, data: Any) -> Decimal:
+        if isinstance(data, bool) or not isinstance(data, str | int | float):
+            self.fail("invalid")
+        amount: Decimal = super().to_internal_value(data)
+        return amount
 
 
 class WholeNumber(serializers.IntegerField):

@@ -13,6 +13,8 @@ from rest_framework import authentication, exceptions, throttling
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
+from memoryhub.database.acting import as_system, become
+from memoryhub.database.replicas.reading import stands_in
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.models import ApiKey, KeyScope, TokenKind, User
@@ -29,9 +31,11 @@ class KeyAuthentication(authentication.BaseAuthentication):
         if scheme.lower() != b"bearer":
             return None
         try:
-            key = self._opened_by(text.strip().decode("latin-1"), request.path_info)
+            with as_system():  # whose ever session may be beside it
+                key = self._opened_by(text.strip().decode("latin-1"), request.path_info)
         except KeyRefused as refusal:
             raise exceptions.AuthenticationFailed(str(refusal)) from None
+        become(key.user_id)
         return key.user, key
 
     def _opened_by(self, text: str, path: str) -> ApiKey:
@@ -53,7 +57,7 @@ class KeyThrottle(throttling.BaseThrottle):
     retry_after: int | None = None
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        if isinstance(request.auth, ApiKey):
+        if isinstance(request.auth, ApiKey) and not stands_in():  # what cannot be written cannot be counted
             self.retry_after = count_request(request.auth, now=timezone.now())
         return self.retry_after is None
 
@@ -76,7 +80,7 @@ class KeyedView(ApiView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if self.key is not None:
+        if self.key is not None and hasattr(self, (request.method or "").lower()):  # else 405, for everybody
             self._hold_to_its_scope(self.key, request.method or "", kwargs.get("workspace_id"))
 
     def _hold_to_its_scope(self, key: ApiKey, method: str, workspace_id: str | None) -> None:

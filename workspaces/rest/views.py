@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -16,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
+from memoryhub.database.replicas.reading import read
 from memoryhub.errors import NotFound
 from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.models import User
@@ -34,13 +37,22 @@ class AlwaysJson(DefaultContentNegotiation):
 
 
 class StrictJsonParser(JSONParser):
-    """JSON, or 400: also for nesting so deep that the parser gives up."""
+    """JSON, or 400: also for nesting so deep that the parser gives up, and for numbers too large to be told on."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         try:
-            return super().parse(stream, media_type, parser_context)
+            text = stream.read().decode((parser_context or {}).get("encoding", "utf-8"))
+            return json.loads(text, parse_float=_finite, parse_constant=_finite)
         except RecursionError:
             raise ParseError("JSON parse error - nested too deeply") from None
+        except ValueError as error:
+            raise ParseError(f"JSON parse error - {error}") from None
+
+
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"out of range: {text[:40]}")
 
 
 class ApiView(APIView):
@@ -91,7 +103,8 @@ class ApiView(APIView):
             return [serializer(row) for row in found]
 
         order: dict[str, Any] = {"keys": keys, "descending": descending}
-        return Response(paged(self.request, rows, **order, list_name=list_name, shape=shape or one_by_one))
+        shaped: dict[str, Any] = {"list_name": list_name, "shape": shape or one_by_one}
+        return Response(read(self.person.pk, lambda: paged(self.request, rows, **order, **shaped)))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], reload: Callable[[Note], T]) -> T:
         """What ``act`` does and gives; for an ``Idempotency-Key`` that was seen before what ``reload`` loads instead.

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import Conflict, Invalid, NotFound
+from memoryhub.kept import kept
 from memoryhub.sealing import Unsealable, reseal, seal, unseal
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
@@ -23,6 +24,7 @@ from workspaces.webhooks.outbox import queue_sending
 from workspaces.webhooks.signing import new_secret
 
 MOST_HOOKS = 10  # of one workspace: each save is noted once for each
+TURNED_OFF = kept("The webhook was turned off.")
 BOTH_SIGN = timedelta(hours=24)  # after a change of the secret
 
 
@@ -60,12 +62,13 @@ def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: A
 
 
 def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:
-    """Change what is passed. ``enabled``: on again, it begins with what happens from now on."""
+    """Change what is passed. ``enabled``: on again, it begins with what happens from now on, and is ``by``'s."""
     with transaction.atomic():
         held = _held(webhook, by)
         _set(held, changes)
         if changes.get("enabled") is True and not held.is_enabled:
             held.disabled_at, held.disabled_for, held.failing_since = None, "", None
+            held.created_by = by  # who made it may be no owner any more
         elif changes.get("enabled") is False and held.is_enabled:
             held.disabled_at = now
             give_up_waiting(held)
@@ -119,7 +122,7 @@ def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -
 
 def give_up_waiting(webhook: Webhook) -> None:
     webhook.deliveries.filter(status=DeliveryStatus.WAITING).update(
-        status=DeliveryStatus.FAILED, next_attempt_at=None, error=_("The webhook was turned off.")
+        status=DeliveryStatus.FAILED, next_attempt_at=None, error=TURNED_OFF
     )
 
 

@@ -25,13 +25,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memoryhub import mail
+from memoryhub.languages import speaking_to, translated
 from memoryhub.llm.addresses import AddressRange, AddressRefused
 from memoryhub.llm.clients import Endpoint, async_client
 from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.sealing import Unsealable
 from workspaces.audit import Verb, record
 from workspaces.leaving_machine import Reach
-from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent
+from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent
 from workspaces.webhooks import outbox
 from workspaces.webhooks.hooks import give_up_waiting, secrets_of
 from workspaces.webhooks.outbox import text_of
@@ -101,6 +102,7 @@ def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
 
     The webhooks take turns by who made them, and by lot: nobody's many keep another's one waiting.
     """
+    _stop_those_of_nobody(now=now)
     due = _due(now).exclude(webhook__in=failing)
     turn = Window(RowNumber(), partition_by=[F("created_by")], order_by=Random())
     hooks = Webhook.objects.filter(Exists(due.filter(webhook=OuterRef("pk")))).annotate(turn=turn)
@@ -179,6 +181,16 @@ def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
             _disable(hook, _("Nothing could be delivered for %d days.") % DISABLED_AFTER.days, now=now)
 
 
+def _stop_those_of_nobody(*, now: datetime) -> None:
+    """Turn off what was made by who is no owner of its workspace any more: whoever left is told nothing."""
+    owners = Membership.objects.filter(role=Role.OWNER, user__is_active=True)
+    theirs = owners.filter(workspace=OuterRef("workspace"), user=OuterRef("created_by"))
+    with transaction.atomic():
+        rows = Webhook.objects.select_for_update(of=("self",)).select_related("workspace")
+        for hook in rows.filter(~Exists(theirs), disabled_at=None).order_by("pk"):
+            _disable(hook, _("Who made it is no longer an owner of this workspace."), now=now)
+
+
 def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
     """With a notice on its page, in the workspace's activity, and by mail to the owners that have an address."""
     hook.disabled_at, hook.disabled_for = now, why
@@ -188,12 +200,11 @@ def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
     owners = User.objects.filter(
         memberships__workspace=hook.workspace_id, memberships__role=Role.OWNER, is_active=True
     )
-    text = _("The webhook “%(name)s” was turned off. %(why)s You can turn it on again on its page.")
-    mail.send(
-        _("A webhook was turned off"),
-        text % {"name": hook.name, "why": why},
-        owners.exclude(email="").values_list("email", flat=True),
-    )
+    for owner in owners.exclude(email=""):
+        with speaking_to(owner):
+            text = _("The webhook “%(name)s” was turned off. %(why)s You can turn it on again on its page.")
+            said = text % {"name": hook.name, "why": translated(why)}
+            mail.send(_("A webhook was turned off"), said, [owner.email])
 
 
 @dataclass(frozen=True)

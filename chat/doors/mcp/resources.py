@@ -18,7 +18,8 @@ from memories.recalling.ranked_search import Recalled
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.caller import Caller
-from workspaces.models import Document, DocumentQuerySet
+from workspaces.leaving_machine import in_reach
+from workspaces.models import Document, DocumentQuerySet, DocumentStatus
 
 TEXT = "text/plain"
 PAGE = 50
@@ -101,13 +102,14 @@ def get_prompt(name: str) -> types.GetPromptResult:
 
 
 def _readable(who: Caller) -> DocumentQuerySet:
-    return Document.objects.visible_to(who.person).live().filter(workspace=who.workspace, status="ready")
+    rows = Document.objects.live().filter(status=DocumentStatus.READY)
+    return in_reach(rows, who.workspace, who.person, who.reach)
 
 
 def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
     rows = _readable(who).order_by("-pk")
     if cursor != DOCUMENTS:
-        here = Document.objects.filter(workspace=who.workspace)
+        here = in_reach(Document.objects.all(), who.workspace, who.person, who.reach)
         last = here.filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:
             raise Invalid(fields={"cursor": _("is none of this list")})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -16,43 +17,86 @@ from django.utils.translation import gettext as _
 
 from chat.answers.threads import in_thread
 from chat.doors.openai_api.errors import error_of
+from chat.doors.openai_api.parts import parts_of_body
 from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
 from chat.doors.openai_api.reading import Asked, Body
-from chat.doors.openai_api.recalled_for_program import Remembered, expect_recall, remember
+from chat.doors.openai_api.recalled_for_program import (
+    Noted,
+    Remembered,
+    expect_recall,
+    note_turn,
+    remember,
+)
 from chat.doors.openai_api.served import find_model
 from chat.turns import passing, runner
+from memoryhub.database.locks import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
+from memoryhub.http.crowd import aside
 from memoryhub.llm.errors import ModelError
-from workspaces.access import get_workspace, role_in
+from memoryhub.llm.metering import Meter, metered
+from memoryhub.llm.usage import Usage
+from workspaces.access import get_workspace
 from workspaces.accounts.keys import still_opens
 from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen
 from workspaces.event_streams import Place
 from workspaces.leaving_machine import Reach
-from workspaces.models import Agent, ApiKey, Workspace
+from workspaces.models import Agent, ApiKey, Purpose, Workspace
+from workspaces.spending.budgets import require_budget
+from workspaces.spending.ledger import record
+from workspaces.spending.rates import Account, rate_of
 from workspaces.throttles import spend
 
 RECHECK_SECONDS = 2.0  # in which a revoked key, or a member who was removed, is noticed
+NOTED_WITHIN = 60.0  # seconds, and far less: what is never noted has nothing to be kept with
 BEAT_SECONDS = 15.0  # of silence: keeps proxies from closing a stream whose model thinks
 
 
-@dataclass(frozen=True)
+@dataclass
 class Answering:
-    """All that a request is answered with."""
+    """All that a request is answered with. ``noted``: once ``note_turn`` was called."""
 
+    asked: Asked
     caller: Caller
     chosen: Chosen
     remembered: Remembered
     body: Body
+    noted: Noted = field(default_factory=Noted)
+    _is_noted: threading.Event = field(default_factory=threading.Event)
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def account(self) -> Account:
+        """On whom it is put what the model takes."""
+        place, person = self.caller.workspace, self.caller.person
+        return Account(place.pk, person.pk, Purpose.PROGRAM, rate_of(self.chosen))
 
     @property
     def headers(self) -> dict[str, str]:
         return {"X-MemoryHub-Used": ", ".join(self.remembered.used)}
 
+    @property
+    def note(self) -> Body:
+        """What the answer says of memory under ``memoryhub``."""
+        note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
+        return {**note, "degraded": self.remembered.degraded} if self.remembered.degraded else note
+
+    def note_turn(self) -> None:
+        try:
+            self.noted = note_turn(self.asked, self.caller, self.chosen, self.remembered)
+        finally:
+            self._is_noted.set()
+
     def keep(self, read: ReadSoFar) -> None:
-        """What was said is mined later, if it may be."""
-        if self.remembered.turn is not None:
-            passing.end(self.remembered.turn.pk, read.said, is_over=read.is_over, now=timezone.now())
+        """What was said is mined later, if it may be; what it took is written down. Waits for its turn to be noted: a
+        model may be quicker.
+        """
+        self._is_noted.wait(NOTED_WITHIN)
+        now = timezone.now()
+        if self.noted.turn is not None:
+            passing.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
+        self.meter.add(Usage(), parts_of_body(self.body))
+        record(self.account, self.meter, now=now)
 
 
 def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
@@ -66,12 +110,13 @@ def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
     reach = Reach.to_model(workspace, is_local=model.capabilities.local, personal=True)
     agent = _agent(workspace, asked.assistant) if asked.assistant else None
     caller = Caller(key.user, workspace, workspace.role, reach, now, agent, key)
+    require_budget(workspace.pk, key.user_id, lambda: rate_of(chosen), now=now)
     spend("turns", key.user, now=now)
     remembered = remember(asked, caller, chosen)
     body = {**asked.body, "messages": remembered.messages}
     if chosen.connection is None and settings.EMBEDDED_MODEL and "max_completion_tokens" not in body:
         body.setdefault("max_tokens", settings.LLM_MAX_TOKENS)  # it would go on until its context is full
-    return Answering(caller, chosen, remembered, body)
+    return Answering(asked, caller, chosen, remembered, body)
 
 
 def _agent(workspace: Workspace, wanted: str) -> Agent:
@@ -83,16 +128,22 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
     return found
 
 
-def whole(answering: Answering) -> Body:
-    """The model's answer, with what was used and saved beside it. Blocks."""
-    reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
+def whole(answering: Answering, place: Place) -> Body:
+    """The model's answer, with what was used and saved beside it. Blocks, and holds its ``place`` meanwhile."""
+    answering.note_turn()
+    release_connection()
+    try:
+        with metered(answering.meter), aside():
+            reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
+    finally:
+        place.leave()
     read = ReadSoFar()
     read.read(reply["choices"], part="message")
     if read.is_over:
         runner.submit(in_thread(answering.keep, read))  # who asked need not wait for it
     else:
         answering.keep(read)  # before the program comes back with what its tool said
-    return {**reply, "memoryhub": answering.remembered.note}
+    return {**reply, "memoryhub": answering.note}
 
 
 class Shape(Protocol):
@@ -124,17 +175,27 @@ class AsChunks:
 
 
 class AnswerStream(StreamingHttpResponse):
-    """Server-sent events of an answer. Holds its ``place`` and keeps its model at work until it is closed."""
+    """Server-sent events of an answer. Holds its ``place`` and keeps its model at work until it is closed.
 
-    def __init__(self, answering: Answering, shape: Shape, *, place: Place) -> None:
+    The turn is noted while the model is at work, and before anything of its answer is passed on.
+    """
+
+    def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, place: Place) -> None:
         raw = answering.chosen.model.raw
-        self._pump, self._place = Pump(raw.stream({**answering.body, "stream": True}), answering.keep), place
+        with metered(answering.meter):  # the pump counts in it, too
+            self._pump = Pump(raw.stream({**answering.body, "stream": True}), answering.keep)
+        self._place = place
         try:
+            answering.note_turn()
+            release_connection()
             self._pump.wait_for_first()
         except BaseException:
+            self._pump.stop()
             place.leave()
             raise
-        super().__init__(_events(self._pump, shape, answering.caller), content_type="text/event-stream")
+        assert answering.caller.key is not None
+        events = _events(self._pump, shape(answering.note), answering.caller.key)
+        super().__init__(events, content_type="text/event-stream")
         for name, value in answering.headers.items():
             self[name] = value
         self["Cache-Control"] = "no-store, no-transform"
@@ -146,13 +207,13 @@ class AnswerStream(StreamingHttpResponse):
         super().close()
 
 
-async def _events(pump: Pump, shape: Shape, caller: Caller) -> AsyncGenerator[str, None]:
+async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, None]:
     looked = sent = time.monotonic()
     try:
         while (chunks := await pump.take(RECHECK_SECONDS)) is not None:
             now = time.monotonic()
             if now - looked >= RECHECK_SECONDS:
-                if not await in_thread(_may_go_on, caller):
+                if not await in_thread(still_opens, key, now=timezone.now()):
                     raise Forbidden(_("This API key may not be used any more."))
                 looked = now
             if chunks or now - sent >= BEAT_SECONDS:
@@ -165,9 +226,3 @@ async def _events(pump: Pump, shape: Shape, caller: Caller) -> AsyncGenerator[st
         yield shape.failed(error)
     finally:
         pump.stop()
-
-
-def _may_go_on(caller: Caller) -> bool:
-    assert caller.key is not None
-    is_member = role_in(caller.person, caller.workspace) is not None
-    return is_member and still_opens(caller.key, now=timezone.now())

@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat.doors.openai_api.errors import ModelMissing
 from chat.prompting.text import tokens
+from memoryhub.database.locks import release_connection
 from memoryhub.errors import Invalid
+from memoryhub.languages import grouped
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.llm.metering import Meter, metered
 from memoryhub.llm.registry import embedder_is_local, get_embedder
-from workspaces.models import Workspace
+from workspaces.models import Purpose, User, Workspace
+from workspaces.spending.budgets import require_budget
+from workspaces.spending.ledger import record
+from workspaces.spending.rates import Account, Rate
 
 MOST_TEXTS = 512
 MOST_CHARACTERS = 1_000_000  # of all texts
 
 
-def embed(body: Any, workspace: Workspace) -> dict[str, Any]:
-    """The answer to one request. Blocks. Raises Invalid, ModelMissing, ModelNotLocal, or an EmbedderError."""
+def embed(body: Any, workspace: Workspace, person: User, *, now: datetime) -> dict[str, Any]:
+    """The answer to one request. Blocks. Raises Invalid, ModelMissing, ModelNotLocal, BudgetReached, or an
+    EmbedderError.
+    """
     texts, as_base64 = _read(body)
     embedder = _embedder(body["model"])
     if workspace.local_only and not embedder_is_local():
         raise ModelNotLocal
-    vectors = embedder.embed(texts)
+    rate = Rate(embedder.name, settings.EMBEDDING_PRICE, is_embedded=not settings.EMBEDDING_BASE_URL)
+    require_budget(workspace.pk, person.pk, lambda: rate, now=now)
+    release_connection()
+    with metered(Meter(takes_embeddings=True)) as meter:
+        vectors = embedder.embed(texts)
+    record(Account(workspace.pk, person.pk, Purpose.PROGRAM, rate), meter, now=now)
     wanted = body.get("dimensions")
     if wanted is not None and wanted != vectors.shape[1]:
         raise Invalid(fields={"dimensions": _("must be %s with this model") % vectors.shape[1]})
@@ -51,7 +66,7 @@ def _read(body: Any) -> tuple[list[str], bool]:
     if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
         raise Invalid(fields={"input": _("must be a text or a list of texts, none of them blank")})
     if not 1 <= len(texts) <= MOST_TEXTS or sum(map(len, texts)) > MOST_CHARACTERS:
-        most = {"texts": MOST_TEXTS, "characters": f"{MOST_CHARACTERS:,}"}
+        most = {"texts": MOST_TEXTS, "characters": grouped(MOST_CHARACTERS)}
         raise Invalid(
             fields={"input": _("may have at most %(texts)s texts and %(characters)s characters") % most}
         )

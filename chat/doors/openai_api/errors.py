@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from memoryhub.errors import DomainError, NotFound, Unavailable
 from memoryhub.llm import errors as llm
 from workspaces.rest import exception_handler
+from workspaces.spending.budgets import BudgetReached
 
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 CODES = {"bad_key": "invalid_api_key", "not_signed_in": "invalid_api_key"}
@@ -31,6 +32,9 @@ class ModelMissing(NotFound):
     code = "model_not_found"
 
 
+SPENT = "insufficient_quota"  # what OpenAI's libraries do not try again
+
+
 def body_of(status: int, message: str, code: str, param: str | None = None) -> dict[str, Any]:
     kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
@@ -38,6 +42,9 @@ def body_of(status: int, message: str, code: str, param: str | None = None) -> d
 
 def error_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Status, body and headers for what we raise ourselves."""
+    if isinstance(error, BudgetReached):
+        body = body_of(error.status, error.message, SPENT)
+        return error.status, {"error": {**body["error"], "type": SPENT}}, {}
     if isinstance(error, DomainError):
         status = 400 if error.status == 422 else error.status
         return (

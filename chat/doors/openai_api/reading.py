@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
+from memoryhub.languages import grouped
 from memoryhub.llm.raw import INSERTED
 
 MOST_MESSAGES = 2_000
@@ -55,7 +56,7 @@ def read_asked(body: Any, headers: HttpHeaders) -> Asked:
         raise Invalid(fields={"model": _("must be the name of a model")})
     messages = body.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
-        raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % f"{MOST_MESSAGES:,}"})
+        raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
     for at, message in enumerate(messages):
         if not _is_message(message):
             raise Invalid(fields={f"messages[{at}]": _("must be a message with a role and content")})
@@ -76,7 +77,7 @@ def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
         raise Invalid(fields={"metadata": _("must be an object")})
     said: dict[str, str] = {}
     for name in OURS:
-        value = headers.get(f"X-MemoryHub-{name}") or metadata.get(f"memoryhub_{name}") or ""
+        value = _header(headers, f"X-MemoryHub-{name}") or metadata.get(f"memoryhub_{name}") or ""
         if not isinstance(value, str) or len(value) > 200 or UNSTORABLE.search(value):
             raise Invalid(fields={f"memoryhub_{name}": _("must be a short text")})
         said[name] = value.strip()
@@ -84,6 +85,15 @@ def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
     if said["memory"] not in MEMORY:
         raise Invalid(fields={"memoryhub_memory": _("must be one of %s") % ", ".join(MEMORY)})
     return said, {name: value for name, value in metadata.items() if not str(name).startswith("memoryhub_")}
+
+
+def _header(headers: HttpHeaders, name: str) -> str:
+    """Headers come as Latin-1; most who write more than ASCII into one mean UTF-8."""
+    value = headers.get(name) or ""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 def text_of(message: Body) -> str:

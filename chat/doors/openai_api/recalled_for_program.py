@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from chat.doors.openai_api.parts import parts_of_body
 from chat.doors.openai_api.reading import Asked, Body, text_of
 from chat.doors.openai_api.shown_by_program import shown_in
 from chat.models import PassingTurn
@@ -18,36 +18,39 @@ from chat.prompting.context import (
     room_beside_answer,
 )
 from chat.prompting.injecting import find_for_prompt
-from chat.prompting.text import tokens
 from chat.turns import passing
 from memories.consent import memory_on
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import expect
+from memoryhub.database.ready import Ready
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.raw import INSERTED
 from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen
-from workspaces.models import KeyScope, Role, User
+from workspaces.models import KeyScope, Membership, Role, User
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"
+_MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=workspace), workspace=int)
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """``messages`` as the model is to see them. ``turn``: what is to be mined, if anything is."""
+    """``messages`` as the model is to see them, ``given`` without what was recalled. ``said``: None without memory."""
 
     messages: list[Body]
+    given: list[Body]
+    said: passing.Said | None = None
     used: tuple[str, ...] = ()
-    saved: tuple[str, ...] = ()
-    turn: PassingTurn | None = None
     degraded: str = ""
 
-    @property
-    def note(self) -> dict[str, Any]:
-        """What the answer says of it under ``memoryhub``."""
-        note: dict[str, Any] = {"used": list(self.used), "saved": list(self.saved)}
-        return {**note, "degraded": self.degraded} if self.degraded else note
+
+@dataclass(frozen=True)
+class Noted:
+    """``saved``: from this conversation so far. ``turn``: what is to be mined, if anything is."""
+
+    saved: tuple[str, ...] = ()
+    turn: PassingTurn | None = None
 
 
 def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
@@ -57,20 +60,18 @@ def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
 
 
 def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
-    """Recall for the question, as before a turn of a chat, and note the turn. Trouble with recall costs no answer.
-
-    Only with the consent of the key's person. Nothing is mined for a key that only reads, or a person who only may.
+    """Recall for the question, as before a turn of a chat. Only with the consent of the key's person. Trouble with it
+    costs no answer.
     """
     messages, at = asked.messages, asked.question
     if caller.agent is not None:
         messages, at = _instructed(messages, at, caller, chosen)
     if at is None or asked.memory == "off" or not memory_on(caller.person, None):
-        return Remembered(messages)
+        return Remembered(messages, messages)
     question, degraded, used = text_of(messages[at]), "", list[Recalled]()
-    said = passing.Said(list(_lines(messages[: at + 1])))
-    saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
     try:
-        room = room_beside_answer(chosen.model.capabilities) - sum(tokens(text_of(each)) for each in messages)
+        taken = parts_of_body({**asked.body, "messages": messages}).whole
+        room = room_beside_answer(chosen.model.capabilities) - taken
         found = find_for_prompt(
             question,
             caller.workspace,
@@ -87,18 +88,29 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
         logger.exception("Recall failed; the answer goes on without it, and says so")
         degraded = FAILED
     ids = tuple(item.memory.public_id for item in used)
-    turn = (
-        passing.begin(caller, said, shown_in(asked.body, messages), used=ids, connection=chosen.connection)
-        if _may_mine(asked, caller)
-        else None
-    )
     block: list[Body] = [_ours(recalled_block(used, names_people=_several(caller)))] if used else []
-    return Remembered([*messages[:at], *block, *messages[at:]], ids, tuple(saved), turn, degraded)
+    said = passing.Said(list(_lines(messages[: at + 1])))
+    return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded)
+
+
+def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
+    """What came of the conversation so far, and its new turn, noted. Nothing of it is in the prompt, so its model may
+    be at work already. Nothing is mined for a key that only reads, or a person who only may.
+    """
+    said = remembered.said
+    if said is None:
+        return Noted()
+    saved = passing.saved_from(passing.conversation_id(caller, said), caller.person, now=caller.now)
+    turn = None
+    if _may_mine(asked, caller):
+        shown, used = shown_in(asked.body, remembered.given), remembered.used
+        turn = passing.begin(caller, said, shown, used=used, connection=chosen.connection)
+    return Noted(tuple(saved), turn)
 
 
 def _several(caller: Caller) -> bool:
     """Whether others write here, so that each line must say whose words it is."""
-    return caller.workspace.memberships.count() > 1
+    return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
 
 
 def _may_mine(asked: Asked, caller: Caller) -> bool:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from chat.doors.openai_api.reading import MOST_MESSAGES, Asked, Body, ours_of
 from memoryhub.errors import Invalid
+from memoryhub.languages import grouped
 
 # Under the same name in both; what is not listed anywhere here is not passed on.
 SAME: tuple[str, ...] = ("temperature", "top_p", "parallel_tool_calls", "user", "seed", "service_tier")
@@ -144,7 +145,9 @@ def _messages(body: Body) -> list[Body]:
         raise Invalid(fields={"instructions": _("must be text")})
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(items, list) or not 1 <= len(items) <= MOST_MESSAGES:
-        raise Invalid(fields={"input": _("must be text, or a list of 1 to %s items") % f"{MOST_MESSAGES:,}"})
+        raise Invalid(
+            fields={"input": _("must be text, or a list of 1 to %s items") % grouped(MOST_MESSAGES)}
+        )
     messages: list[Body] = [{"role": "system", "content": instructions}] if instructions else []
     for at, item in enumerate(items):
         _add(messages, item, f"input[{at}]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponseBase
@@ -18,6 +19,7 @@ from chat.doors.openai_api.responding import Responding
 from chat.doors.openai_api.responses_reading import read_response
 from chat.doors.openai_api.served import served
 from memoryhub.errors import NotFound, TooLarge
+from memoryhub.languages import grouped
 from memoryhub.llm.registry import get_embedder
 from workspaces.access import get_workspace
 from workspaces.event_streams import ANSWERS, Place
@@ -43,7 +45,7 @@ class OpenAIView(KeyedView):
         django_request: Any = request._request
         body = django_request.read(MOST_BYTES + 1)  # Django's own limit is for bodies without pictures
         if len(body) > MOST_BYTES:
-            raise TooLarge(_("The request has more than %s bytes.") % f"{MOST_BYTES:,}")
+            raise TooLarge(_("The request has more than %s bytes.") % grouped(MOST_BYTES))
         django_request._body = body
 
     @property
@@ -75,11 +77,11 @@ class ModelDetail(OpenAIView):
 class ChatCompletions(OpenAIView):
     def post(self, request: Request) -> HttpResponseBase:
         asked = read_asked(request.data, request.headers)
-        place = Place(self.person, of=ANSWERS) if asked.stream else None
+        place = Place(self.person, of=ANSWERS)
         answering = prepare(asked, self.api_key, now=timezone.now())
-        if place is not None:
-            return AnswerStream(answering, AsChunks(answering.remembered.note), place=place)
-        return Response(whole(answering), headers=answering.headers)
+        if asked.stream:
+            return AnswerStream(answering, AsChunks, place=place)
+        return Response(whole(answering, place), headers=answering.headers)
 
 
 class Responses(OpenAIView):
@@ -87,18 +89,20 @@ class Responses(OpenAIView):
 
     def post(self, request: Request) -> HttpResponseBase:
         asked, repeated = read_response(request.data, request.headers)
-        place = Place(self.person, of=ANSWERS) if asked.stream else None
+        place = Place(self.person, of=ANSWERS)
         answering = prepare(asked, self.api_key, now=timezone.now())
-        responding = Responding(asked.model, repeated, answering.remembered.note)
-        if place is not None:
-            return AnswerStream(answering, responding, place=place)
-        return Response(responding.whole(whole(answering)), headers=answering.headers)
+        if asked.stream:
+            return AnswerStream(answering, partial(Responding, asked.model, repeated), place=place)
+        reply = whole(answering, place)
+        said = Responding(asked.model, repeated, answering.note).whole(reply)
+        return Response(said, headers=answering.headers)
 
 
 class Embeddings(OpenAIView):
     def post(self, request: Request) -> Response:
-        spend("turns", self.person, now=timezone.now())
-        return Response(embed(request.data, self.workspace()))
+        now = timezone.now()
+        spend("turns", self.person, now=now)
+        return Response(embed(request.data, self.workspace(), self.person, now=now))
 
 
 class NoSuchRoute(OpenAIView):

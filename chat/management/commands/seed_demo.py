@@ -29,6 +29,7 @@ from chat.management.demo_story import (
 )
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.excerpts import excerpt_around
+from chat.rendering.rendered import set_html
 from memories.models import Memory, MemoryNode
 from memories.nodes import nodes
 from memories.writing.gate import Draft, save_memory
@@ -113,7 +114,7 @@ class Command(BaseCommand):
             for position, text in enumerate(story.says):
                 answers = position % 2 == 1
                 moment = at + position * PAUSE
-                message = Message.objects.create(
+                message = Message(
                     chat=chat,
                     role=MessageRole.ASSISTANT if answers else MessageRole.USER,
                     author=None if answers else by,
@@ -123,6 +124,9 @@ class Command(BaseCommand):
                     created_at=moment,
                     finished_at=moment,
                 )
+                if answers:
+                    set_html(message)  # as a turn does when it ends
+                message.save()
                 asked = None if answers else message
             chat.active_at = at + len(story.says) * PAUSE
             chat.save(update_fields=["active_at"])

@@ -18,7 +18,8 @@ from rest_framework.response import Response
 from memories.api.v1.views import OrganisationView
 from memories.assets import assets
 from memories.models import Asset
-from memoryhub.errors import NotFound, TooLarge
+from memoryhub.errors import NotFound
+from memoryhub.http.uploads import require_fitting
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
@@ -26,8 +27,6 @@ from workspaces.rest.fields import Body, Moment
 from workspaces.rest.idempotency import ONCE
 
 documented = documented_under("memory assets")
-
-ENVELOPE = 64 * 1024  # bytes that a multipart body may have beside the file
 
 
 class AssetJson(serializers.Serializer[Any]):
@@ -65,9 +64,7 @@ class AssetList(OrganisationView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """What says by itself that it is too long is not read: the check of the CSRF token would."""
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if length.isdecimal() and int(length) > settings.ASSET_MAX_BYTES + ENVELOPE:
-            raise TooLarge(_("A file may have at most %s bytes.") % f"{settings.ASSET_MAX_BYTES:,}")
+        require_fitting(request, settings.ASSET_MAX_BYTES)
         super().initial(request, *args, **kwargs)
 
     @documented("v1_assets_list", page_of(AssetJson))

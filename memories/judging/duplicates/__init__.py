@@ -17,9 +17,12 @@ __all__ = ["may_merge", "normalise"]
 
 _BLANKS = re.compile(r"\s+")
 _TRAILING = ".!;,:… \u3002"
-_USER = re.compile(
-    r"(?:the )?user(?:['\u2019]s)? ", re.IGNORECASE
-)  # whom extraction names and a tool's save may not
+_USER = re.compile(  # whom extraction names, in the language of what was said, and a tool's save may not
+    r"(?:(?:the )?user(?:['\u2019]s)?|(?:der|die) (?:be)?nutzer(?:in)?|el usuario|la usuaria|l['\u2019]utente"
+    r"|l['\u2019]utilisat(?:eur|rice)|[oa] usuári[oa]|o utilizador|de gebruiker|пользователь(?:ница)?|المستخدم) "
+    r"|(?:用户|使用者|ユーザー[はが]?)\s*|사용자[는가]? ",
+    re.IGNORECASE,
+)
 
 
 def normalise(text: str) -> str:

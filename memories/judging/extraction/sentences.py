@@ -16,7 +16,8 @@ _QUOTE = re.compile(
 _NOT_PROSE = re.compile(
     r"\s*(?:>|\||[#$%]\s|>>>|//|\{|\d{2}:\d{2}|\[\w|\d{4}-\d\d-\d\d[ T]\d|\d+\.\d+\.\d+\.\d+|\w+@\w+:|"
     r"(?:Traceback|File \"|at \w+\.|import |from \w+ import|def |class |const |let |var |my \$|SELECT |INSERT |GET |"
-    r"POST |curl |npm |pip |git |export ))|.*(?:[{};]\s*$|=>|\w\(\)|</?\w+>|::)"
+    r"POST |curl |npm |pip |git |export )|"
+    r"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\s+(?:\[|[\w-]+\.\w))|.*(?:[{};]\s*$|=>|\w\(\)|</?\w+>|::)"
 )
 _END = re.compile(r"[.!?…]+[\"')\]”»]*(?=\s|$)|[。！？]+[」』”]*|[;；]\s*|\n+")
 _ABBREVIATION = re.compile(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 
 from memories.management import synthetic
 from memories.management.commands import bench_scale
+from memories.management.copies import copy_places
+from memories.models import Memory
+from memories.models.memory import MEMORY
 from memories.recalling.recall import recall
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management.database import running_database
@@ -28,13 +32,16 @@ from workspaces.documents.finding import find_passages
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.index import embedding, indexes
 from workspaces.index.copying import copy_vectors
+from workspaces.index.gist import gist_of
 from workspaces.index.words import index_words
 from workspaces.leaving_machine import Reach
-from workspaces.models import Document, Membership, Role, User, Workspace
+from workspaces.models import Document, DocumentPassage, Membership, Role, User, Workspace
+from workspaces.models.document import DOCUMENT
 
 A_DOCUMENT = 100  # passages
 SENTENCES = 5  # of a passage: some 400 characters
 BATCH = 5_000
+A_TAIL = 90_000  # of each are made for the long tail; what is more are copies of them in other workspaces
 WARM = 3  # questions that are not counted
 _STAGE = """
 CREATE TEMP TABLE stage (document bigint, workspace bigint, number int, begins int, text text) ON COMMIT DROP
@@ -110,6 +117,15 @@ def measure(
     return memories, documents
 
 
+def _for_much() -> None:
+    """Make the scratch database one for filling quickly: nothing of it is to last."""
+    with connection.cursor() as cursor:
+        name = connection.ops.quote_name(connection.settings_dict["NAME"])
+        for setting in ("synchronous_commit = off", "maintenance_work_mem = '1GB'"):
+            cursor.execute(f"ALTER DATABASE {name} SET {setting}")
+    connection.close()  # what is set is so from the next connection on
+
+
 class Command(BaseCommand):
     help = "Fill a scratch database with made-up memories and as many passages of documents, and ask both."
 
@@ -129,35 +145,70 @@ class Command(BaseCommand):
             bench_scale._embedder(self.embedder),
         ):
             fixed = [size for size in bench_scale.SIZES if size <= passages // 2]
-            user, made = self._fill(synthetic.long_tail(passages, max(10, passages // 1000), fixed))
+            user, made = self._fill(passages, fixed)
             for workspace, size in zip(made, fixed, strict=False):
                 self._measure(workspace, user, size, questions)
 
-    def _fill(self, sizes: list[int]) -> tuple[User, list[Workspace]]:
+    def _fill(self, passages: int, fixed: list[int]) -> tuple[User, list[Workspace]]:
+        rest = passages - sum(fixed)
+        times = max(1, rest // A_TAIL)  # that the long tail is there
+        sizes = synthetic.long_tail(sum(fixed) + rest // times, max(10, rest // times // 1000), fixed)
         user = User.objects.create_user("bench")
-        made = Workspace.objects.bulk_create(Workspace(name=f"bench {size}") for size in sizes)
+        made = Workspace.objects.bulk_create(
+            Workspace(name=f"bench {size}") for size in sizes + sizes[len(fixed) :] * (times - 1)
+        )
         Membership.objects.bulk_create(
             Membership(workspace=workspace, user=user, role=Role.OWNER) for workspace in made
         )
         parts = synthetic.embed_parts(self.embedder)
         embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
-        places = np.repeat([workspace.pk for workspace in made], sizes)
-        for stored in fill(places, parts, self.embedder.name, self.random):
-            self.progress.show(f"{stored:,} of {len(places):,} passages")
-        for stored in synthetic.fill(places, user.pk, self.embedder.name, parts, timezone.now(), self.random):
-            self.progress.show(f"{stored:,} of {len(places):,} memories")
+        keys = [workspace.pk for workspace in made[: len(sizes)]]
+        places, tail, model, now = (
+            np.repeat(keys, sizes),
+            keys[len(fixed) :],
+            self.embedder.name,
+            timezone.now(),
+        )
+        of_memories, of_documents = self.random.spawn(2)
+        began = time.monotonic()
+        _for_much()
+        with ThreadPoolExecutor(2) as both:
+            memories = synthetic.fill(places, user.pk, model, parts, now, of_memories, batch=BATCH)
+            documents = fill(places, parts, model, of_documents)
+            filling = [
+                both.submit(self._fill_kind, kind, each, tail, times)
+                for kind, each in ((MEMORY, memories), (DOCUMENT, documents))
+            ]
+            for each in filling:
+                each.result()
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
+        self.progress.end()
+        self.stdout.write(
+            f"{Memory.objects.count():,} memories and {DocumentPassage.objects.count():,} passages of "
+            f"{Document.objects.count():,} documents, filled in {time.monotonic() - began:.0f} s"
+        )
         began = time.monotonic()
         said = indexes.keep_up(now=timezone.now())
         self.progress.end()
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
         return user, made
 
+    def _fill_kind(self, kind: int, filling: Iterator[int], tail: list[int], times: int) -> None:
+        """In a thread, over a connection of its own."""
+        try:
+            for stored in filling:
+                self.progress.show(f"{stored:,} of kind {kind}")
+            for copy in range(1, times):
+                copy_places(kind, tail, copy)
+                self.progress.show(f"the long tail of kind {kind} for the {copy + 1}th time")
+        finally:
+            connection.close()
+
     def _measure(self, workspace: Workspace, user: User, size: int, questions: int) -> None:
         chosen = synthetic.choose(questions + WARM, np.random.default_rng(size))
         texts = [synthetic.question(each, number) for number, each in enumerate(chosen)]
-        self.embedder.embed(texts)
+        self.embedder.embed([*texts, *map(gist_of, texts)])
         memories, documents = measure(workspace, user, texts, self.embedder)
         ratio = np.median(documents) / np.median(memories)
         said = f"memories {bench_scale._ms(memories)}, documents {bench_scale._ms(documents)}"

@@ -5,25 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from memoryhub.llm import bert
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.e5.graph import model_of
+from memoryhub.llm.bert import WIDTH
 from memoryhub.llm.e5.pieces import BEGIN, END, Pieces
-from memoryhub.llm.e5.weights import EPSILON, WIDTH, WORDS, plain, read_weights
+from memoryhub.llm.e5.weights import WORDS, plain, read_weights
 from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
-from memoryhub.llm.onnx_sessions import open_session
+from memoryhub.llm.onnx_sessions import in_batches, open_session
 from memoryhub.llm.vectors import normalised
 from memoryhub.model_files import ModelFileAltered, ModelFileMissing
 
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
-
 MAX_PIECES = 512  # the model's own end; of longer text the beginning counts
-BATCH_SIZE = 8  # no slower than 32, and what a batch takes of memory the runtime keeps
 Prefix = Literal["query: ", "passage: "]
 """What the model was trained to find before a question and before what answers it; for a likeness "query: "."""
 
@@ -66,11 +62,10 @@ class MultilingualEncoder:
         loaded = self._ready()
         try:
             cut = [loaded.pieces.cut(prefix + text) for text in texts]
-            order = sorted(range(len(texts)), key=lambda at: len(cut[at][0]))
-            for start in range(0, len(order), BATCH_SIZE):
-                batch = order[start : start + BATCH_SIZE]
-                ids = [[BEGIN, *cut[at][0][: MAX_PIECES - 2], END] for at in batch]
-                for at, own, states in zip(batch, ids, loaded.run(ids), strict=True):
+            framed = [[BEGIN, *pieces[: MAX_PIECES - 2], END] for pieces, _words in cut]
+            for batch in in_batches([len(own) for own in framed]):
+                ids = [framed[at] for at in batch]
+                for at, own, states in zip(batch, ids, loaded.encoder.run(ids), strict=True):
                     yield at, cut[at][1][: MAX_PIECES - 2], states[: len(own)]
         except EmbedderError:
             raise
@@ -84,31 +79,9 @@ class MultilingualEncoder:
             return self._loaded
 
 
-@dataclass(frozen=True)
-class _Loaded:
+class _Loaded(NamedTuple):
     pieces: Pieces
-    words: NDArray[Any]  # the blocks of the table of words, in the file
-    places: Vectors  # what is added to the first, the second … piece
-    evening: tuple[Vectors, Vectors]
-    session: InferenceSession
-
-    def run(self, ids: Sequence[Sequence[int]]) -> Vectors:
-        width = max(map(len, ids))
-        padded = np.full((len(ids), width), END)
-        mask = np.zeros(padded.shape, dtype=np.int32)
-        for row, own in enumerate(ids):
-            padded[row, : len(own)] = own
-            mask[row, : len(own)] = 1
-        (states,) = self.session.run(None, {"embedded": self._embedded(padded), "mask": mask})
-        found: Vectors = states
-        return found
-
-    def _embedded(self, ids: NDArray[np.int64]) -> Vectors:
-        vectors = plain(self.words[ids]) + self.places[: ids.shape[1]]
-        vectors -= vectors.mean(axis=-1, keepdims=True)
-        vectors /= np.sqrt((vectors**2).mean(axis=-1, keepdims=True) + EPSILON)
-        evened: Vectors = vectors * self.evening[0] + self.evening[1]
-        return evened
+    encoder: bert.Encoder
 
 
 def _load(threads: int) -> _Loaded:
@@ -118,10 +91,11 @@ def _load(threads: int) -> _Loaded:
         raise EmbedderNotInstalled(detail=str(error)) from error
     except ModelFileAltered as error:
         raise EmbedderAltered(detail=str(error)) from error
-    return _Loaded(
-        Pieces(*weights.pieces),
-        weights.matrix("emb.word", WORDS),
+    words = weights.matrix("emb.word", WORDS)  # its blocks, in the file
+    encoder = bert.Encoder(
+        lambda ids: plain(words[ids]),
         weights.vector("emb.pos").reshape(-1, WIDTH) + weights.vector("emb.type")[:WIDTH],
         (weights.vector("emb.ln.w"), weights.vector("emb.ln.b")),
-        open_session(model_of(weights), threads),
+        open_session(bert.model_of(weights.layers(), rounded=True), threads),
     )
+    return _Loaded(Pieces(*weights.pieces), encoder)

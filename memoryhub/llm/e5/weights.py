@@ -7,16 +7,17 @@ The table of words is two thirds of the file and stays there: what a text needs 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryhub.llm.bert import INNER, MATRICES, VECTORS, WIDTH, Layer
 from memoryhub.model_files import MULTILINGUAL
 
-WIDTH, LAYERS, HEADS, INNER = 384, 12, 12, 1536
-EPSILON = 1e-12
+LAYERS = 12
 WORDS = 250_037
 _HEADER = struct.Struct("<4sI7ifi")
 _VOCABULARY = struct.Struct("<5iQ")
@@ -39,6 +40,18 @@ class Weights:
         """Its blocks, of shape (rows, blocks a row); ``plain`` makes numbers of them."""
         at, count = self.offsets[name]
         return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
+
+    def layers(self) -> Iterator[Layer]:
+        """In eight bits, which take a third of the time of four and find the same (docs/recall.md)."""
+        for own in (f"l{number}." for number in range(LAYERS)):
+            bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
+            vectors = {name: self.vector(own + name) for name in VECTORS}
+            yield Layer({name: self._rounded(own, name) for name in MATRICES}, {"qkv.b": bias, **vectors})
+
+    def _rounded(self, own: str, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        numbers = plain(self.matrix(f"{own}{name}.w", INNER if name == "fi" else WIDTH))
+        steps = np.abs(numbers).max(axis=1) / 127
+        return np.rint(numbers / steps[:, None]).astype(np.int8).T, steps
 
 
 def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:

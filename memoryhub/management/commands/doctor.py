@@ -9,8 +9,8 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.health import look
 from memoryhub.management.database import psycopg_settings
+from memoryhub.monitoring.health import look
 
 LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is built anew in less
 AT_HOME = {"127.0.0.1", "localhost", "::1"}
@@ -25,6 +25,7 @@ WHAT_TO_DO = {
     "queue": "See the failed jobs in the admin, and whether workers are busy (MEMORYHUB_WORKERS).",
     "worker": "Start MemoryHub, or `manage.py qcluster` where the parts run apart; its log is logs/worker.log.",
     "model": "Try it on the page Connections; for the model of the settings see MEMORYHUB_LLM_BASE_URL.",
+    "replica": "See its log, and the primary's pg_stat_replication. It is read from again when it has caught up.",
     "embedder": "See MEMORYHUB_EMBEDDING_BASE_URL, or run `make install` for the bundled one. Recall goes by words.",
 }
 
@@ -40,7 +41,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{name}: well")
             else:
                 troubles += 1
-                self.stdout.write(f"{name}: {part.why}. {WHAT_TO_DO[name]}")
+                self.stdout.write(f"{name}: {part.why}. {WHAT_TO_DO[name.split()[0]]}")
         for trouble in [*_disk(), *_open_to_the_network(), *_failed_jobs()]:
             troubles += 1
             self.stdout.write(trouble)

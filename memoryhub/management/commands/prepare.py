@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,40 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from memoryhub.database.locks import alone
 from memoryhub.management.database import NewerDatabase, psycopg_settings, refuse_newer_database
+from memoryhub.management.translations import compile_translations
 
 CONNECT_SECONDS = 10
+WAIT_SECONDS = 0.5
 
 
 class Command(BaseCommand):
     help = (
-        "Bring the database up to date, make the administrator of the environment, collect the static files."
+        "Bring the database up to date, make the administrator of the environment, compile the translations, "
+        "collect the static files."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_database()
-        self._migrate()
-        call_command("ensure_admin")
+        self._bring_up_to_date()
+        compile_translations()
         self._collect_static_files()
+
+    def _bring_up_to_date(self) -> None:
+        """One process at a time, whichever host it is on; the others find it done."""
+        said = False
+        while True:
+            # Waited for outside Postgres: within it a waiting session would hold up indexes made concurrently.
+            with alone("prepare") as is_alone:
+                if is_alone:
+                    self._migrate()
+                    call_command("ensure_admin")
+                    return
+            if not said:
+                self.stdout.write("Another host brings the database up to date; waiting for it …")
+                said = True
+            time.sleep(WAIT_SECONDS)
 
     def _migrate(self) -> None:
         executor = MigrationExecutor(connection)
@@ -36,6 +56,8 @@ class Command(BaseCommand):
         if steps:
             self.stdout.write(f"Bringing the database up to date, {steps} steps …")
         call_command("migrate", interactive=False, verbosity=0)
+        if settings.ROW_SECURITY:  # also of tables that are new
+            call_command("row_security", enable=True)
 
     def _collect_static_files(self) -> None:
         """Only when one of them has changed: hashing and compressing all of them takes seconds."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.local.stack import Stack, run
+from memoryhub.local.stack import PARTS, Stack, run
 from memoryhub.management.database import psycopg_settings
 
 
@@ -22,8 +22,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "--port", type=int, default=settings.PORT, help="port to listen on (MEMORYHUB_PORT)"
         )
+        parser.add_argument(
+            "--only",
+            type=_parts,
+            default=frozenset(PARTS),
+            help=f"parts that this host runs, the others run elsewhere: some of {', '.join(PARTS)}",
+            metavar="PART[,PART]",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        parts = options["only"]
+        if why := _what_is_missing(parts):
+            raise CommandError(why)
         stack = Stack(
             base_dir=settings.BASE_DIR,
             data_dir=settings.DATA_DIR,
@@ -31,8 +41,36 @@ class Command(BaseCommand):
             port=options["port"],
             database=psycopg_settings(),
             web_processes=settings.WEB_PROCESSES,
-            embedded_database=settings.EMBEDDED_DATABASE,
+            embedded_database=settings.EMBEDDED_DATABASE and parts != {"model"},
             embedded_model=settings.EMBEDDED_MODEL,
             sign_up_open=settings.SIGNUP_OPEN,
+            parts=parts,
+            model_key=settings.LLM_API_KEY if parts == {"model"} else "",
         )
         sys.exit(run(stack))
+
+
+def _parts(text: str) -> frozenset[str]:
+    found = frozenset(word.strip() for word in text.split(","))
+    if unknown := found - set(PARTS):
+        raise ArgumentTypeError(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return found
+
+
+def _what_is_missing(parts: frozenset[str]) -> str:
+    """What parts on several hosts have in common and this host was not told, as a sentence; empty: nothing."""
+    if parts == frozenset(PARTS):
+        return ""
+    if parts == {"model"}:
+        if settings.LLM_API_KEY:
+            return ""
+        same = "MEMORYHUB_LLM_BASE_URL, MEMORYHUB_LLM_API_KEY and MEMORYHUB_LLM_MODEL"
+        return f"A model on its own is found by {same}: set them here as elsewhere."
+    if settings.EMBEDDED_DATABASE:
+        return "Parts on their own share one database: set DATABASE_URL."
+    if not settings.KEYS_ARE_GIVEN:
+        return (
+            "Parts on their own share their keys: set MEMORYHUB_SECRET_KEY and MEMORYHUB_FORGET_KEY to the same on "
+            "every host (an installation's are in its data folder, in secret-key and forget-key)."
+        )
+    return ""

@@ -150,6 +150,20 @@ def test_plan_forwards_the_keys_of_the_tasks_that_each_task_depends_on(memory: A
     assert (first.upstream, second.upstream) == ((), ("task:a",))
 
 
+def test_task_forwards_the_keys_of_its_plan_to_every_step_as_they_are(memory: AgentMemory) -> None:
+    steps = [
+        {"id": name, "instructions": "Do it.", "depends_on": needs}
+        for name, needs in (("x", []), ("y", ["x"]))
+    ]
+    executor, seen = (
+        TaskExecutor(plan({"id": "t", "steps": steps}).tasks[0], memory, upstream=["task:a", "odd"]),
+        [],
+    )
+    executor.execute(context(memory, lambda asked: seen.append(asked) or "Done."))
+    hint = "# Builds on (`memory_read` these)"
+    assert seen == [f"Do it.\n\n{hint}\n{own}- task:a\n- odd" for own in ("", "- step:x — t\n")]
+
+
 def test_plan_falls_back_to_the_last_step_where_a_task_has_no_result(memory: AgentMemory) -> None:
     memory.set("step:a", MemoryKind.STEP_RESULT, "of the step")
     ParallelTaskExecutor(plan({"id": "a", "title": "A"}), memory, states={"a": State.DONE})

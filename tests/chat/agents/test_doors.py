@@ -9,19 +9,25 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 from pytest_django.fixtures import Settings
 
 from chat.agents.lanes import work
 from chat.agents.run_memory import MemoryKind
-from chat.agents.runs import Wanted, start_run
+from chat.agents.runs import start_run, stop_run
 from chat.agents.shown import follow_run
 from chat.agents.stored_run import StoredMemory
-from chat.models import Run
+from chat.agents.taking import take_next
+from chat.agents.wanted import Wanted
+from chat.models import Run, RunEntry
+from chat.models.runs import RunTask
 from chat.tasks import work_on_runs
+from memories.models import Memory
 from tests.admin_pages import staff
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from tests.fakes.pseudo_language import CLOSED, OPEN
 from workspaces.access import get_workspace
 from workspaces.models import User
 
@@ -156,13 +162,68 @@ def test_a_person_starts_a_run_changes_its_plan_and_lets_it_go(
     page = owner.post(runs, form)["Location"]
     work(seconds=20, at_once=1)
     assert "This is the plan" in owner.get(page).content.decode()
-    owner.post(f"{page}resume/", {"task_a": "", "task_b": "Do b in French."})
+    owner.post(f"{page}resume/", {"id": ["a", "b"], "text": ["", "Do b in French."]})
     work(seconds=20, at_once=1)
     run = Run.objects.get()
     assert run.status == "done" and [task.ref for task in run.tasks.all()] == ["b"]
     assert scripted_model.chat_requests[-1].last_user_text == "Do b in French."
     again = owner.post(f"{page}again/", {"from_step": "b"})["Location"]
     assert again != page and owner.get(again).status_code == 200
+
+
+def test_what_a_run_saved_is_undone_on_its_page(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
+) -> None:
+    """By the button that its page shows: to who may write, and not in a run that saved nothing."""
+    save = Call("x_save_memory", {"content": "The cheapest offer costs 7 euros"})
+    scripted_model.respond = lambda request: Answer("Done.") if request.tool_results else Answer(calls=[save])
+    run = begin(cast, mode="loop", plan=None, tools=["x_save_memory"])
+    page = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/"
+    assert "Saved to memory" not in owner.get(page).content.decode()
+    work(seconds=20, at_once=1)
+    saved = Memory.objects.get()
+    button = f"/workspaces/{cast.workspace.public_id}/memories/{saved.public_id}/delete/?as=run"
+    shown, read = (signed_in(user).get(page).content.decode() for user in (cast.editor, cast.viewer))
+    assert all("The cheapest offer costs 7 euros" in html for html in (shown, read))
+    assert f'hx-post="{button}"' in shown and button not in read
+    assert [signed_in(user).post(button).status_code for user in (cast.viewer, cast.stranger)] == [403, 404]
+    undone = signed_in(cast.editor).post(button)
+    assert undone.status_code == 200 and "Forgotten." in undone.content.decode()
+    saved.refresh_from_db()
+    assert saved.deleted_at is not None and "7 euros" not in owner.get(page).content.decode()
+    assert Run.objects.get().memory_ids == [saved.public_id]  # what it did stays known
+
+
+def test_a_stopped_run_is_at_nothing_and_says_by_title_what_comes_after_what(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
+) -> None:
+    run = begin(cast)
+    page = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/"
+    assert take_next(now=timezone.now())
+    assert "Running" in owner.get(page).content.decode()
+    stop_run(run, by=cast.owner, now=timezone.now())
+    html = owner.get(page).content.decode()
+    assert "Running" not in html and html.count("Stopped") == 3  # the run, its task, the step
+    assert f"After {escape(HOSTILE)}" in html
+
+
+def test_titles_of_our_own_are_read_in_the_language_of_who_looks(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client, pseudo_language: str
+) -> None:
+    plan = Call("finish_step", {"result": {"tasks": [{"id": "a", "title": "Read", "description": "Do a."}]}})
+    scripted_model.script(Answer(calls=[plan]))
+    scripted_model.respond = lambda request: Answer("Done.")
+    runs, german = f"/workspaces/{cast.workspace.public_id}/runs/", {"Accept-Language": pseudo_language}
+    for mode in ("plan", "loop"):
+        form = {"objective": "Compare", "mode": mode, "tokens": 100_000}
+        page = owner.post(runs, form, headers=german)["Location"]
+        work(seconds=20, at_once=1)
+    assert set(RunEntry.objects.values_list("title", flat=True)) == {"Plan", "Read", "The whole objective"}
+    assert RunTask.objects.get(ref="work").title == "The whole objective"
+    whole = "The whole objective"
+    for headers, title in ((german, f">{OPEN}{whole}{CLOSED}<"), ({}, f">{whole}<")):
+        html = owner.get(page, headers=headers).content.decode()
+        assert html.count(title) == 3  # the task, its step's entry and its own
 
 
 def test_without_a_model_that_calls_tools_the_page_says_what_to_connect(
@@ -196,8 +257,12 @@ def test_a_run_is_followed_from_where_a_reader_was(scripted_model: ScriptedOpenA
 
 def test_the_admin_lists_runs_without_what_they_say(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
     run = begin(cast)
+    failed, fine = begin(cast), begin(cast)
     Run.objects.filter(pk=run.pk).update(progressed_at=timezone.now() - timedelta(hours=1))
-    client = staff("view_run")
-    html = client.get("/admin/chat/run/?status=stuck").content.decode()
-    assert run.public_id in html
+    Run.objects.filter(pk=failed.pk).update(status="failed", error="The model is away.")
+    client, html = staff("view_run"), ""
+    for status, shown in (("stuck", run), ("failed", failed)):
+        html += client.get(f"/admin/chat/run/?status={status}").content.decode()
+        assert shown.public_id in html
+    assert "The model is away." in html and fine.public_id not in html
     assert "alert(1)" not in client.get(f"/admin/chat/run/{run.pk}/change/").content.decode() + html

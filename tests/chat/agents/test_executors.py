@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chat.agents import asking as asking_module
 from chat.agents.agent_step import agent_step
 from chat.agents.asking import asking
 from chat.agents.board import TaskBoard, TaskState
@@ -26,7 +27,7 @@ from chat.prompting.text import tokens
 from chat.tools.base import Arguments
 from memoryhub.llm.base import ToolCall
 from memoryhub.llm.registry import get_chat_model
-from tests.fakes.openai_server import Answer, Call, Failure, Received, ScriptedOpenAI
+from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Received, ScriptedOpenAI
 
 GOLDEN = Path(__file__).parent / "golden"
 OBJECT = {
@@ -103,14 +104,28 @@ PLAN = read_plan(
 
 
 def test_results_propagate_from_research_to_summary_to_report(
-    scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext
+    scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scenario that the memory was made for, two tasks of it side by side; the prompts name keys alone."""
+    """The scenario that the memory was made for, two tasks of it side by side: each of their replies waits until both
+    are asked for. The prompts name keys alone.
+    """
+    monkeypatch.setattr(asking_module, "REPLY_SECONDS", 10.0)
+    begun = set[str]()
+
+    def beside(other: Answer) -> Callable[[Received], Answer]:
+        def respond(request: Received) -> Answer:
+            begun.add(request.last_user_text)
+            if len(begun) == 2:
+                scripted_model.release()
+            return other
+
+        return respond
+
     scripted_model.respond = by_task(
         {
-            "Search": lambda _: finish({"facts": ["ZEBRA-ONE"]}),
+            "Search": beside(Answer(HOLD, calls=[Call("finish_step", {"result": {"facts": ["ZEBRA-ONE"]}})])),
             "Sift": read_then_finish("step:search", result=lambda got: got["step:search"]["value"]),
-            "List the prices": lambda _: Answer("ZEBRA-TWO"),
+            "List the prices": beside(Answer(HOLD, "ZEBRA-TWO")),
             "Sum up": lambda request: (
                 Answer(calls=[Call("memory_read", {"keys": ["task:research", "task:prices"]})])
                 if not request.tool_results
@@ -287,8 +302,8 @@ def test_a_step_goes_on_behind_the_last_thing_it_did(
         assert StepExecutor(step_of(), mine, transcript=again).execute().ok
         told = next(said.content for said in again.messages if said.tool_call_id == "p1")
         outcomes.append((len(made), told))
-    # After the reply; with the payment begun; paid; listed; with the finish.
-    assert outcomes == [(1, "Paid."), (0, INTERRUPTED), (0, "Paid."), (0, "Paid."), (0, "Paid.")]
+    # After the reply; with the payment begun; paid; listed. The finish is kept with what it leads to.
+    assert outcomes == [(1, "Paid."), (0, INTERRUPTED), (0, "Paid."), (0, "Paid.")]
 
 
 def test_what_goes_wrong_with_a_call_is_told_to_the_model(

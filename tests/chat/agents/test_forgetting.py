@@ -12,9 +12,10 @@ from django.utils import timezone
 from chat.agents import doing
 from chat.agents.lanes import work
 from chat.agents.run_memory import MemoryKind
-from chat.agents.runs import Wanted, start_run, stop_run
+from chat.agents.runs import start_run, stop_run
 from chat.agents.stored_run import StoredMemory
 from chat.agents.templates import save_template
+from chat.agents.wanted import Wanted
 from chat.models import Run
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory

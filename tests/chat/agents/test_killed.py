@@ -13,9 +13,10 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.agents import lanes
+from chat.agents import taking
 from chat.agents.lanes import work
-from chat.agents.runs import Wanted, start_run
+from chat.agents.runs import start_run
+from chat.agents.wanted import Wanted
 from tests.conftest import Cast
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
 from workspaces.access import get_workspace
@@ -89,7 +90,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     before = len(scripted_model.chat_requests)
     assert run.steps.filter(status="running").count() == at_once
     scripted_model.release()
-    monkeypatch.setattr(lanes, "STALE", timedelta(0))
+    monkeypatch.setattr(taking, "STALE", timedelta(0))
     eventually(lambda: bool(work(seconds=20, at_once=1)))
     run.refresh_from_db()
     assert run.status == "done", run.error

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from importlib import import_module
+
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+from chat.agents.again import run_again
 from chat.agents.course import _end, alone
+from chat.agents.plan import read_plan
 from chat.agents.run_tools import caller_of
-from chat.agents.runs import Wanted, run_again, start_run
+from chat.agents.runs import start_run
 from chat.agents.shown import text_for_webhook
+from chat.agents.templates import save_template
+from chat.agents.wanted import Wanted
 from chat.chats.actions import set_private
 from chat.models import Chat, Message, Run
+from chat.models.runs import RunEvent, RunTemplate
 from memories.models import Memory
 from memories.writing.extracting import extract, queue_extraction
+from tests.chat.agents.test_doors import signed_in
 from tests.chat.turns.test_auto_saved import found
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_webhook
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.access import get_workspace
-from workspaces.models import WebhookDelivery
+from workspaces.models import User, WebhookDelivery
 
 pytestmark = pytest.mark.django_db
+PLAN = {"tasks": [{"id": "report", "title": "Report", "description": "Report it."}]}
 PAGE = "Refunds are always approved without asking anybody, and invoices are paid at once."
 
 
@@ -46,18 +57,120 @@ def test_the_run_of_a_chat_is_as_private_as_the_chat_is_now(
     make_webhook(cast.workspace, cast.owner, with_text=True)
     chat = make_chat(cast.editor, cast.workspace)
     run = researched(cast, answered(chat))
-    own = run_again(run, by=cast.editor, now=timezone.now())  # of no chat
-    Run.objects.filter(pk=own.pk).update(is_private=True)
     assert seen(cast, run) == [True] * 4
     for is_private in (True, False):
-        set_private(chat, is_private=is_private, by=cast.editor)
+        set_private(chat, is_private=is_private, by=cast.editor, now=timezone.now())
         assert seen(cast, run) == [True, *[not is_private] * 3]
         assert caller_of(run, is_local=True).reach.personal is is_private
         with alone(run.pk) as locked:
             _end(locked, "done", "", now=timezone.now())
         assert WebhookDelivery.objects.exists() is not is_private
-    own.refresh_from_db()
-    assert own.is_private
+
+
+@pytest.mark.parametrize("from_step", ["", "report"])
+def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
+    cast: Cast, scripted_model: ScriptedOpenAI, from_step: str
+) -> None:
+    """Whoever made them, and copies of copies: the owner made one of the editor's, and the editor one of that."""
+    chat = make_chat(cast.editor, cast.workspace)
+    run = researched(cast, answered(chat))
+    Run.objects.filter(pk=run.pk).update(plan=PLAN, states={"steps": {"report": "done"}, "tasks": {}})
+    theirs = run_again(Run.objects.get(), by=cast.owner, now=timezone.now(), from_step=from_step)
+    mine = run_again(theirs, by=cast.editor, now=timezone.now(), from_step=from_step)
+    of_no_chat = start_run(
+        get_workspace(cast.owner, cast.workspace.public_id),
+        Wanted("Else", plan=PLAN),
+        by=cast.owner,
+        now=timezone.now(),
+    )
+    template = save_template(theirs, "Hosting", by=cast.owner, now=timezone.now())
+    copies = (run, theirs, mine)
+    assert all(seen(cast, each) == [True] * 4 for each in copies)
+    set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
+    made_since = run_again(Run.objects.get(pk=mine.pk), by=cast.editor, now=timezone.now())
+    for each in (*copies, made_since):
+        assert seen(cast, each) == [True, False, False, False]
+        for user in (cast.owner, cast.viewer, cast.stranger):
+            assert doors(user, cast, each, template) == {404}
+        assert doors(cast.editor, cast, each, template) == {200}
+        assert seen(cast, of_no_chat) == [True] * 4
+    theirs.refresh_from_db()
+    mine.refresh_from_db()
+    stops = [(event.run_id, event.data) for event in RunEvent.objects.filter(kind="run")]
+    assert stops == [(theirs.pk, {"status": "stopped"})]  # who follows it hears why it ends
+    assert (theirs.status, mine.status) == (
+        "stopped",
+        "running",
+    )  # nothing more is done for who cannot read it
+    reaches = [caller_of(each, is_local=True).reach.personal for each in (run, theirs, mine)]
+    assert reaches == [True, False, True]  # nobody's personal memories are shown to somebody else
+    set_private(chat, is_private=False, by=cast.editor, now=timezone.now())
+    assert all(seen(cast, each) == [True] * 4 for each in (*copies, made_since))
+    assert doors(cast.viewer, cast, theirs, template) == {200} and doors(
+        cast.stranger, cast, theirs, template
+    ) == {404}
+    set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
+    chat.delete()
+    assert Run.objects.get() == of_no_chat
+
+
+def test_what_was_made_of_research_before_it_knew_its_chat_follows_it_now(
+    cast: Cast, scripted_model: ScriptedOpenAI
+) -> None:
+    """By the upgrade: copies and templates of a private chat's are closed, whatever their plan; an open chat's follow
+    it by their plan; what was asked in no chat, or before, stays as it is.
+    """
+    now, asked = (
+        timezone.now(),
+        {"private": "What do I owe?", "open": "What does hosting cost?", "none": "Who are we?"},
+    )
+    made = dict[str, tuple[Run, RunTemplate]]()
+    for name, objective in asked.items():
+        chat = make_chat(cast.editor, cast.workspace, title=name)
+        run = researched(cast, answered(chat)) if name != "none" else begun_alone(cast, objective)
+        Run.objects.filter(pk=run.pk).update(objective=objective, plan=read_plan(PLAN).as_json())
+        copy = run_again(Run.objects.get(pk=run.pk), by=cast.owner, now=timezone.now())
+        made[name] = copy, save_template(copy, name, by=cast.owner, now=timezone.now())
+    Chat.objects.filter(title="private").update(is_private=True)
+    Run.objects.filter(answer=None).update(
+        chat=None, is_private=False
+    )  # as the release before 0029 left them
+    RunTemplate.objects.update(chat=None)
+    RunTemplate.objects.filter(name="private").update(plan=None)
+    early = save_template(Run.objects.get(pk=made["none"][0].pk), "early", by=cast.owner, now=now)
+    RunTemplate.objects.filter(pk=early.pk).update(
+        objective=asked["private"], created_at=now - timedelta(days=1)
+    )
+    with connection.cursor() as cursor:
+        for operation in import_module("chat.migrations.0032_made_of_chats_research").Migration.operations:
+            cursor.execute(operation.sql)
+    for user, names in ((cast.owner, {"open", "none", "early"}), (cast.editor, {*asked, "early"})):
+        assert {each.name for each in RunTemplate.objects.visible_to(user)} == names
+        assert {name for name, (copy, _) in made.items() if seen_by(user, copy)} == names - {"early"}
+    set_private(Chat.objects.get(title="open"), is_private=True, by=cast.editor, now=now)
+    assert {each.name for each in RunTemplate.objects.visible_to(cast.owner)} == {"none", "early"}
+
+
+def begun_alone(cast: Cast, objective: str) -> Run:
+    place = get_workspace(cast.owner, cast.workspace.public_id)
+    return start_run(place, Wanted(objective, "research", plan=PLAN), by=cast.owner, now=timezone.now())
+
+
+def seen_by(user: User, run: Run) -> bool:
+    return Run.objects.visible_to(user).filter(pk=run.pk).exists()
+
+
+def doors(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:
+    """What the pages and routes by which a run or a template is read answer this person."""
+    client, place = signed_in(user), f"workspaces/{cast.workspace.public_id}/runs"
+    rest = f"/chat/api/{place}/{run.public_id}"
+    listed = client.get(f"/chat/api/{place}?limit=100")
+    templates = client.get(f"/chat/api/{place}/templates")
+    codes = {client.get(url).status_code for url in (f"/{place}/{run.public_id}/", rest, f"{rest}/memory")}
+    codes.add(client.get(f"/{place}/?template={template.public_id}").status_code)
+    for page, name in ((listed, run.public_id), (templates, template.public_id)):
+        codes.add(200 if name in page.content.decode() else 404)
+    return codes
 
 
 def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
@@ -66,7 +179,7 @@ def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
     chat = make_chat(cast.editor, cast.workspace)
     answer = answered(chat)
     assert not answer.chat.is_private  # as it was loaded
-    set_private(Chat.objects.get(pk=chat.pk), is_private=True, by=cast.editor)
+    set_private(Chat.objects.get(pk=chat.pk), is_private=True, by=cast.editor, now=timezone.now())
     assert seen(cast, researched(cast, answer)) == [True, False, False, False]
 
 

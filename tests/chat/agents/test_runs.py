@@ -12,13 +12,16 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents import doing, lanes, run_tools, stored_run
-from chat.agents.doing import Held
-from chat.agents.lanes import take_next, work
+from chat.agents import doing, run_tools, stored_run, taking
+from chat.agents.again import run_again
+from chat.agents.held import Held
+from chat.agents.lanes import work
 from chat.agents.run_memory import MemoryKind
-from chat.agents.runs import Wanted, resume_run, run_again, start_run, stop_run
+from chat.agents.runs import resume_run, start_run, stop_run
 from chat.agents.step import Outcome
 from chat.agents.stored_run import Lost, StoredMemory
+from chat.agents.taking import take_next
+from chat.agents.wanted import Wanted
 from chat.models import Run, RunMode, RunStatus, RunStep
 from chat.tools import memory as memory_tools
 from memories.models import Memory
@@ -87,7 +90,7 @@ def test_an_objective_is_planned_and_worked_off(model: ScriptedOpenAI, place: Wo
         "step:report", "task:report",
     }  # fmt: skip
     assert json.loads(entries["task:report"].json) == "Done: Report it."
-    assert run.rounds == 6 and run.tokens_in > 1_000 and run.tokens_out > 0
+    assert (run.rounds, run.tokens_in, run.tokens_out) == (6, 6 * 9, 6 * 3)  # as its server says
     assert len(run.memory_ids) == 1 and Memory.objects.get(public_id=run.memory_ids[0]).author == cast.owner
     kinds = list(run.events.values_list("kind", flat=True))
     assert kinds.count("memory") == 2 and kinds.count("tool") == 3 and kinds[-1] == "run"
@@ -198,15 +201,13 @@ def test_who_was_taken_over_can_write_nothing_more(
     later = now + timedelta(minutes=1)
     again = take_next(now=later)
     assert again is not None and again.pk == first.pk and again.lease == 2
-    zombie = Held(first, run)
+    zombie = Held(first)
+    zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
     with pytest.raises(Lost):
-        zombie.beat(transcript={})
-    memory = StoredMemory(run_pk=run.pk, may_write=zombie.require)
-    memory.set("shared:late", MemoryKind.SHARED, 1)
+        zombie.save()
+    zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
     with pytest.raises(Lost):
-        memory.check()
-    with pytest.raises(Lost):
-        doing.settle(first, Outcome(True, "late"), now=later)
+        doing.settle(zombie, Outcome(True, "late"), now=later)
     zombie.put_back(now=later)
     again.refresh_from_db()
     assert again.status == "running" and not run.entries.filter(key="shared:late").exists()
@@ -221,6 +222,12 @@ def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, mo
     entry = here.get("shared:a")
     assert entry is not None and entry.value == [1] and [e.key for e in here.snapshot()] == ["shared:a"]
     assert abs(entry.created_at - first.created_at) < timedelta(milliseconds=1)
+    there.set("step:b", MemoryKind.STEP_RESULT, 2)
+    assert here.clear(key_prefix="shared:") == 1 and here.clear(kind="input") == 0
+    assert [entry.key for entry in run.entries.all()] == ["step:b"] and here.count() == 1
+    assert here.get("shared:a") is None
+    here.set("shared:a", MemoryKind.SHARED, 3)
+    assert there.get_value("shared:a") == 3 and there.clear() == 2 and not run.entries.exists()
 
 
 def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
@@ -235,17 +242,17 @@ def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) 
     assert len(set(runs)) == 4  # nor does one run of theirs another
 
 
+@pytest.mark.parametrize("after", [1, 2, 3, 5], ids=["calls", "ends a step", "ends another", "ends the run"])
 def test_a_run_is_stopped_and_goes_on_where_it_was(
-    model: ScriptedOpenAI, place: Workspace, cast: Cast
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, after: int
 ) -> None:
+    """``after`` so many replies, each of which is there when it goes on."""
     run = begin(place, cast.owner)
-
-    stops = iter([True])
-
+    stops = iter([False] * (after - 1) + [True])
     original = doing.asking
 
-    def asking(llm: Any, beat: Any) -> Any:
-        ask = original(llm, beat)
+    def asking(llm: Any, beat: Any, meter: Any) -> Any:
+        ask = original(llm, beat, meter)
 
         def asked(*args: Any, **kwargs: Any) -> Any:
             reply = ask(*args, **kwargs)
@@ -258,15 +265,13 @@ def test_a_run_is_stopped_and_goes_on_where_it_was(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doing, "asking", asking)
         assert go(run).status == RunStatus.STOPPED
-    asked = len(model.chat_requests)
-    assert asked == 1 and take_next(now=timezone.now()) is None
+    assert len(model.chat_requests) == run.rounds == after and take_next(now=timezone.now()) is None
     with pytest.raises(Conflict):
         stop_run(run, by=cast.owner, now=timezone.now())
     resume_run(run, by=cast.owner, now=timezone.now())
     assert go(run).status == RunStatus.DONE
-    assert (
-        len(model.chat_requests) == 5
-    )  # the reply that was there when it was stopped was not asked for again
+    assert len(model.chat_requests) == run.rounds == 5  # none was asked for again
+    assert run.events.filter(kind="reply").count() == 5
 
 
 def test_a_spent_budget_stops_a_run_until_it_gets_more(
@@ -348,6 +353,47 @@ def test_who_may_no_longer_write_runs_nothing_more(
     assert go(run).status == RunStatus.FAILED and not model.chat_requests
 
 
+@pytest.mark.parametrize(
+    ("character", "kept"), [("\x00", ["shared:ab"]), ("\ud800", [])], ids=["nul", "half a character"]
+)
+@pytest.mark.parametrize("mode", ["plan", "multi-agent"])
+def test_hostile_characters_of_a_model_stop_no_run(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, mode: str, character: str, kept: list[str]
+) -> None:
+    """In every argument of every tool, in keys and values, in the plan and in the result: said back, or left out."""
+    odd = f"a{character}b"
+    calls = [
+        Call("memory_write", {"key": odd, "value": {odd: odd}, "title": odd, "description": odd}),
+        Call("memory_read", {"keys": [odd]}),
+        Call("memory_list", {"key_prefix": odd, "sources": [odd], "kind": ["shared"]}),
+        Call("x_recall_memory", {"query": odd}),
+        Call("x_save_memory", {"content": f"The office opens at {odd}"}),
+        Call("workspace_search", {"query": odd}),
+    ]
+    team = [
+        Call("send_message", {"text": odd}),
+        Call("add_task", {"title": odd, "description": odd, "depends_on": [odd]}),
+    ]
+    calls += team if mode == "multi-agent" else []
+
+    def respond(request: Received) -> Answer:
+        if "Split it into the fewest tasks" in request.messages[0]["content"]:
+            tasks = [{"id": "a", "title": odd, "description": odd}]
+            return Answer(calls=[Call("finish_step", {"result": {"tasks": tasks, odd: odd}})])
+        made = len(request.tool_results)
+        if made < len(calls):
+            return Answer(calls=[calls[made]])
+        if "finish_step" in request.tool_names:
+            return Answer(calls=[Call("finish_step", {"result": {odd: odd}})])
+        return Answer(odd)
+
+    model.respond = respond
+    run = go(begin(place, cast.owner, plan=None, mode=mode, tools=["x_recall_memory", "x_save_memory"]))
+    assert (run.status, run.error) == (RunStatus.DONE, "")
+    assert [entry.key for entry in run.entries.filter(kind="shared")] == kept
+    begin(place, cast.owner, plan={"tasks": [{"id": "a", "title": odd, "description": odd}]})
+
+
 def test_personal_memories_of_who_started_it_are_in_no_run(
     model: ScriptedOpenAI, place: Workspace, cast: Cast
 ) -> None:
@@ -404,4 +450,4 @@ def test_a_hundred_runs_of_many_people_are_taken_up_without_reading_them_all(
             begin(place, person)
     with django_assert_max_num_queries(8):
         assert take_next(now=timezone.now())
-    assert lanes.takeable(timezone.now()).count() == 29
+    assert taking.takeable(timezone.now()).count() == 29

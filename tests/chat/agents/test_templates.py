@@ -8,15 +8,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat.agents.estimate import A_STEP, expected_tokens
+from chat.agents.estimate import A_STEP, expected
 from chat.agents.graph import graph_of
 from chat.agents.lanes import work
 from chat.agents.plan import read_plan
-from chat.agents.runs import Wanted, start_run
+from chat.agents.runs import start_run
+from chat.agents.wanted import Wanted
 from chat.models import Run
 from chat.models.runs import RunTemplate
 from tests.conftest import Cast
-from tests.factories import make_workspace
+from tests.factories import make_chat, make_workspace
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces.access import get_workspace
 from workspaces.models import User
@@ -109,12 +110,12 @@ def test_a_program_saves_a_template_starts_from_it_and_deletes_it(
         204,
         404,
     ]
-    private = begun(cast, is_private=True).public_id
+    private = begun(cast, chat_id=make_chat(cast.owner, cast.workspace, is_private=True).pk).public_id
     assert post(owner, f"{private}/template", {"name": "Mine"}).status_code == 409
 
 
 def test_nobody_reads_a_private_run_by_its_template(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
-    run = begun(cast, is_private=True)
+    run = begun(cast, chat_id=make_chat(cast.owner, cast.workspace, is_private=True).pk)
     url = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/template/"
     assert signed_in(cast.owner).post(url, {"name": "Mine"}).status_code == 409
     assert signed_in(cast.editor).post(url, {"name": "Mine"}).status_code == 404
@@ -124,17 +125,17 @@ def test_what_a_run_will_cost_is_guessed_from_those_that_were_done(
     scripted_model: ScriptedOpenAI, cast: Cast
 ) -> None:
     scripted_model.respond = lambda request: Answer("Done.")
-    assert begun(cast).expected_tokens == 2 * A_STEP
+    assert begun(cast).expected_tokens == 2 * A_STEP.tokens
     work(seconds=20, at_once=1)
     Run.objects.update(tokens_in=30_000, tokens_out=1_100)
     assert begun(cast).expected_tokens == 31_000
     longer = read_plan({"tasks": [*PLAN["tasks"], {"id": "c"}, {"id": "d"}]})
     workspace = cast.workspace.pk
-    assert expected_tokens(workspace, cast.owner, "plan", longer) == 62_000
-    assert expected_tokens(workspace, cast.owner, "research") == 31_000  # as of any mode
+    assert expected(workspace, cast.owner, "plan", longer).tokens == 62_000
+    assert expected(workspace, cast.owner, "research").tokens == 31_000  # as of any mode
     Run.objects.update(is_private=True)
     assert (
-        expected_tokens(workspace, cast.editor, "plan") == 5 * A_STEP
+        expected(workspace, cast.editor, "plan").tokens == 5 * A_STEP.tokens
     )  # of what others do in private nothing is told
 
 

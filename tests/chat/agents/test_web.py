@@ -15,8 +15,11 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.agents.lanes import STALE, work
-from chat.agents.runs import Wanted, run_again, start_run
+from chat.agents.again import run_again
+from chat.agents.lanes import work
+from chat.agents.runs import start_run
+from chat.agents.taking import STALE
+from chat.agents.wanted import Wanted
 from chat.agents.web_tools import web_tools
 from chat.models import Run
 from chat.tools.base import ToolTrouble

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
-from chat.api.serializers import NO_SUCH_MODE
+from chat.api.bodies import NO_SUCH_MODE
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.turns import runner
 from memories.models import Receipt, ReceiptItem

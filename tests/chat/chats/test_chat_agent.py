@@ -91,7 +91,7 @@ def test_the_first_message_begins_the_chat_with_the_one_chosen(cast: Cast) -> No
     chat = Chat.objects.get()
     assert chat.agent == agent
     html = client.get(f"/chats/{chat.public_id}/").content.decode()
-    assert '<span class="talking-to__agent">Planner</span>' in html
+    assert '<span class="talking-to__agent" dir="auto">Planner</span>' in html
     assert client.post(page, {"content": "Hello", "agent": "agent_x"}).status_code == 422
     archive_agent(agent, by=cast.owner, now=timezone.now())
     refused = client.post(page, {"content": "Hello", "agent": agent.public_id})

@@ -65,7 +65,7 @@ BODIES: dict[str, tuple[list[str], dict[str, Any]]] = {
         {"model": {"enum": ["default"]}, "input": INPUT, "dimensions": {"type": "integer"}},
     ),
 }
-EACH = REQUESTS // 2 // len(BODIES) // 2  # right ones, and as many wrong ones
+EACH = -(-REQUESTS // 2 // len(BODIES) // 2)  # right ones, and as many wrong ones; rounded up
 ODD: list[Any] = [None, True, 0, -1, 1e308, "", "\x00", "../..", "mem_x", [], [[]], {}, {"a": {}}]
 ODD += ["x" * 9000]
 METHODS = ["initialize", "ping", "tools/list", "resources/list", "resources/read", "prompts/get", "__init__"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import openai
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -18,7 +19,7 @@ from memories.writing.extracting import extract
 from memoryhub.llm.registry import get_embedder
 from tests.chat.doors.conftest import client_of
 from tests.conftest import Cast
-from tests.factories import make_agent, make_connection, make_memory
+from tests.factories import make_agent, make_connection, make_memory, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import end_keys
@@ -191,6 +192,15 @@ def test_tools_are_the_programs_and_their_rounds_are_one_turn(
     assert turn.answer == "Wait.\n\nIt is green." and {"lamp", "green"} < set(turn.shown)
 
 
+def test_memory_never_takes_the_room_that_the_programs_tools_take(
+    client: openai.OpenAI, scripted_model: ScriptedOpenAI, deadline: Memory
+) -> None:
+    assert ask(client, tools=[TOOL]).memoryhub["used"] == [deadline.public_id]
+    many = [{**TOOL, "function": {**TOOL["function"], "description": "Look. " * 5_000}}] * 20
+    assert ask(client, tools=many).memoryhub["used"] == []
+    assert scripted_model.requests[-1].messages == ASKED
+
+
 def test_pictures_pass_and_only_words_are_searched_for(
     client: openai.OpenAI, scripted_model: ScriptedOpenAI, deadline: Memory
 ) -> None:
@@ -215,6 +225,43 @@ def test_a_cut_connection_loses_nothing_that_was_said(
     assert scripted_model.wait_for_hang_up(), "the model is asked for no more"
 
 
+def test_the_model_is_at_work_while_its_turn_is_noted(
+    client: openai.OpenAI, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However quick it is: what it said is kept with its turn."""
+    asked, begin = [], passing.begin
+
+    def slowly(*args: Any, **more: Any) -> Any:
+        asked.append(scripted_model.wait_for_requests(1))
+        runner.wait_until_idle(0.2)  # it is not: the answer is whole, and waits for its turn
+        return begin(*args, **more)
+
+    monkeypatch.setattr(passing, "begin", slowly)
+    scripted_model.script(Answer("On March 15."))
+    chunks = list(ask(client, stream=True))
+    assert asked == [True] and chunks[0].memoryhub == {"used": [], "saved": []}
+    assert Extraction.objects.count() == 1 and PassingTurn.objects.get().answer == "On March 15."
+
+
+def test_a_turn_that_cannot_be_noted_stops_the_model_and_holds_nothing(
+    client: openai.OpenAI, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.ANSWER_STREAMS = 1
+    scripted_model.script(Answer("On ", HOLD, "March 15."), Answer("On March 15."))
+
+    def fails(*args: Any, **more: Any) -> None:
+        scripted_model.wait_for_requests(1)
+        raise OperationalError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(passing, "begin", fails)
+        with pytest.raises(openai.APIStatusError):
+            ask(client, stream=True)
+    assert scripted_model.wait_for_hang_up() and runner.wait_until_idle(10)
+    assert not PassingTurn.objects.exists()
+    assert list(ask(client, stream=True)), "its place is free again"
+
+
 def test_a_turn_whose_process_died_is_mined_by_the_sweep(
     client: openai.OpenAI, scripted_model: ScriptedOpenAI
 ) -> None:
@@ -225,14 +272,22 @@ def test_a_turn_whose_process_died_is_mined_by_the_sweep(
     assert Extraction.objects.count() == 1
 
 
-def test_a_revoked_key_ends_its_open_streams(
-    client: openai.OpenAI, scripted_model: ScriptedOpenAI, people: Cast, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["revoked", "removed"])
+def test_a_lost_key_ends_its_open_streams(
+    client: openai.OpenAI,
+    scripted_model: ScriptedOpenAI,
+    people: Cast,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
 ) -> None:
     monkeypatch.setattr("chat.doors.openai_api.answering.RECHECK_SECONDS", 0.05)
     scripted_model.script(Answer("On ", HOLD, "March 15."))
     stream = iter(ask(client, stream=True))
     next(stream)
-    end_keys(list(ApiKey.objects.values_list("pk", flat=True)), by=people.editor, now=timezone.now())
+    if how == "revoked":
+        end_keys(list(ApiKey.objects.values_list("pk", flat=True)), by=people.editor, now=timezone.now())
+    else:
+        people.workspace.memberships.filter(user=people.editor).delete()
     with pytest.raises(openai.APIError, match="may not be used any more"):
         list(stream)
 
@@ -277,8 +332,12 @@ def test_an_assistant_is_asked_by_name_and_its_instructions_come_second(
 def test_a_key_opens_its_own_workspace_alone(door: str, people: Cast, deadline: Memory) -> None:
     client = client_of(door, people.editor, people.workspace)
     assert ask(client, extra_headers={"X-MemoryHub-Workspace": "Shared"}).memoryhub["used"]
-    with pytest.raises(openai.NotFoundError):
-        ask(client, extra_headers={"X-MemoryHub-Workspace": "ws_" + "a" * 24})
+    other = make_workspace(owner=people.editor, name="Also theirs")
+    for elsewhere in (other.name, other.public_id, "ws_" + "a" * 24):
+        header: Any = {"extra_headers": {"X-MemoryHub-Workspace": elsewhere}}
+        for how in (header, {"metadata": {"memoryhub_workspace": elsewhere}}):
+            with pytest.raises(openai.NotFoundError):
+                ask(client, **how)
     User.objects.update(memory_default=True)
     stranger = client_of(door, people.stranger, default_workspace(people.stranger))
     assert ask(stranger).memoryhub == {"used": [], "saved": []}

@@ -46,7 +46,7 @@ from tests.factories import (
 from workspaces.access import default_workspace
 from workspaces.agents.agents import archive_agent, create_agent
 from workspaces.documents import documents, reading_jobs
-from workspaces.models import Agent, Document, PassageWord, User, Workspace
+from workspaces.models import Agent, Document, Membership, PassageWord, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
 THEN = datetime(2025, 3, 1, 9, 30, 15, 123456, tzinfo=UTC)
@@ -328,3 +328,16 @@ def test_documents_go_along_with_their_files_and_are_read_again(cast: Cast) -> N
     )
     reading_jobs.read(here.pk, now=timezone.now())
     assert "blue pot" in here.passages.get().text
+
+
+def test_what_is_ones_own_goes_along_for_oneself_alone(cast: Cast) -> None:
+    own = make_document(cast.editor, cast.workspace, "The key is Mona's.", personal=True, embedded=False)
+    Membership.objects.create(workspace=own.workspace, user=cast.owner, role=Role.OWNER)
+    assert lines_of(exported(cast.owner, own.workspace), "document") == []
+    [line] = lines_of(data := exported(cast.editor, own.workspace), "document")
+    assert line["personal"] is True
+    place = make_workspace(owner=cast.stranger)
+    for outcome in ("new", "duplicate"):
+        assert imported_whole(cast.stranger, data, workspace=place).outcomes["document"][outcome] == 1
+    [here] = Document.objects.filter(owner=cast.stranger)
+    assert here.workspace == default_workspace(cast.stranger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.exchange import files, run
+from chat.models import Chat
 from chat.models.imports import Import, ImportStatus
 from memories.models import Memory
+from memories.writing.gate import delete_memory
 from tests.api import Api, error_of
 from tests.chat.exchange.test_exchange import imported_whole, uploaded
 from tests.chat.exchange.test_exchange_foreign import (
@@ -144,13 +147,16 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     rows = [row for page in pages for row in page]
     assert rows[2] | {"text": ""} == {
         "line": 3, "kind": "memory", "outcome": "duplicate", "reason": "", "text": "",
-        "duplicate_of": "", "same_as_line": 1,
+        "duplicate_of": "", "became": "", "same_as_line": 1,
     }  # fmt: skip
     assert rows[3]["text"] == "" and rows[3]["reason"] == "secret: content"
     assert rows[6]["duplicate_of"] == known.public_id
     refused = [row["line"] for page in api.pages(f"{path}/rows", outcome="refused") for row in page]
     assert refused == [4, 5, 6]
-    assert "is here as “The roof leaks”" in text_of(api.client, f"/imports/{imported['id']}/")
+    page = text_of(api.client, f"/imports/{imported['id']}/")
+    link = re.search(r'<a href="([^"]*)">is here as “The roof leaks”', page)
+    assert link and "?find=The+roof+leaks" in link[1], "it leads to the memory"
+    assert api.client.get(link[1]).status_code == 200
     assert api.post(f"{path}/start", {"chats": True, "twice": 1}).status_code == 422
     assert api.post(f"{path}/start", {"chats": False, "memories": False}).status_code == 422
     assert api.post(f"{path}/start").json()["status"] == "running"
@@ -280,8 +286,46 @@ def test_lines_of_every_kind_can_be_shown(cast: Cast) -> None:
         text_of(client, page + query)
 
 
-def test_the_rows_of_a_finished_import_say_what_happened_without_the_text(cast: Cast) -> None:
-    imported = imported_whole(cast.editor, as_json(LIST), cast.workspace)
-    run.files.remove(imported.public_id)  # which happens at the commit
+def test_the_rows_of_a_finished_import_lead_to_what_came_in(cast: Cast) -> None:
+    kept = make_memory("The roof leaks", cast.editor, cast.workspace)
+    lines = [
+        chat(title="Summer <b>"),
+        chat(2, title=""),
+        memory("Bees dance"),
+        memory("The roof leaks"),
+        memory(SECRET),
+    ]
+    imported = imported_whole(cast.editor, file_of(*lines), cast.workspace)
+    client, page = signed_in(cast.editor), f"/imports/{imported.public_id}/"
+
+    def rows() -> list[str]:
+        return text_of(client, page).split('<li class="row"')[1:]
+
+    place, summer, untitled, bees, roof, secret = rows()
+    assert ">Shared</a>" in place
+    made = Chat.objects.get(title="Summer <b>")
+    assert (
+        f'href="/chats/{made.public_id}/"' in summer and "Summer &lt;b&gt;" in summer and "Stored" in summer
+    )
+    assert ">New chat</a>" in untitled and "find=Bees+dance" in bees
+    assert ">The roof leaks</a>" in roof and "Already known" in roof
+    assert "<a" not in secret and "Refused" in secret and SECRET not in secret
+    for row in (summer, bees, roof):
+        assert client.get(re.findall(r'href="([^"]*)"', row)[0]).status_code == 200
+    told = client.get(f"/chat/api/imports/{imported.public_id}/rows").json()["items"]
+    assert [row["became"] for row in told if row["duplicate_of"] == kept.public_id] == [""]
+    assert [row["became"].split("_")[0] for row in told if row["outcome"] == "new"] == ["chat", "chat", "mem"]
+
+    delete_memory(Memory.objects.get(content="Bees dance"), by=cast.editor, now=timezone.now())
+    assert "No longer here" in rows()[3] and "Bees" not in rows()[3]
+    cast.workspace.memberships.filter(user=cast.editor).delete()
+    shown = text_of(client, page)
+    assert "Summer" not in shown and "roof" not in shown, "nor is it to who left"
+
+
+def test_what_was_left_out_of_an_import_leads_nowhere(cast: Cast) -> None:
+    imported = uploaded(cast.editor, file_of(chat(title="Summer"), memory("Bees dance")), cast.workspace)
+    run.start(imported, takes_chats=False, now=timezone.now())
+    run.advance(imported.pk, seconds=60)
     shown = text_of(signed_in(cast.editor), f"/imports/{imported.public_id}/")
-    assert "Olive lives in Lisbon" not in shown and "Line 4" in shown
+    assert "Bees dance" in shown and "Summer" not in shown and "To be stored" not in shown

@@ -108,11 +108,11 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
     expected = files.lines_of(whole.public_id).read_bytes()
     real, calls = chunk.keep_rows, []
 
-    def dies(*args: Any) -> None:
+    def dies(*args: Any, **how: Any) -> None:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        real(*args)
+        real(*args, **how)
 
     imported = run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
     monkeypatch.setattr(chunk, "keep_rows", dies)

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.api.serializers import NO_SUCH_MODE
+from chat.api.bodies import NO_SUCH_MODE
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, Mode, Step
 from chat.pages.transcript import load_transcript

@@ -12,11 +12,15 @@ from django.db import connections
 from django.utils import timezone
 
 from chat.agents.lanes import work
+from chat.agents.runs import get_run
 from chat.answers.state import stop_answer
 from chat.models import Message, Run
 from chat.models.runs import STUCK
 from chat.turns.begin import begin_turn
+from chat.turns.planned import go_on_with
+from chat.turns.retry import retry_answer
 from memories.models import Extraction, Memory
+from tests.chat.agents.test_doors import signed_in
 from tests.chat.turns import test_auto_saved
 from tests.chat.turns.test_auto_saved import mine
 from tests.conftest import Cast
@@ -49,6 +53,17 @@ def worker(scripted_model: ScriptedOpenAI) -> Iterator[None]:
 def ask(cast: Cast, text: str, chat: Any = None, **more: Any) -> Message:
     chat = chat or make_chat(cast.owner, cast.workspace)
     return begin_turn(chat, content=text, by=cast.owner, mode="research", now=timezone.now(), **more).answer
+
+
+def started(answer: Message, eventually: Callable[..., None], **more: Any) -> Run:
+    """Its plan was shown, and its person lets it go on; the report is there."""
+    eventually(lambda: ended(answer), 20)
+    assert (answer.status, answer.error_code, answer.content) == ("done", "plan_waits", ""), answer.error
+    assert not answer.steps.exists() and not Extraction.objects.filter(message_id=answer.public_id).exists()
+    run = get_run(answer.runs.get().user, answer.chat.workspace, answer.runs.get().public_id)
+    go_on_with(run, by=run.user, now=timezone.now(), **more)
+    eventually(lambda: ended(answer), 20)
+    return run
 
 
 def ended(answer: Message) -> bool:
@@ -85,7 +100,7 @@ def test_a_question_is_researched_and_its_report_names_its_sources(
     memory = make_memory("Hosting costs 7 euros a month", cast.owner, cast.workspace, **origin)
     scripted_model.respond = researching(memory.public_id)
     answer = ask(cast, "What does hosting cost?", chat)
-    eventually(lambda: ended(answer), 20)
+    started(answer, eventually)
     assert answer.status == "done", answer.error
     opens = f"</workspaces/{cast.workspace.public_id}/?find={memory.public_id}>"
     assert (
@@ -120,8 +135,9 @@ def test_a_stop_of_the_answer_stops_the_run(
     answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, memory_enabled=True))
     eventually(lambda: Run.objects.filter(rounds=0).exists() and bool(scripted_model.chat_requests))
     stop_answer(Message.objects.select_related("chat").get(pk=answer.pk), by=cast.owner, now=timezone.now())
-    eventually(lambda: ended(answer) and Run.objects.get().status == "stopped", 20)
+    eventually(lambda: ended(answer) and Run.objects.get().status != "running", 20)
     scripted_model.release()
+    assert Run.objects.get().status == "stopped"
 
 
 def test_a_run_that_no_worker_takes_up_is_given_up(
@@ -162,7 +178,7 @@ def test_the_run_of_a_private_chat_is_seen_by_nobody_else(
     answer = begin_turn(
         chat, content="What is my hosting?", by=cast.editor, mode="research", now=timezone.now()
     ).answer
-    eventually(lambda: ended(answer), 20)
+    started(answer, eventually)
     run = Run.objects.get()
     assert run.is_private and "[mem_" not in answer.content.replace("[1]", "")
     assert [Run.objects.visible_to(user).count() for user in (cast.editor, cast.owner, cast.viewer)] == [
@@ -171,3 +187,72 @@ def test_the_run_of_a_private_chat_is_seen_by_nobody_else(
         0,
     ]
     assert "900 euros" in scripted_model.chat_requests[2].tool_results[0]
+
+
+def test_the_plan_in_a_chat_is_changed_by_whom_the_research_is_and_started_there(
+    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+) -> None:
+    scripted_model.respond = researching("mem_" + "x" * 24)
+    chat = make_chat(cast.editor, cast.workspace, memory_enabled=True)
+    answer = begin_turn(chat, content="What?", by=cast.editor, mode="research", now=timezone.now()).answer
+    eventually(lambda: ended(answer), 20)
+    run = Run.objects.get()
+    page = f"/chats/{chat.public_id}/messages/{answer.public_id}/"
+    form = {"id": ["report"], "text": ["Find it."], "in_chat": "yes"}
+    change, go = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/plan/", f"{page}start/"
+    for user, shows, code in ((cast.viewer, False, 403), (cast.stranger, False, 404), (cast.owner, True, 0)):
+        html = signed_in(user).get(page).content.decode()
+        assert ("<textarea" in html) is shows and ("It waits for" in html) is (user == cast.viewer)
+        for url in (change, go) if code else ():
+            assert signed_in(user).post(url, form).status_code == code
+    editor = signed_in(cast.editor)
+    shown = editor.post(change, form | {"do": "add"}).content.decode()
+    assert "Find it." in shown and 'id="plan-added-1"' in shown and go in shown
+    assert editor.post(change, {"do": "drop:0"} | form).status_code == 200  # nothing is left to be kept
+    run.refresh_from_db()
+    assert [task["description"] for task in run.plan["tasks"]] == ["Find it."]
+    rows = {"id": ["added-1", "report"], "text": ["Note it.\r\n", "Find it."]}
+    assert "data-stream" in editor.post(go, rows).content.decode()
+    eventually(lambda: ended(answer), 20)
+    assert answer.status == "done" and answer.content.startswith("Hosting costs")
+    assert [(task.ref, task.depends_on) for task in run.tasks.all()] == [
+        ("added-1", []),
+        ("report", ["added-1"]),
+    ]
+    assert editor.post(go, rows).status_code == editor.post(change, rows).status_code == 409
+
+
+def test_a_run_goes_on_without_the_process_that_waited_for_it(
+    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+) -> None:
+    """Killed in the middle, the answer says so; another try takes what the workers have done meanwhile."""
+    scripted_model.respond = researching("mem_" + "x" * 24)
+    answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, memory_enabled=True))
+    run = started(answer, eventually)
+    asked = len(scripted_model.chat_requests)
+    lost = {"status": "failed", "error_code": "interrupted", "content": ""}
+    for status, requests in (("done", 0), ("stopped", 0), ("waiting", 1)):
+        Message.objects.filter(pk=answer.pk).update(**lost)
+        Run.objects.filter(pk=run.pk).update(status=status)
+        answer.refresh_from_db()
+        retry_answer(answer, by=cast.owner, now=timezone.now())
+        eventually(lambda: ended(answer), 20)
+        assert len(scripted_model.chat_requests) == asked + requests
+        assert answer.status == "done" and bool(answer.content) is (status != "waiting")
+    assert [each.status for each in Run.objects.order_by("pk")] == ["stopped", "waiting"]
+
+
+def test_a_plan_that_something_was_asked_after_is_started_with_its_run_alone(
+    scripted_model: ScriptedOpenAI, cast: Cast, worker: None, eventually: Callable[..., None]
+) -> None:
+    scripted_model.respond = researching("mem_" + "x" * 24)
+    chat = make_chat(cast.owner, cast.workspace, memory_enabled=True)
+    answer = ask(cast, "What?", chat)
+    eventually(lambda: ended(answer), 20)
+    make_message(chat, "Never mind")
+    page = signed_in(cast.owner).get(f"/chats/{chat.public_id}/messages/{answer.public_id}/").content.decode()
+    assert "not started here" in page and "<textarea" not in page
+    run = get_run(cast.owner, cast.workspace, Run.objects.get().public_id)
+    go_on_with(run, by=cast.owner, now=timezone.now())
+    eventually(lambda: Run.objects.get().status == "done", 20)
+    assert ended(answer) and answer.content == ""

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from chat.models import MessageRole, MessageStatus
 from memories.models import Scope
+from memories.nodes.nodes import create_node
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message
+from tests.factories import make_chat, make_document, make_memory, make_message
 from workspaces.access import default_workspace
 from workspaces.models import AuditEvent, User
 
@@ -42,6 +44,16 @@ def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> Non
     assert "Tidy up" in found(cast.viewer, cast.workspace, "TIDY")
     assert "New chat" not in found(cast.viewer, cast.workspace), "who reads begins none"
     assert "Temporary chat" in found(cast.editor, cast.workspace)
+    assert "Invite people" not in found(cast.editor, cast.workspace)
+    assert "Invite people" in found(cast.owner, cast.workspace, "invite")
+    plan = make_document(cast.owner, cast.workspace, title="Launch <plan>.txt")
+    make_document(cast.owner, default_workspace(cast.owner), title="Launch elsewhere.txt")
+    documents = found(cast.viewer, cast.workspace, "launch")
+    assert f"/documents/{plan.public_id}/" in documents and "Launch &lt;plan&gt;.txt" in documents
+    assert "elsewhere" not in documents
+    assert "Topics" not in found(cast.owner, cast.workspace, "topics"), "there are none to go to"
+    create_node(cast.workspace, name="Zebra", by=cast.owner, now=timezone.now())
+    assert "Topics" in found(cast.owner, cast.workspace, "topics")
     assert "Administration" not in found(cast.owner, cast.workspace)
     assert "Nothing here is called “&lt;x&gt;”" in found(cast.viewer, cast.workspace, "<x>")
 

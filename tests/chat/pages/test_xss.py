@@ -21,6 +21,7 @@ from tests.factories import make_chat, make_memory, make_message, make_user, mak
 EVIL = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7|add:7 }}{% now 'Y' %}"
 HANDLER = re.compile(r"^(on|hx-on)")
 OURS = {"/", "#"}
+PICTURE = re.compile(r"/workspaces/ws_\w+/documents/doc_\w+/picture/\?version=\d+")  # drawn anew by us
 
 
 class Page(HTMLParser):
@@ -35,7 +36,9 @@ class Page(HTMLParser):
         named = dict(attrs)
         # What an artifact runs has an origin of its own: tests/functional/test_artifacts.py attacks from within.
         is_artifact = tag == "iframe" and named.get("sandbox") == "allow-scripts"
-        if tag in {"img", "iframe", "object", "embed", "style", "base", "math"} and not is_artifact:
+        is_picture = tag == "img" and PICTURE.fullmatch(named.get("src") or "")
+        acts = tag in {"img", "iframe", "object", "embed", "style", "base", "math"}
+        if acts and not (is_artifact or is_picture):
             self.found.append(tag)
         if tag == "script" and not (named.get("src") or "").startswith("/static/"):
             self.found.append("script")

@@ -100,7 +100,7 @@ def test_a_prompt_fits_beside_its_answer(
     kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
     used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
     built = build_prompt(
-        conversation_of(asked, compaction),
+        conversation_of(asked, compaction, user=asked.chat.created_by, reach=HERE),
         used,
         capabilities,
         now=now,

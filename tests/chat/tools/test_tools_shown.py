@@ -47,7 +47,7 @@ def test_a_save_is_a_line_with_undo_after_a_reload(answered: Message, cast: Cast
     memory = make_memory("User likes <tea>", cast.editor, cast.workspace, source_type="model")
     called(answered, "x_save_memory", outcome="saved", memory_ids=[memory.public_id], arguments={})
     page = page_of(answered, cast.editor)
-    assert "Saved to memory: “User likes &lt;tea&gt;”" in page
+    assert "Saved to memory: <bdi>“User likes &lt;tea&gt;”</bdi>" in page
     undo = f"/memories/{memory.public_id}/delete/?as=receipt"
     assert undo in page
     assert undo not in page_of(answered, cast.viewer), "who may only read undoes nothing"

@@ -203,7 +203,7 @@ def test_nothing_of_a_provider_is_logged_or_shown(
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(None, ""), (0.4, ""), (12.2, "It asks to wait 13 s."), (600, "It asks to wait 10 minutes."),
+    [(None, ""), (0.4, ""), (12.2, "It asks to wait 13 s."), (600, "It asks to wait 10 min."),
      (86_400, "It asks to wait for more than an hour.")],
 )  # fmt: skip
 def test_how_long_to_wait_is_said_in_words(seconds: float | None, said: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.test import Client
@@ -22,6 +22,8 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message
 from workspaces.documents import documents, finding
 from workspaces.documents.finding import FoundPassage, find_passages
+from workspaces.index import embedding
+from workspaces.index.scores import Arm, Scored
 from workspaces.leaving_machine import Reach
 from workspaces.models import Document, Role, Workspace
 
@@ -220,14 +222,40 @@ def test_the_composer_takes_no_hostile_ids(cast: Cast, client: Client, hostile: 
     assert not chat.messages.exists()
 
 
-def test_what_stands_beside_other_finds_comes_before_what_stands_alone(
+def test_a_section_with_several_finds_comes_before_what_stands_alone(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = "\n\n".join(f"# Part {n}\n\n{f'Sentence {n} says so. ' * 20}" for n in range(6))
+    text = "\n\n".join(f"# Part {n}\n\n{f'Sentence {n} says so. ' * 20}" for n in range(12))
     document = make_document(cast.owner, cast.workspace, text, embedded=False)
     refs = list(document.passages.order_by("number").values_list("pk", flat=True))
-    scores = {refs[0]: 0.43, refs[3]: 0.35, refs[4]: 0.42, refs[5]: 0.35}
-    monkeypatch.setattr(finding, "related", lambda *_, **__: scores)
-    best = find_passages("parts", cast.workspace, cast.viewer, limit=4, reach=HERE)
-    assert [each.passage.pk for each in best] == [refs[4], refs[3], refs[5], refs[0]]
-    assert best[0].score == 0.42
+    # 0 is the best, but alone; 8, 9 and 11 stand near each other; 4 and 5 are below the mean and lift nobody.
+    scores = {0: 0.57, 4: 0.31, 5: 0.32, 8: 0.55, 9: 0.56, 11: 0.52}
+    scored = [Scored(refs[number], score, None) for number, score in scores.items()]
+    monkeypatch.setattr(finding, "found", lambda *_, **__: scored)
+
+    def order(**how: Any) -> list[int]:
+        best = find_passages("parts", cast.workspace, cast.viewer, limit=6, reach=HERE, **how)
+        assert all(each.score == scores[each.passage.number] for each in best)
+        return [each.passage.number for each in best]
+
+    assert order(floor=0.0) == [9, 8, 0, 11, 5, 4]
+    assert order() == [9, 8, 0, 11]  # what is below the floor is not found
+    assert order(arm="words") == [0, 9, 8, 11]
+
+
+def test_a_question_is_asked_of_documents_with_its_gist_as_of_memories(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_document(cast.owner, cast.workspace, "It was painted in watercolour.")
+    asked: list[list[str]] = []
+    embed = embedding.embed_query
+
+    def noted(texts: list[str], *rest: Any, **how: Any) -> Any:
+        asked.append(texts)
+        return embed(texts, *rest, **how)
+
+    monkeypatch.setattr(embedding, "embed_query", noted)
+    question = "How did Barker paint?"
+    for arm in get_args(Arm):
+        find_passages(question, cast.workspace, cast.viewer, limit=5, reach=HERE, arm=arm)
+    assert asked == [[question, "paint"], [question]]  # both arms, and the vector alone

@@ -47,6 +47,23 @@ def test_without_an_encoder_only_the_same_words_merge() -> None:
 
 
 @pytest.mark.parametrize(
+    ("named", "plain"),
+    [
+        ("User is vegan", "is vegan"),
+        ("Der Nutzer ist Veganer", "Ist Veganer"),
+        ("El usuario es vegano", "Es vegano"),
+        ("L'utilisatrice est végane", "est végane"),
+        ("用户是素食者", "是素食者"),
+        ("ユーザーは東京に住んでいる", "東京に住んでいる"),
+        ("Пользователь живёт в Казани", "живёт в Казани"),
+    ],
+)
+def test_whom_extraction_names_is_left_aside_in_each_language(named: str, plain: str) -> None:
+    assert may_merge(named, plain, None) and may_merge(plain, named, None)
+    assert not may_merge(named, f"{named[:-1]}x", None)
+
+
+@pytest.mark.parametrize(
     ("a", "b"),
     [
         ("I am vegetarian", "I'm a vegetarian."),

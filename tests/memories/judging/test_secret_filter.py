@@ -182,13 +182,15 @@ SPEECH = [
 ]
 
 
-@pytest.mark.parametrize("dress", DRESSES)
 @pytest.mark.parametrize("kind", PROMISED)
-def test_promised_kinds_are_found_in_every_dress(kind: str, dress: str) -> None:
-    text = DRESSES[dress].format(PROMISED[kind])
+def test_promised_kinds_are_found_in_every_dress(kind: str) -> None:
+    texts = {dress: form.format(PROMISED[kind]) for dress, form in DRESSES.items()}
+    assert [dress for dress, text in texts.items() if not is_found_in(text)] == []
+
+
+def is_found_in(text: str) -> bool:
     finding = find_secret(text)
-    assert finding is not None
-    assert 0 <= finding.start < finding.end <= len(text)
+    return finding is not None and 0 <= finding.start < finding.end <= len(text)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -219,11 +221,14 @@ def test_kinds_without_a_shape_are_found_beside_their_name(kind: str) -> None:
     assert find_secret(f"Look:\n```\n{NAMED[kind]}\n```") is not None
 
 
-@pytest.mark.parametrize("form", _ASSIGNMENTS)
 @pytest.mark.parametrize("name", _NAMES)
-def test_random_values_are_found_in_every_assignment(name: str, form: str) -> None:
-    for value in (rand(20), rand(32), hexa(32), uuid()):
-        assert find_secret(_ASSIGNMENTS[form].format(name=name, value=value)) is not None
+def test_random_values_are_found_in_every_assignment(name: str) -> None:
+    texts = [
+        form.format(name=name, value=value)
+        for form in _ASSIGNMENTS.values()
+        for value in (rand(20), rand(32), hexa(32), uuid())
+    ]
+    assert [text for text in texts if find_secret(text) is None] == []
 
 
 @pytest.mark.parametrize(

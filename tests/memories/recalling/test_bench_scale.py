@@ -36,11 +36,12 @@ def test_every_figure_is_printed_and_the_databases_go(monkeypatch: pytest.Monkey
 
 @pytest.mark.django_db(transaction=True)
 def test_a_failure_leaves_no_database_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object) -> None:
+    def fail(*args: object, **options: object) -> None:
+        assert connection.settings_dict["NAME"] in _databases() - before
         raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(bench_scale, "get_embedder", FakeEmbedder)
-    monkeypatch.setattr(bench_scale.Command, "_print_growth", fail)
+    monkeypatch.setattr(bench_scale, "call_command", fail)  # once the scratch database is there
     before, name = _databases(), connection.settings_dict["NAME"]
     with pytest.raises(RuntimeError, match="disk is full"):
         call_command("bench_scale", memories=400, workspaces=4, questions=1, stderr=StringIO())

@@ -142,7 +142,7 @@ def test_the_page_offers_what_is_found_keeps_it_and_lists_misses_first(cast: Cas
     edit_memory(launch, by=cast.editor, now=NOW, content="Bananas are yellow")
     client.post(f"{page}run/")
     shown = client.get(page).content.decode()
-    assert "1 of 1 questions misses something" in shown
+    assert "The question misses something." in shown
     question = RecallQuestion.objects.get()
     client.post(f"{page}{question.public_id}/remove/")
     assert not RecallQuestion.objects.exists()

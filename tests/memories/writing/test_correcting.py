@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from chat.models import Chat
 from memories import tasks
 from memories.models import Memory
 from memories.writing import extracting
@@ -37,12 +38,15 @@ def kept(room: Workspace, author: User, *texts: str, **more: object) -> list[Mem
 
 def say(room: Workspace, person: User, *texts: str, at: datetime | None = None, **chat: object) -> list[str]:
     """Each a turn of one chat, said ``at`` a time or now, mined; what is live then."""
-    here = make_chat(person, workspace=room, **chat)
+    return say_in(make_chat(person, workspace=room, **chat), person, *texts, at=at)
+
+
+def say_in(here: Chat, person: User, *texts: str, at: datetime | None = None) -> list[str]:
     for text in texts:
         question = make_message(here, text, author=person, created_at=at or timezone.now())
         answer = make_message(here, "Noted.", "assistant", reply_to=question)
         row = extracting.queue_extraction(
-            workspace=room, user=person, chat_id=here.public_id, message_id=answer.public_id,
+            workspace=here.workspace, user=person, chat_id=here.public_id, message_id=answer.public_id,
             source_type="auto_chat", now=timezone.now(),
         )  # fmt: skip
         tasks.extract_turn(extraction_id=row.pk)
@@ -88,6 +92,47 @@ def test_two_turns_of_a_chat_and_two_sentences_of_a_message(room: Workspace, per
     Memory.objects.all().delete()
     found = say(room, person, "The demo is on Monday at noon. Sorry, the demo is on Wednesday, not Monday.")
     assert len(found) == 1 and "Wednesday" in found[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Scratch that.", "actually, scratch that!", "Vergiss, was ich gerade gesagt habe.", "Ignora mi último mensaje.",
+     "Oublie ce que je viens de dire.", "忘了我刚才说的话。"],
+)  # fmt: skip
+def test_scratch_that_alone_takes_back_what_was_just_kept(
+    room: Workspace, person: User, client: Client, words: str
+) -> None:
+    old = "I live in Boston"
+    kept(room, person, old)
+    assert len(say(room, person, "My sister is called Dana.")) == 2
+    found = say(room, person, "My brother is called Ted.", words)
+    assert found == [old, "My sister is called Dana"], "the last alone, and of this chat"
+    gone = Memory.objects.exclude(deleted_at=None).get()
+    restore_memory(gone, by=person, now=timezone.now())
+    assert gone.content in live()
+
+
+@pytest.mark.parametrize("more", [{"pinned": True}, {"key": "ted"}])
+def test_it_takes_back_nothing_older_nothing_pinned_and_nothing_of_others(
+    room: Workspace, person: User, more: dict[str, object]
+) -> None:
+    text = "My brother is called Ted"
+    assert text in say(room, person, f"{text}.", "Thanks!", "Scratch that.")
+    assert text in say(room, person, "That's wrong.")
+    other = make_user()
+    Membership.objects.create(workspace=room, user=other, role=Role.EDITOR)
+    here = make_chat(person, workspace=room)
+    asked = make_message(here, "My aunt is called Bea.", author=other)
+    kept(room, other, "My aunt is called Bea", source_message_id=asked.public_id, source_type="auto_chat")
+    kept(
+        room,
+        person,
+        "My dog is called Rex",
+        source_message_id=asked.public_id,
+        source_type="auto_chat",
+        **more,
+    )
+    assert {"My aunt is called Bea", "My dog is called Rex"} <= set(say_in(here, person, "Scratch that."))
 
 
 @pytest.mark.parametrize(
@@ -159,6 +204,25 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
     monkeypatch.setattr(extracting.correcting, "replaced_by", and_forget)
     assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 1
     assert Memory.objects.get().may_replace is None
+
+
+@pytest.mark.parametrize("meanwhile", [{"pinned": True}, {"content": "My brother is called Tad"}])
+def test_what_is_changed_meanwhile_is_not_taken_back(
+    room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch, meanwhile: dict[str, object]
+) -> None:
+    """Between the reading and the transaction."""
+    find = extracting.correcting.taken_back
+
+    def and_change(*args: object, **named: object) -> Memory | None:
+        found: Memory | None = find(*args, **named)  # type: ignore[arg-type]
+        if found:
+            edit_memory(Memory.objects.get(pk=found.pk), by=person, now=timezone.now(), **meanwhile)
+        return found
+
+    monkeypatch.setattr(extracting.correcting, "taken_back", and_change)
+    say(room, person, "My brother is called Ted.", "Scratch that.")
+    [stays] = Memory.objects.live(timezone.now())
+    assert [getattr(stays, name) for name in meanwhile] == [*meanwhile.values()]
 
 
 def test_a_replaced_one_that_was_brought_back_is_replaced_again(room: Workspace, person: User) -> None:

@@ -10,9 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memoryhub.llm import errors, onnx_embedder, registry
+from memoryhub.llm import bert, errors, onnx_embedder, registry
 from memoryhub.llm.base import Embedder, Vectors
+from memoryhub.llm.minilm import MiniLM
 from memoryhub.llm.onnx_embedder import MAX_TOKENS, OnnxEmbedder
+from memoryhub.llm.onnx_sessions import MOST_PIECES, MOST_TEXTS, in_batches, open_session
 from memoryhub.llm.recent import CACHED_TEXTS
 from memoryhub.model_files import EMBEDDER
 
@@ -27,6 +29,17 @@ def embedder(loaded: OnnxEmbedder) -> OnnxEmbedder:
     """Without the memory of what other tests embedded."""
     loaded._recent.clear()
     return loaded
+
+
+@pytest.mark.parametrize(
+    "lengths", [[], [600], [3] * 20, [9, 250, 1, 128, 128, 90, 3, 200], [*range(1, 300)]]
+)
+def test_batches_are_small_of_similar_texts_and_each_once(lengths: list[int]) -> None:
+    batches = list(in_batches(lengths))
+    assert sorted(at for batch in batches for at in batch) == [*range(len(lengths))]
+    for batch in batches:
+        filled = len(batch) * max(lengths[at] for at in batch)
+        assert len(batch) <= MOST_TEXTS and (filled <= MOST_PIECES or len(batch) == 1)
 
 
 def test_vectors_have_384_numbers_and_length_one(embedder: OnnxEmbedder) -> None:
@@ -59,6 +72,19 @@ def test_a_known_vector_stays_the_same(embedder: OnnxEmbedder) -> None:
     """Stored vectors outlive a release: other pooling, truncation or weights need another `name`."""
     found = embedder.embed(["I am vegetarian."])[0]
     np.testing.assert_allclose(found[:4], [0.0301, -0.0482, -0.0235, 0.1006], atol=0.002)
+
+
+def test_vectors_are_those_of_the_files_own_graph_without_its_table_of_words(embedder: OnnxEmbedder) -> None:
+    """That makes 47 MB of the table of words, of which a text needs a few rows."""
+    assert len(bert.model_of(MiniLM(EMBEDDER.path()).layers(), rounded=False)) < 45e6
+    session = open_session(EMBEDDER.content(), 1)
+    _, tokenizer = embedder._load()
+    texts = ["tea", "Where does Ines keep the keys of the boat house?", "The 3rd report, due 15 March. " * 12]
+    for text, ours in zip(texts, embedder.embed(texts), strict=True):
+        ids = np.array([tokenizer.encode(text).ids])
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        theirs = session.run(None, feed)[0][0].mean(axis=0)
+        np.testing.assert_allclose(ours, theirs / np.linalg.norm(theirs), atol=1e-5)
 
 
 def test_batch_equals_single_whatever_the_lengths(embedder: OnnxEmbedder) -> None:

@@ -62,6 +62,7 @@ async def test_sends_messages_as_they_are_and_only_what_was_asked_for(
     assert first == {
         "model": "scripted-model",
         "stream": True,
+        "stream_options": {"include_usage": True},
         "max_tokens": 7,
         "temperature": 0.0,
         "messages": [
@@ -81,7 +82,7 @@ async def test_sends_messages_as_they_are_and_only_what_was_asked_for(
             {"role": "tool", "content": "nothing", "tool_call_id": "call_1"},
         ],
     }
-    assert set(second) == {"model", "stream", "messages"}
+    assert set(second) == {"model", "stream", "stream_options", "messages"}
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,10 @@ async def test_learns_which_parameters_a_model_refuses(
         assert (
             await text_of(model.stream(QUESTION, max_tokens=9, temperature=0.2)) == "Hello from the script."
         )
-    sent = [set(request.body) - {"model", "messages", "stream"} for request in scripted_openai.chat_requests]
+    sent = [
+        set(request.body) - {"model", "messages", "stream", "stream_options"}
+        for request in scripted_openai.chat_requests
+    ]
     assert sent == [
         {"max_tokens", "temperature"},
         {"max_completion_tokens", "temperature"},

@@ -24,6 +24,7 @@ from memoryhub.local.model_server import (
     is_ready,
     read_endpoint,
     remove_endpoint,
+    serve,
     write_endpoint,
 )
 from tests.memoryhub.local.processes import wait_until
@@ -97,3 +98,11 @@ def test_without_a_key_it_does_not_start() -> None:
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert KEY_VARIABLE in ended.stderr
+
+
+def test_without_its_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        sys.modules, "xllamacpp", None
+    )  # importing it raises ImportError, as on a bare Debian
+    with pytest.raises(SystemExit, match="apt-get install libgomp1"):
+        serve("127.0.0.1", 1, "sesame")

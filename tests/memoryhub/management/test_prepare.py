@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.core.management import CommandError
+from django.db import models
+from django.db.migrations import AddField, AddIndex, CreateModel, Migration, RemoveField, RunSQL
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import NOT_PROVIDED
 
 from memoryhub.management.commands.prepare import Command, check_database, static_files_state
 from memoryhub.management.database import psycopg_settings, refuse_to_serve_newer_database
@@ -124,3 +130,35 @@ def test_the_processes_of_an_older_version_end_at_once(
         done = run([sys.executable, *command], cwd=ROOT, timeout=60)
         assert done.returncode != 0
         assert "newer MemoryHub than this one" in done.stderr and "Traceback" not in done.stderr
+
+
+def unknown_to_older(migration: Migration) -> list[str]:
+    """Operations that code of before stumbles over: all but what is added and fills itself."""
+
+    def is_added(operation: Operation) -> bool:
+        if isinstance(operation, AddField):
+            return operation.field.null or operation.field.db_default is not NOT_PROVIDED
+        return isinstance(operation, (CreateModel, AddIndex, AddIndexConcurrently))
+
+    return [str(each) for each in migration.operations if not is_added(each)]
+
+
+def test_a_migration_that_older_code_may_run_with_only_adds() -> None:
+    for migration in MigrationLoader(None).disk_migrations.values():
+        assert not getattr(migration, "older_may_run", False) or not unknown_to_older(migration), migration
+
+
+@pytest.mark.parametrize(
+    ("operation", "stumbles"),
+    [
+        (AddField("memory", "of_next", models.TextField(null=True)), False),
+        (AddField("memory", "of_next", models.TextField(db_default="")), False),
+        (AddField("memory", "of_next", models.TextField(default="")), True),
+        (RemoveField("memory", "content"), True),
+        (RunSQL("DROP TABLE memories_memory"), True),
+    ],
+)
+def test_what_only_adds(operation: Operation, stumbles: bool) -> None:
+    migration = Migration("9999_next", "memories")
+    migration.operations = [operation]
+    assert bool(unknown_to_older(migration)) is stumbles

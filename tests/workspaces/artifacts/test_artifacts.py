@@ -272,6 +272,12 @@ def test_nothing_in_a_page_runs_before_webrtc_is_taken_away(page: str, begins: s
     assert sent.startswith(begins) and sent.replace(serving.WITHOUT_WEBRTC, "") == page
 
 
+def test_no_page_declares_a_shadow_root() -> None:
+    page = "<!doctype html><p><template ShadowRootMode=open>a</template><script>this.shadowRoot</script>"
+    sent = serving.frame(ArtifactVersion(content=page)).content.decode()
+    assert "shadowrootmode" not in sent.lower() and "this.shadowRoot<" in sent
+
+
 def test_comparing_takes_a_bounded_time_whatever_it_compares() -> None:
     """Ten times of the longest that is compared would take hundreds of times as long."""
     lines = [f"{number % 400}" for number in range(20_000)]

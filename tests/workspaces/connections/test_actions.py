@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from memoryhub.llm.usage import Price
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
 from workspaces.connections import actions
@@ -130,7 +132,8 @@ def test_only_administrators_mark_local(cast: Cast) -> None:
         ("base_url", "http://2130706433/v1"), ("base_url", "http://10.0.0.7/v1"), ("base_url", "http://nas.local/v1"),
         ("base_url", "http://metadata.google.internal/v1"), ("base_url", "http://LOCALHOST./v1"),
         ("api_key", "with space"), ("api_key", "line\nbreak"), ("api_key", "schlüssel"), ("api_key", "x" * 1001),
-        ("context_tokens", 511), ("context_tokens", 10_000_001),
+        ("context_tokens", 511), ("context_tokens", 10_000_001), ("price_in", Decimal(-1)),
+        ("price_out", Decimal(10) ** 9), ("price_cached", Decimal("NaN")), ("price_in", Decimal("Infinity")),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named(cast: Cast, field: str, value: object) -> None:
@@ -138,6 +141,17 @@ def test_a_wrong_value_is_named(cast: Cast, field: str, value: object) -> None:
         made(cast.editor, **{field: value})
     assert list(refused.value.fields) == [field]
     assert not Connection.objects.exists()
+
+
+def test_prices_come_together_and_can_be_taken_away(cast: Cast) -> None:
+    connection = made(cast.editor, price_in=Decimal("0.15"), price_out=Decimal("0.6"))
+    assert Connection.objects.get().price == Price(Decimal("0.15"), Decimal("0.6"))
+    for wrong, missing in (({"price_in": None}, "price_in"), ({"price_out": None}, "price_out")):
+        with pytest.raises(Invalid) as refused:
+            actions.update_connection(connection, by=cast.editor, now=NOW, **wrong)
+        assert list(refused.value.fields) == [missing]
+    none = dict.fromkeys(actions.PRICES)
+    assert actions.update_connection(connection, by=cast.editor, now=NOW, **none).price is None
 
 
 def test_administrators_may_name_internal_addresses_and_people_where_the_operator_says_so(

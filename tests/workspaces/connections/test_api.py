@@ -93,6 +93,8 @@ def test_shared_ones_are_made_by_administrators(cast: Cast) -> None:
     [
         {"api_key": 5}, {"base_url": "http://127.0.0.1/v1"}, {"owner": "usr_x"}, {"sealed_key": "x"},
         {"is_local": True}, {"context_tokens": "many"}, {"has_tools": "yes"}, {"name": ""}, {"model": None},
+        {"price_in": -1}, {"price_out": "1e9"}, {"price_in": "NaN"}, {"price_cached": True}, {"price_in": "0.0000001"},
+        {"price_in": {"a": 1}},
     ],
 )  # fmt: skip
 def test_a_wrong_field_is_named(cast: Cast, wrong: dict[str, Any]) -> None:
@@ -100,6 +102,14 @@ def test_a_wrong_field_is_named(cast: Cast, wrong: dict[str, Any]) -> None:
     assert answer.status_code == 422
     assert list(answer.json()["error"]["fields"]) == list(wrong)
     assert KEY not in answer.content.decode()
+
+
+def test_prices_are_decimals_as_text(cast: Cast) -> None:
+    made = send(cast.owner, "POST", LIST, BODY | {"price_in": "0.15", "price_out": 0.6}).json()
+    assert (made["price_in"], made["price_cached"], made["price_out"]) == ("0.150000", None, "0.600000")
+    one = f"{LIST}/{made['id']}"
+    assert send(cast.owner, "PATCH", one, {"price_cached": "0.075"}).json()["price_cached"] == "0.075000"
+    assert send(cast.owner, "PATCH", one, {"price_in": None}).status_code == 422
 
 
 def test_sent_twice_under_one_key_it_is_made_once(cast: Cast) -> None:

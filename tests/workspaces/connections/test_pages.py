@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -48,8 +49,10 @@ def text(response: Any) -> str:
 
 def test_a_person_stores_one_and_never_sees_the_key_again(cast: Cast) -> None:
     person = client(cast.editor)
-    page = text(person.post("/connections/", {**FORM, "has_tools": "on"}, follow=True))
+    prices = {"price_in": "0.15", "price_out": "0.6"}
+    page = text(person.post("/connections/", {**FORM, **prices, "has_tools": "on"}, follow=True))
     made = Connection.objects.get()
+    assert (made.price_in, made.price_cached, made.price_out) == (Decimal("0.15"), None, Decimal("0.6"))
     assert (made.owner, made.api_key, made.has_tools, made.can_extract) == (cast.editor, KEY, True, False)
     assert "“Mine” has been saved" in page and "with a key" in page and KEY not in page
     form = text(person.get(f"/connections/{made.public_id}/"))

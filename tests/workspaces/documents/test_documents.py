@@ -20,7 +20,7 @@ from chat.tools.base import ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch
 from chat.tools.memory import search as search_tool
 from chat.tools.portion import READ_AT_ONCE
-from chat.turns.sources import sources_of
+from chat.turns.sources import sources_for_reader
 from memories.recalling.workspace_search import search_workspace
 from memoryhub.errors import Forbidden, NotFound
 from memoryhub.llm.registry import get_embedder
@@ -31,10 +31,11 @@ from tests.races import Work
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
-from workspaces.documents import documents, files, finding, forgetting, reading_jobs, versions
+from workspaces.documents import documents, files, forgetting, reading_jobs, versions
 from workspaces.documents.finding import find_passages
 from workspaces.documents.kind import DOCUMENTS
-from workspaces.index import scores
+from workspaces.index import candidates, scores
+from workspaces.index.candidates import search_area
 from workspaces.index.filling import embed_passages
 from workspaces.models import (
     AuditEvent,
@@ -98,11 +99,11 @@ def test_a_file_is_brought_read_found_and_taken_back(
     assert best["place"]["page"] == 2 and best["text"] == SENTENCE
     page, soon = f"/workspaces/{cast.workspace.public_id}/documents/", "Found by its words; by its meaning"
     shown_as_read = api.client.get(page).content.decode()
-    assert soon in shown_as_read and "load delay:2s" in shown_as_read  # it looks again
+    assert soon in shown_as_read and "every 2s" in shown_as_read  # it looks again
     embeds = OrmQ.objects.latest("pk").task["kwargs"]
     assert [tasks.embed_passages(**embeds) for _ in range(2)] == [2, 0]  # nothing is embedded twice
     shown_as_embedded = api.client.get(page).content.decode()
-    assert soon not in shown_as_embedded and "load delay:2s" not in shown_as_embedded
+    assert soon not in shown_as_embedded and "every 2s" not in shown_as_embedded
     assert found(cast, "which pot hides the extra key?")[0]["id"] == shown["id"]
 
     one = f"{list_}/{shown['id']}"
@@ -137,10 +138,10 @@ def test_memories_and_documents_are_one_ranked_list_with_a_floor(cast: Cast) -> 
 @pytest.mark.django_db(transaction=True)
 def test_an_index_is_asked_in_a_transaction(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     make_document(cast.owner, cast.workspace, SENTENCE)
-    where, asked = finding.search_area(cast.workspace.pk, cast.owner.pk), []
+    where, asked = search_area(cast.workspace.pk, cast.owner.pk), []
     assert where is not None
     indexed = replace(where, indexed=frozenset({(cast.workspace.pk, DOCUMENT, "model", 3)}))
-    monkeypatch.setattr(finding, "search_area", lambda *_: indexed)
+    monkeypatch.setattr(candidates, "search_area", lambda *_: indexed)
     found = lambda *_, **__: asked.append(connection.in_atomic_block) or []  # noqa: E731
     monkeypatch.setattr(scores, "find_candidates", found)
     find_passages("key", cast.workspace, cast.viewer, limit=5, reach=HERE)
@@ -217,12 +218,12 @@ def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_s
         address, {"file": files, "text": "Bins go out on Mondays"}, follow=True
     ).content.decode()
     assert "3 documents are being read" in shown and "nothing.txt" in shown and "keys.csv" in shown
-    assert "hx-trigger" in shown and Document.objects.count() == 3
+    assert "every 2s" in shown and Document.objects.count() == 3
     for each in Document.objects.all():
         reading_jobs.read(each.pk, now=timezone.now())
         embed_passages(DOCUMENTS, each.passages.values_list("pk", flat=True))
     rows = client.get(address, headers={"HX-Request": "true"}).content.decode()
-    assert "hx-trigger" not in rows and "Bins go out on Mondays" in rows
+    assert "every 2s" not in rows and "Bins go out on Mondays" in rows
     document = Document.objects.get(title="keys.md")
     removed = client.post(f"{address}{document.public_id}/delete/", follow=True).content.decode()
     assert f"{address}{document.public_id}/restore/" in removed
@@ -249,7 +250,9 @@ def test_a_newer_file_takes_its_place_and_only_what_changed_is_read_anew(
     before = {each.pk: each for each in document.passages.all()}
     last = document.passages.order_by("number").last()
     answer = make_message(make_chat(cast.owner, cast.workspace), "Swept [1].", role="assistant")
-    source = AnswerSource.objects.create(message=answer, document=document, number=1, passage=last, score=0.5)
+    cites = {"message": answer, "document": document, "score": 0.5}
+    AnswerSource.objects.create(number=1, passage=last, **cites)
+    AnswerSource.objects.create(number=2, passage=document.passages.get(text__contains="Mondays"), **cites)
     api, path = Api(cast.editor), f"workspaces/{cast.workspace.public_id}/documents/{document.public_id}"
     made = api.post(f"{path}/versions", {"text": newer})
     assert (made.status_code, made.json()["version"], made.json()["status"]) == (201, 2, "waiting")
@@ -264,8 +267,13 @@ def test_a_newer_file_takes_its_place_and_only_what_changed_is_read_anew(
     embedded = OrmQ.objects.latest("pk").task["kwargs"]["refs"]
     assert set(embedded) == now_there.keys() - kept
     assert not PassageWord.objects.filter(kind=DOCUMENT).exclude(ref__in=now_there).exists()
-    [source] = sources_of([answer.pk])[answer.pk]
+    source, gone = sources_for_reader([answer.pk], cast.viewer)[answer.pk]
     assert last is not None and source.passage_number == len(now_there) - 1 > last.number
+    assert source.get_absolute_url().endswith(
+        f"?passage={source.passage_number}#passage-{source.passage_number}"
+    )
+    # What is not said any more opens the document, and no other passage.
+    assert gone.passage_number is None and gone.get_absolute_url() == f"/{path}/"
 
     assert [each["version"] for each in api.get(f"{path}/versions").json()["items"]] == [1]
     assert b"".join(api.get(f"{path}/content", version=1)) == first.encode()

@@ -18,7 +18,7 @@ from tests.conftest import Cast
 from tests.workspaces.documents.samples import SENTENCE, pdf
 from workspaces.documents import documents, media, reading_jobs
 from workspaces.documents.reading.process import CouldNotRead, read_file
-from workspaces.models import Document
+from workspaces.models import Document, DocumentPicture
 
 Program = Callable[[str], None]
 
@@ -107,6 +107,17 @@ def test_a_picture_without_ocr_is_kept_says_why_it_has_no_text_and_is_read_once_
     assert reading_jobs.read(made.pk, now=now) == "1 passages"
     made.refresh_from_db()
     assert (made.status, made.error, made.passages.get().text.strip()) == ("ready", "", SENTENCE)
+    # One that was read before pictures were drawn: its page, and the admin's action, have it read for that.
+    DocumentPicture.objects.all().delete()
+    assert list(Document.objects.not_quite_read()) == [made]
+    assert (
+        "read before models could be shown pictures"
+        in client.get(f"{page}{made.public_id}/").content.decode()
+    )
+    client.post(f"{page}{made.public_id}/retry/")
+    assert reading_jobs.read(made.pk, now=now) == "1 passages"
+    assert DocumentPicture.objects.get().document == made and not Document.objects.not_quite_read().exists()
+    assert f"{made.public_id}/retry/" not in client.get(f"{page}{made.public_id}/").content.decode()
     broken = documents.bring(
         cast.workspace, name="b.png", content=[drawn("PNG")[:600]], by=cast.editor, now=now
     ).document

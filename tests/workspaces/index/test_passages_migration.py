@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -67,44 +67,11 @@ def before(cast: Cast, upgraded: None) -> dict[str, list[tuple[object, ...]]]:
     return {table: rows(table, columns) for table, columns in ROWS.items()}
 
 
-def test_every_row_is_kept_and_says_that_it_is_of_a_memory(
-    before: dict[str, list[tuple[object, ...]]], cast: Cast
+def test_killed_while_it_builds_it_goes_on_with_every_row_and_there_is_a_way_back(
+    before: dict[str, list[tuple[object, ...]]], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrate(AFTER)
-    for (table, columns), now in zip(ROWS.items(), (PassageVector, PassageWord), strict=True):
-        kept = rows(now._meta.db_table, columns.replace("memory_id", "ref"))
-        assert kept == before[table] and len(kept) >= 3
-        assert set(now.objects.values_list("kind", flat=True)) == {1}
-    migrate()
-    model = EmbeddingModel.objects.get()
-    assert (model.reached, model.refused) == ({"1": 7}, {"1": [3, 5]})
-    found = recall("where is the office", cast.workspace, cast.editor, reach=HERE).items
-    assert found[0].memory.content == "The office is in Lisbon" and found[0].parts["words"] > 0
-    Memory.objects.all().delete()
-    assert not PassageVector.objects.exists() and not PassageWord.objects.exists()
-
-
-def test_who_may_see_embedding_models_may_see_them_still(before: object) -> None:
-    migrate()
-    allowed = Permission.objects.filter(codename="view_embeddingmodel").values_list(
-        "content_type__app_label", flat=True
-    )
-    assert list(allowed) == ["workspaces"]
-    assert not Permission.objects.filter(codename__contains="memoryembedding").exists()
-
-
-def test_killed_while_it_builds_it_goes_on_when_run_again(
-    before: dict[str, list[tuple[object, ...]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = CursorWrapper.execute
-
-    def killed(self: CursorWrapper, sql: object, params: object = None) -> object:
-        if "INDEX CONCURRENTLY workspaces_passageword_pkey" in str(sql):
-            raise DatabaseError("the server closed the connection unexpectedly")
-        return usual(self, sql, params)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patched:
-        patched.setattr(CursorWrapper, "execute", killed)
+        patched.setattr(CursorWrapper, "execute", killed_at_the_words(CursorWrapper.execute))
         with pytest.raises(DatabaseError):
             migrate()
     assert "one_vector_a_passage" in constraints() and "memories_memoryword_pkey" in constraints()
@@ -113,6 +80,11 @@ def test_killed_while_it_builds_it_goes_on_when_run_again(
         cursor.execute(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'workspaces_passageword_pkey'::regclass"
         )
+    migrate(AFTER)
+    for (table, columns), now in zip(ROWS.items(), (PassageVector, PassageWord), strict=True):
+        kept = rows(now._meta.db_table, columns.replace("memory_id", "ref"))
+        assert kept == before[table] and len(kept) >= 3
+        assert set(now.objects.values_list("kind", flat=True)) == {1}
     migrate()
     assert constraints() == {
         "memories_memoryembedding_pkey",
@@ -120,12 +92,30 @@ def test_killed_while_it_builds_it_goes_on_when_run_again(
         "passage_of_place",
         "workspaces_passageword_pkey",
     }
-    assert len(rows("workspaces_passageword", "place, lexeme, ref, weight")) == len(
-        before["memories_memoryword"]
-    )
-
-
-def test_there_and_back_and_there_again(before: dict[str, list[tuple[object, ...]]]) -> None:
-    migrate()
+    model = EmbeddingModel.objects.get()
+    assert (model.reached, model.refused) == ({"1": 7}, {"1": [3, 5]})
+    found = recall("where is the office", cast.workspace, cast.editor, reach=HERE).items
+    assert found[0].memory.content == "The office is in Lisbon" and found[0].parts["words"] > 0
     migrate(BEFORE)
     assert {table: rows(table, columns) for table, columns in ROWS.items()} == before
+    migrate()
+    Memory.objects.all().delete()
+    assert not PassageVector.objects.exists() and not PassageWord.objects.exists()
+    assert_who_may_see_embedding_models_may_see_them_still()
+
+
+def killed_at_the_words(usual: Callable[..., object]) -> Callable[..., object]:
+    def execute(self: CursorWrapper, sql: object, params: object = None) -> object:
+        if "INDEX CONCURRENTLY workspaces_passageword_pkey" in str(sql):
+            raise DatabaseError("the server closed the connection unexpectedly")
+        return usual(self, sql, params)
+
+    return execute
+
+
+def assert_who_may_see_embedding_models_may_see_them_still() -> None:
+    allowed = Permission.objects.filter(codename="view_embeddingmodel").values_list(
+        "content_type__app_label", flat=True
+    )
+    assert list(allowed) == ["workspaces"]
+    assert not Permission.objects.filter(codename__contains="memoryembedding").exists()

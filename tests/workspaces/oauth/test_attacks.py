@@ -365,7 +365,10 @@ def test_the_person_revokes_it_where_their_keys_are(cast: Cast) -> None:
     key = ApiKey.objects.get()
     browser = browser_of(cast.editor)
     page = browser.get("/profile/").content.decode()
-    assert "Claude" in page and "connected by signing in" in page
+    assert "Claude" in page and "connected by signing in" in page and "never used" in page
+    assert [opens(got["access_token"]) for _ in range(2)] == [406, 406]
+    used = " ".join(browser.get("/profile/").content.decode().split())
+    assert "last used" in used and "· 2 calls" in used and "never used" not in used
     assert browser_of(cast.owner).post(f"/profile/keys/{key.public_id}/revoke/").status_code == 404
     listed = browser.get("/chat/api/keys").json()["items"]
     assert [(each["id"], each["signed_in"]) for each in listed] == [(key.public_id, True)]

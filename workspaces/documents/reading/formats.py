@@ -24,6 +24,8 @@ MOST_UNPACKED = 300_000_000  # bytes of all that an archive says it holds
 MOST_PACKED_FILES = 10_000
 MOST_PAGES = 5_000
 MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR
+LONGEST_SHOWN = 1280  # pixels a side of a picture as models and pages show it
+FACE, FACE_SIDE = "image/*; of=person", 256  # a picture of which no more than a small square is wanted
 DOTS = 200  # an inch, of such a page
 PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # no other decoder of the library is ever tried
 WEB_PAGE = "text/html; of=web"  # read for what it is about, where a document is read whole
@@ -81,12 +83,9 @@ def _drawn_text(page: Any, number: int) -> str:
 
 def read_picture(path: Path) -> Blocks:
     """The text in it; of a TIFF, by its pages. Whole it must be even where there is no OCR: models are shown it."""
-    from PIL import Image, ImageOps, ImageSequence
+    from PIL import ImageOps, ImageSequence
 
-    try:
-        opened = Image.open(path, formats=PICTURES)
-    except Image.DecompressionBombError:
-        raise Unreadable("too_large_unpacked") from None
+    opened = _open_picture(path)
     pages = ImageSequence.Iterator if opened.format == "TIFF" else lambda only: iter([only])
     pixels = 0
     for frame in pages(opened):  # their headers alone
@@ -99,6 +98,44 @@ def read_picture(path: Path) -> Blocks:
             yield Block(ocr.text_of(ImageOps.exif_transpose(frame)), number)
         else:
             ocr.unread.append(number)
+
+
+def _open_picture(path: Path) -> Any:
+    """With its header read alone."""
+    from PIL import Image
+
+    try:
+        opened = Image.open(path, formats=PICTURES)
+    except Image.DecompressionBombError:
+        raise Unreadable("too_large_unpacked") from None
+    if opened.width * opened.height > MOST_PIXELS:
+        raise Unreadable("too_large_unpacked")
+    return opened
+
+
+def draw_picture(path: Path, *, square: int = 0) -> tuple[bytes, int, int]:
+    """The first picture in the file, upright, as a JPEG with its width and height, at most LONGEST_SHOWN a side; or the
+    middle of it, ``square`` pixels a side.
+
+    Drawn anew: of the file's own bytes, of where it was taken and of whatever else lies in it nothing is left.
+    """
+    from PIL import Image, ImageOps
+
+    longest = square or LONGEST_SHOWN
+    with _open_picture(path) as opened:
+        opened.draft("RGB", (2 * longest, 2 * longest))  # a JPEG is decoded no larger than is needed
+        drawn = ImageOps.exif_transpose(opened)
+    if drawn.mode.startswith("I"):  # 16 bits a pixel
+        drawn = drawn.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    if drawn.mode in ("1", "P"):
+        drawn = drawn.convert("RGBA")
+    if square:
+        drawn = ImageOps.fit(drawn, (square, square))
+    drawn.thumbnail((longest, longest))
+    drawn, sheet, out = drawn.convert("RGBA"), Image.new("RGB", drawn.size, "white"), io.BytesIO()
+    sheet.paste(drawn, mask=drawn.getchannel("A"))
+    sheet.save(out, "JPEG", quality=85)
+    return out.getvalue(), *sheet.size
 
 
 def read_docx(path: Path) -> Blocks:

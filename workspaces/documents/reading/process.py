@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -37,13 +38,25 @@ SENTENCES: dict[str, str | Promise] = {
 
 
 @dataclass(frozen=True)
+class Picture:
+    jpeg: bytes
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
 class Read:
     blocks: list[Block]
     unread: int = 0  # pages of pictures that OCR would have read, were it here
+    picture: Picture | None = None
 
 
 class CouldNotRead(Exception):
-    """``args[0]`` is a key of SENTENCES."""
+    """``args[0]`` is a key of SENTENCES. A ``picture`` may be shown, though no text was read in it."""
+
+    def __init__(self, why: str, picture: Picture | None = None) -> None:
+        super().__init__(why)
+        self.picture = picture
 
 
 def longest() -> float:
@@ -77,7 +90,7 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
     if why is None:
         raise CouldNotRead("time" if ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL) else "memory")
     if why:
-        raise CouldNotRead(why)
+        raise CouldNotRead(why, read.picture)
     return read
 
 
@@ -95,12 +108,16 @@ def _environment() -> dict[str, str]:
 def _parsed(text: str) -> tuple[Read, str | None]:
     """What was read, and how it ended: None where it did not say."""
     blocks: list[Block] = []
+    picture: Picture | None = None
     for line in text.splitlines():
         try:
             said = json.loads(line)
         except ValueError:  # the last line of a process that was killed
             break
         if "ended" in said:
-            return Read(blocks, said["unread"]), said["ended"]
+            return Read(blocks, said["unread"], picture), said["ended"]
+        if "jpeg" in said:
+            picture = Picture(base64.b64decode(said["jpeg"]), said["width"], said["height"])
+            continue
         blocks.append(Block(said["text"], said["page"], said["heading"]))
     return Read(blocks), None

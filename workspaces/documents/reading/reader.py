@@ -6,13 +6,14 @@ it ends with its parent. Blocks go to the standard output as JSON, a line each; 
 
 from __future__ import annotations
 
+import base64
 import json
 import resource
 import sys
 from pathlib import Path
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.formats import READERS, Unreadable
+from workspaces.documents.reading.formats import FACE, FACE_SIDE, READERS, Unreadable, draw_picture
 
 MOST_CHARACTERS = 10_000_000
 MOST_WRITTEN = 200_000_000  # bytes
@@ -30,7 +31,29 @@ def say(what: dict[str, object]) -> None:
 
 
 def read(path: Path, media_type: str) -> str:
-    """How it ended: "" when the file was read to its end."""
+    """How it ended: "" when the file was read to its end. A picture is drawn even if no text was found in it."""
+    if media_type == FACE:
+        return _draw(path, square=FACE_SIDE)
+    ended = _read(path, media_type)
+    if media_type.startswith("image/") and ended in ("", "no_ocr", "empty", "ocr", "time"):
+        return _draw(path) or ended
+    return ended
+
+
+def _draw(path: Path, *, square: int = 0) -> str:
+    try:
+        jpeg, width, height = draw_picture(path, square=square)
+    except Unreadable as error:
+        return str(error)
+    except MemoryError:
+        return "memory"
+    except Exception:  # as below
+        return "broken"
+    say({"jpeg": base64.b64encode(jpeg).decode(), "width": width, "height": height})
+    return ""
+
+
+def _read(path: Path, media_type: str) -> str:
     reader = READERS.get(media_type)
     if reader is None:
         return "unknown"

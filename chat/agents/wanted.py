@@ -1,0 +1,94 @@
+"""What somebody asks for when they start a run, or go on with one: read, and refused by name before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from chat.agents.budget import Limits
+from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
+from chat.agents.plan import PlanTrouble, TaskPlan, read_plan
+from chat.agents.run_memory import as_json_text
+from chat.models import Message
+from chat.models.runs import RunMode
+from memories.writing.drafts import UNSTORABLE
+from memoryhub.errors import Invalid
+from memoryhub.languages import grouped
+
+LONGEST_OBJECTIVE = 8_000
+MOST_INPUTS = 50
+HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody asks for. ``plan``: as JSON; without one the model plans, but for a run of one step."""
+
+    objective: str
+    mode: str = RunMode.PLAN
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    tools: Sequence[str] | None = None
+    budget: Mapping[str, int] = field(default_factory=dict)
+    plan: object = None
+    reviews_plan: bool = False
+    answer: Message | None = None  # in a chat, for which it is done
+    chat_id: int | None = None  # of an answer its chat; of a copy the one of the run that it is made of
+    web_urls: Sequence[str] = ()  # of the run whose results it builds on: it was on the web by them
+
+
+def checked(wanted: Wanted, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
+    """Its plan and its budget; ``tools``: those that there are. Raises Invalid naming every field that is wrong."""
+    wrong: dict[str, str] = {}
+    if not wanted.objective.strip():
+        wrong["objective"] = _("must not be blank")
+    elif len(wanted.objective) > LONGEST_OBJECTIVE:
+        wrong["objective"] = _("may have at most %s characters") % grouped(LONGEST_OBJECTIVE)
+    if wanted.mode not in RunMode.values:
+        wrong["mode"] = _("Allowed: %s.") % ", ".join(RunMode.values)
+    if why := _why_bad_inputs(wanted.inputs):
+        wrong["inputs"] = why
+    if unknown := [name for name in wanted.tools or () if name not in tools]:
+        wrong["tools"] = _("There is no “%(name)s”. Allowed: %(all)s.") % {
+            "name": unknown[0][:60],
+            "all": ", ".join(tools),
+        }
+    if wrong:
+        raise Invalid(fields=wrong)
+    return (None if wanted.plan is None else given_plan(wanted.plan)), given_limits(wanted.budget)
+
+
+def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
+    if len(inputs) > MOST_INPUTS:
+        return _("at most %s are taken") % MOST_INPUTS
+    for name, value in inputs.items():
+        if not name or len(name) > LONGEST_KEY or "[" in name or UNSTORABLE.search(name):
+            return _("has a name that cannot be used")
+        try:
+            if len(as_json_text(value)) > LONGEST_VALUE:
+                return _("has a value of more than %s characters") % grouped(LONGEST_VALUE)
+        except (TypeError, ValueError, RecursionError):
+            return _("must be JSON")
+    return ""
+
+
+def given_plan(plan: object) -> TaskPlan:
+    try:
+        return read_plan(plan)
+    except PlanTrouble as trouble:
+        raise Invalid(fields={"plan": str(trouble)[:1000]}) from None
+
+
+def given_limits(budget: Mapping[str, int]) -> Limits:
+    wrong: dict[str, str] = {}
+    for name, value in budget.items():
+        highest = getattr(HIGHEST, name, None)
+        if highest is None:
+            wrong[f"budget.{name[:40]}"] = _("is not a part of the budget")
+        elif not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= highest:
+            wrong[f"budget.{name}"] = _("must be from 1 to %s") % grouped(highest)
+    if wrong:
+        raise Invalid(fields=wrong)
+    return Limits(**budget)

@@ -1,0 +1,198 @@
+"""Links by which anybody reads a chat as it was: made, brought up to date, closed, and opened.
+
+A link shows the rows of the chat themselves, those that were there when it was shared and that have not changed since:
+nothing is copied, and what is set aside, deleted or forgotten is gone from the link at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import islice
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from chat.chats.actions import audit_place
+from chat.chats.shared_messages import Shareable, drop, gone_since, shareable
+from chat.models import Chat, Message, ShareLink, ShareLinkQuerySet
+from memories.forgetting.copies import Wanted
+from memories.models import Memory
+from memoryhub.backup import databases
+from memoryhub.database.acting import by_system
+from memoryhub.errors import Forbidden, Invalid, NotFound
+from workspaces.access import role_in
+from workspaces.accounts.keys import LENGTH, hashed, new_text
+from workspaces.actions.removal import Counts
+from workspaces.audit import Verb, record
+from workspaces.models import Role, User, Workspace
+
+PREFIX = "mhl_"  # unlike an API key's
+DAYS = (7, 30)  # a link may last; None: until it is closed
+MOST_LINKS = 20  # of one chat
+SWEPT = 500  # links at once
+
+
+def why_not(chat: Chat) -> str:
+    """Why nobody can make a link to this chat, in a sentence; empty if it can be made."""
+    if chat.is_temporary:
+        return _("A temporary chat cannot be shared. It is deleted after a day.")
+    return switched_off(chat.workspace)
+
+
+def switched_off(workspace: Workspace) -> str:
+    """Why no chat of this workspace can be read by a link; empty if they can."""
+    if not settings.SHARE_LINKS:
+        return _("Links to chats are switched off on this server.")
+    if workspace.local_only:
+        return _("Nothing in this workspace leaves this machine, so its chats cannot be shared by a link.")
+    if not workspace.share_links:
+        return _("An owner of this workspace has switched off links to its chats.")
+    return ""
+
+
+def make_link(
+    chat: Chat, *, days: int | None, by: User, now: datetime, with_later: bool = False
+) -> tuple[ShareLink, str]:
+    """A link to the chat as it is now, and its token: the only time that anybody sees it.
+
+    ``by`` may write in the chat. ``with_later``: with the answers that may repeat personal ones
+    (``Shareable.later``). Raises Invalid for other ``days`` than DAYS or None, for a chat that cannot be shared or has
+    nothing to share, and beyond MOST_LINKS.
+    """
+    if days is not None and days not in DAYS:
+        raise Invalid(fields={"days": _("must be one of %s, or null for no end") % ", ".join(map(str, DAYS))})
+    token = new_text(PREFIX)
+    with transaction.atomic():
+        chat = _locked(chat, by)
+        if chat.share_links.count() >= MOST_LINKS:
+            raise Invalid(_("A chat can have at most %s links. Close one first.") % MOST_LINKS)
+        link = ShareLink(chat=chat, made_by=by, token_hash=hashed(token), created_at=now)
+        link.expires_at = now + timedelta(days=days) if days else None
+        _take(link, shareable(chat), now, with_later=with_later)
+        link.save()
+        record(Verb.LINK_MADE, by=by, workspace=audit_place(chat), target=chat.public_id)
+    return link, token
+
+
+def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
+    """The same link shows the chat as it is now, with later answers if it had any. Its maker's to do, who knows who
+    has it.
+    """
+    if link.made_by_id != by.pk:
+        raise Forbidden(_("Only the person who made a link can bring it up to date."))
+    with transaction.atomic():
+        link.chat = _locked(link.chat, by)
+        found = shareable(link.chat)
+        _take(link, found, now, with_later=not set(found.later).isdisjoint(link.message_ids))
+        link.save(update_fields=["message_ids", "resting", "shared_at"])
+        record(Verb.LINK_CHANGED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)
+    return link
+
+
+def close_link(link: ShareLink, *, by: User) -> None:
+    """For good: who made it, who began the chat, or an owner of the workspace. Twice does nothing more."""
+    may = (
+        by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
+    )
+    if not may:
+        raise Forbidden(_("Only the person who made a link, or an owner of the workspace, can close it."))
+    with transaction.atomic():
+        if ShareLink.objects.filter(pk=link.pk).delete()[0]:
+            record(Verb.LINK_CLOSED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)
+
+
+def get_link(chat: Chat, public_id: str) -> ShareLink:
+    """A link of this chat, which the caller may see; NotFound."""
+    found = chat.share_links.select_related("chat__workspace", "chat__created_by", "made_by")
+    link = found.filter(public_id=public_id).first()
+    if link is None:
+        raise NotFound(_("There is no such link. It may have been closed."))
+    return link
+
+
+@by_system
+def open_link(token: str, *, now: datetime) -> ShareLink | None:
+    """The link of this token, if it opens anything still.
+
+    Found by the index over the hashes: how long that takes says nothing about the links there are.
+    """
+    if len(token) != len(PREFIX) + LENGTH or not token.isascii():
+        return None
+    links = ShareLink.objects.open(now).select_related("chat__workspace")
+    return links.filter(token_hash=hashed(token)).first()
+
+
+@by_system
+def note_opened(link: ShareLink, *, now: datetime) -> None:
+    """To the minute. Whoever reads is shown the chat all the same where nothing can be written."""
+    minute = now.replace(second=0, microsecond=0)
+    missed = Q(last_opened_at=None) | Q(last_opened_at__lt=minute)
+    try:
+        with transaction.atomic():
+            ShareLink.objects.filter(missed, pk=link.pk).update(last_opened_at=minute)
+    except DatabaseError:
+        return  # a database that is full, or only read
+
+
+def forget_in_links(wanted: Wanted, by: User) -> Counts:
+    """Where a memory was forgotten for good, the message that it came from is in no link any more."""
+    messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
+    for message in messages.distinct():
+        for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):
+            drop(link, {message.pk})
+    return Counter()
+
+
+def sweep(*, now: datetime) -> None:
+    """Closed once is closed for good, and gone once is gone: also where a member comes back, or a memory is purged.
+
+    Two queries for every ``SWEPT`` links of workspaces where something was forgotten lately, and two for each that
+    loses something.
+    """
+    ShareLink.objects.exclude(pk__in=ShareLink.objects.open(now).values("pk")).delete()
+    lately = Memory.objects.filter(deleted_at__gte=now - timedelta(days=1))
+    links = ShareLink.objects.filter(chat__workspace__in=lately.values("workspace")).select_related("chat")
+    rows = links.iterator(chunk_size=SWEPT)
+    while some := list(islice(rows, SWEPT)):
+        gone = gone_since(some)
+        for link in some:
+            if gone[link.pk].intersection(link.message_ids):
+                drop(link, gone[link.pk])
+
+
+def close_again(earlier: str, say: Callable[[str], None]) -> None:
+    """A restored backup opens no link that was closed since it was made: the database ``earlier`` knows which are left.
+
+    Django's connection is in the restored one.
+    """
+    with databases.connect(earlier) as connection:
+        left = connection.execute("SELECT token_hash FROM chat_sharelink").fetchall()
+    closed, _rows = ShareLink.objects.exclude(token_hash__in=[each for (each,) in left]).delete()
+    say(f"{closed} links to chats were closed since")
+
+
+def links_in(workspace: Workspace, user: User, *, now: datetime) -> ShareLinkQuerySet:
+    """The open links to chats of a workspace that this person may see, the newest first."""
+    links = ShareLink.objects.open(now).visible_to(user).filter(chat__workspace=workspace)
+    return links.select_related("chat__workspace", "made_by")
+
+
+def _locked(chat: Chat, by: User) -> Chat:
+    """As it is now, and stays until the transaction ends. Raises as ``make_link`` does."""
+    rows = Chat.objects.visible_to(by).live().select_related("workspace")
+    locked = rows.select_for_update(of=("self",), no_key=True).filter(pk=chat.pk).first()
+    if locked is None:
+        raise NotFound(_("This chat does not exist, or you do not have access to it."))
+    if reason := why_not(locked):
+        raise Invalid(reason, code="not_shareable")
+    return locked
+
+
+def _take(link: ShareLink, found: Shareable, now: datetime, *, with_later: bool) -> None:
+    link.message_ids, link.resting, link.shared_at = found.shown(with_later=with_later), found.resting, now
+    if not link.message_ids:
+        raise Invalid(_("There is nothing in this chat to share yet."))

@@ -1,0 +1,51 @@
+"""Prompts kept to be sent again. Written by ``chat.saved_prompts`` only."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memoryhub.ids import PublicIdField
+from workspaces.models import User, Workspace
+
+
+class SavedPromptQuerySet(models.QuerySet["SavedPrompt"]):
+    def visible_to(self, user: User, workspace: Workspace) -> SavedPromptQuerySet:
+        """What this person may use in a workspace that they are a member of: their own, and those of all there."""
+        return self.filter(Q(owner=user) | Q(workspace=workspace))
+
+
+class SavedPrompt(models.Model):
+    """A person's own, in every workspace of theirs, or a workspace's, for its members. Never both."""
+
+    public_id = PublicIdField(prefix="prm")
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="saved_prompts")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, null=True, related_name="saved_prompts"
+    )
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    name = models.CharField(max_length=80)
+    text = models.TextField(max_length=8000)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    objects = SavedPromptQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "name"], name="one_own_prompt_a_name"),
+            models.UniqueConstraint(fields=["workspace", "name"], name="one_shared_prompt_a_name"),
+            models.CheckConstraint(
+                condition=Q(owner=None, workspace__isnull=False) | Q(owner__isnull=False, workspace=None),
+                name="prompt_of_one",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def is_personal(self) -> bool:
+        return self.owner_id is not None

@@ -1,0 +1,55 @@
+"""How one waits for a server: blocking, or on an event loop. Both have one face, for ``asking.py``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+
+class Blocks:
+    """No step of it leaves the thread, so what waits by it never does."""
+
+    def __init__(self, **options: Any) -> None:
+        self.http = httpx2.Client(**options)
+
+    async def send(self, request: httpx2.Request, *, stream: bool) -> httpx2.Response:
+        answer = self.http.send(request, stream=stream)
+        if stream and not answer.is_success:
+            answer.read()
+        return answer
+
+    async def pause(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251  # no loop waits for it
+
+    async def lines(self, answer: httpx2.Response) -> AsyncIterator[str]:
+        for line in answer.iter_lines():
+            yield line
+
+    async def close(self, what: httpx2.Response | None = None) -> None:
+        (what or self.http).close()
+
+
+class Awaits:
+    """On the event loop."""
+
+    def __init__(self, **options: Any) -> None:
+        self.http = httpx2.AsyncClient(**options)
+
+    async def send(self, request: httpx2.Request, *, stream: bool) -> httpx2.Response:
+        answer = await self.http.send(request, stream=stream)
+        if stream and not answer.is_success:
+            await answer.aread()
+        return answer
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def lines(self, answer: httpx2.Response) -> AsyncIterator[str]:
+        return answer.aiter_lines()
+
+    async def close(self, what: httpx2.Response | None = None) -> None:
+        await (what or self.http).aclose()

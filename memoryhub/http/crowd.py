@@ -1,0 +1,98 @@
+"""How much a web process takes on at once; what is more is refused, in place of a line without end.
+
+In a line every request gets slower, until all are given up by those who wait. Refused ones come back when
+``Retry-After`` says, or go to another process by a balancer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import translation
+from django.utils.translation import get_language_from_request
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.errors import Unavailable
+from memoryhub.http import origin
+from memoryhub.http.middleware import SecurityHeadersMiddleware, answer_error, speaks_json
+from memoryhub.monitoring import metrics
+
+# Monitors, what lets people in, and what pages are made of.
+ALWAYS = ("/healthz", "/readyz", "/metrics", "/accounts/", "/static/")
+
+
+class Overloaded(Unavailable):
+    default_message = later("There is more to do here than can be done at once. Try again in a moment.")
+    code, retry_after = "overloaded", 1
+
+
+class Crowd:
+    """Requests that this process works on, ``most`` at once."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.inside = most, 0
+        self._lock = threading.Lock()
+
+    def enter(self, path: str = "", *, anyway: bool = False) -> bool:
+        """Whether there is room for one more; it counts until it is said to ``leave``."""
+        with self._lock:
+            has_room = anyway or path.startswith(ALWAYS) or self.inside < self.most
+            self.inside += has_room
+            return has_room
+
+    def leave(self) -> None:
+        with self._lock:
+            self.inside -= 1
+
+
+_here: ContextVar[Crowd | None] = ContextVar("crowd", default=None)
+
+
+@contextmanager
+def counted(crowd: Crowd) -> Iterator[None]:
+    """What was let in is inside until this block ends."""
+    token = _here.set(crowd)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+        crowd.leave()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Around what only waits for a model: it is no work for this process, and takes nobody's room."""
+    crowd = _here.get()
+    if crowd is not None:
+        crowd.leave()
+    try:
+        yield
+    finally:
+        if crowd is not None:
+            crowd.enter(anyway=True)
+
+
+def refused(request: HttpRequest) -> HttpResponse:
+    """A moment's work: what is said is made once for each language, as JSON, as a fragment and as a page."""
+    metrics.SHED.labels("requests").inc()
+    language = get_language_from_request(request)
+    told = _told(language, speaks_json(request.path), request.headers.get("HX-Request") == "true")
+    headers = dict(told.headers) | {
+        "X-Request-ID": origin.request_id_of(request.headers.get("X-Request-ID", ""))
+    }
+    return HttpResponse(told.content, status=told.status_code, headers=headers)
+
+
+@cache
+def _told(language: str, is_json: bool, is_fragment: bool) -> Any:
+    request: Any = HttpRequest()
+    request.path, request.htmx = "/api/" if is_json else "/", is_fragment
+    with translation.override(language):
+        answer = answer_error(request, Overloaded())
+        return SecurityHeadersMiddleware(lambda _: answer)(request)

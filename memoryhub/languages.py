@@ -1,0 +1,98 @@
+"""In which language is spoken: the one that a person chose, else the first that the browser asks for and that we have.
+
+Pages follow both. REST follows the request's ``Accept-Language`` alone: a program is answered alike whoever's key it
+holds, and its errors' codes are the same in all languages. What models read is English: ``/v1``, ``/mcp``, prompts.
+So is what is stored; it is translated where it is shown (``memoryhub.templatetags``), for whoever looks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import formats, translation
+from django.utils.cache import patch_vary_headers
+from django.utils.translation.trans_real import parse_accept_lang_header
+
+from memoryhub.http.middleware import PROGRAMS, speaks_json
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+# Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
+ENGLISH = ("/admin/", *PROGRAMS)
+NUMBER = re.compile(r"\d+")
+SHARED = "/shared/"  # the same to everybody, whoever is signed in
+SENTENCES_END = re.compile(r"(?<=[.!?]) ")
+
+
+class LanguageMiddleware:
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        before, language = translation.get_language(), language_for(request)
+        translation.activate(language)
+        response = self.get_response(request)
+        if not response.streaming:  # a stream goes on in it, in the context of its request
+            translation.activate(before or settings.LANGUAGE_CODE)
+        response.headers.setdefault("Content-Language", language)
+        patch_vary_headers(response, ["Accept-Language"])
+        return response
+
+
+def language_for(request: HttpRequest) -> str:
+    """What to answer this request in. One look at its person, which pages need anyway."""
+    if request.path_info.startswith(ENGLISH):
+        return str(settings.LANGUAGE_CODE)
+    for_anybody = speaks_json(request.path_info) or request.path_info.startswith(SHARED)
+    chosen = "" if for_anybody else chosen_by(request.user)
+    return chosen or asked_for(request.headers.get("Accept-Language", ""))
+
+
+@lru_cache(maxsize=1000)
+def asked_for(accept_language: str) -> str:
+    """The first language in this header that we have; English for none and for what is no such header."""
+    for wanted, _weight in parse_accept_lang_header(accept_language.lower()):
+        if wanted == "*":
+            break
+        try:
+            return translation.get_supported_language_variant(wanted)
+        except LookupError:
+            continue
+    return str(settings.LANGUAGE_CODE)
+
+
+def chosen_by(person: Any) -> str:
+    """What somebody chose in the profile, if it is still a language of ours; else nothing."""
+    language: str = getattr(person, "language", "")
+    return language if language in dict(settings.LANGUAGES) else ""
+
+
+def translated(text: str) -> str:
+    """A text of ours that was stored, and so in English, to whom it is shown: sentence by sentence, as it is made of
+    them, each with the numbers that it was filled with. What others said in it stays as they said it.
+    """
+    return " ".join(_sentence(each) for each in SENTENCES_END.split(text)) if text else ""
+
+
+def _sentence(english: str) -> str:
+    said = translation.gettext(english)
+    numbers = NUMBER.findall(english)
+    if said != english or not numbers or "%" in english:
+        return said
+    return translation.gettext(NUMBER.sub("%s", english)) % tuple(numbers)
+
+
+def grouped(value: int | Decimal) -> str:
+    """As a sentence says it in the language that is spoken: 1,204 or 1.204."""
+    return formats.number_format(value, use_l10n=True, force_grouping=True)
+
+
+def speaking_to(person: Any) -> AbstractContextManager[None]:
+    """What is said inside is in this person's language; in English to who leaves it to a browser, which is not here."""
+    return translation.override(chosen_by(person) or settings.LANGUAGE_CODE)

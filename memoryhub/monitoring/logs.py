@@ -1,0 +1,75 @@
+"""How log lines are written: enough to find an error, with the id of its request, never what people said."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TypeAlias
+
+from django.conf import settings
+
+from memoryhub.http import origin
+from memoryhub.monitoring import tracing
+
+MESSAGE_LENGTH = 200
+KEYS = re.compile(r"((?:accounts/(?:password/reset/key|confirm-email)|/join|/shared)/)[^\s\"'<>]+")
+ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+def without_keys(line: str) -> str:
+    """What follows in an address that sets a password, confirms an e-mail address, lets somebody in or opens a chat is
+    left out: it is the key.
+    """
+    return KEYS.sub(r"\1…", line)
+
+
+class Formatter(logging.Formatter):
+    """Of an error's message the first line, cut: below it databases quote rows, and endpoints whole requests."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        request_id = origin.current().request_id
+        record.request = f" [{request_id}]" if request_id else ""
+        return without_keys(super().format(record))
+
+    def formatException(self, ei: ExcInfo) -> str:
+        return "\n".join(_lines_of(ei[1], set())) if ei[1] else ""
+
+
+class JsonFormatter(Formatter):
+    """One JSON object a line: at, level, logger, message, and where there are any request_id, error and our fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "service": settings.PROCESS_ROLE,
+            "process": record.process,
+            "message": record.getMessage(),
+        }
+        if request_id := origin.current().request_id:
+            line["request_id"] = request_id
+        if trace_id := tracing.trace_id():
+            line["trace_id"] = trace_id
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return without_keys(json.dumps(line, ensure_ascii=False, default=str))
+
+
+def _lines_of(error: BaseException, seen: set[int]) -> Iterator[str]:
+    """The error after those it came from, as Python tells them."""
+    seen.add(id(error))
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if before is not None and id(before) not in seen:
+        yield from _lines_of(before, seen)
+        yield "\nwhich led to:\n"
+    yield "Traceback (most recent call last):"
+    yield "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    kind, message = type(error), str(error).strip().split("\n", 1)[0]
+    yield f"{kind.__module__}.{kind.__qualname__}: {message[:MESSAGE_LENGTH]}"

@@ -1,0 +1,144 @@
+"""People: signing in, what one of them may make, mail to them."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import mail_from_url
+from memoryhub.settings.process import env
+
+AUTH_USER_MODEL = "workspaces.User"
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+SIGNUP_OPEN = env.flag("SIGNUP_OPEN", True)
+ACCOUNT_ADAPTER = "workspaces.accounts.sign_in.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_FORMS = {
+    "change_password": "workspaces.pages.workspace_forms.NewPasswordForm",
+    "signup": "workspaces.accounts.domains.DomainSignupForm",
+}
+SIGNUP_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("SIGNUP_DOMAINS")]
+if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
+    raise ImproperlyConfigured(
+        "MEMORYHUB_SIGNUP_DOMAINS needs MEMORYHUB_SMTP_URL: whose an address is is found out by mail."
+    )
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email*" if SIGNUP_DOMAINS else "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SIGNUP_DOMAINS else "none"
+ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before addresses are changed: a new password can be sent to them
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_SESSION_REMEMBER = True
+TWO_FACTOR = env.text("TWO_FACTOR", "optional").lower()
+if TWO_FACTOR not in {"optional", "staff", "everyone"}:
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_TWO_FACTOR is {TWO_FACTOR!r}, but must be optional, staff or everyone."
+    )
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_ADAPTER = "workspaces.accounts.two_factor.MfaAdapter"
+MFA_TOTP_ISSUER = "MemoryHub"
+MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago still counts: telephones' clocks are not ours
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is ever verified here (ACCOUNT_EMAIL_VERIFICATION)
+# Single sign-on by OpenID Connect, and the domains whose verified addresses it lets in (none: any).
+_oidc = (env.url("OIDC_URL"), env.optional("OIDC_CLIENT_ID"), env.optional("OIDC_CLIENT_SECRET"))
+_oidc_name = env.text("OIDC_NAME", "single sign-on")
+if any(_oidc) and not all(_oidc):
+    raise ImproperlyConfigured(
+        "MEMORYHUB_OIDC_URL, MEMORYHUB_OIDC_CLIENT_ID and MEMORYHUB_OIDC_CLIENT_SECRET go together."
+    )
+OIDC = (
+    {
+        "name": _oidc_name,
+        "client_id": _oidc[1],
+        "secret": _oidc[2],
+        "settings": {"server_url": _oidc[0], "oauth_pkce_enabled": True},
+    }
+    if _oidc[0]
+    else None
+)
+OIDC_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("OIDC_DOMAINS")]
+# Groups of the provider, and what each gives: "staff", or a place in a workspace such as "ws_…:editor".
+SSO_GROUPS_CLAIM = env.text("SSO_GROUPS_CLAIM")
+SSO_GROUPS = env.lists(
+    "SSO_GROUPS", r"staff|ws_[A-Za-z0-9]{24}:(owner|editor|viewer)", "staff or ws_…:editor"
+)
+if bool(SSO_GROUPS) != bool(SSO_GROUPS_CLAIM) or (SSO_GROUPS and OIDC is None):
+    raise ImproperlyConfigured(
+        "MEMORYHUB_SSO_GROUPS_CLAIM, MEMORYHUB_SSO_GROUPS and MEMORYHUB_OIDC_URL go together."
+    )
+SCIM_TOKEN = env.text("SCIM_TOKEN")  # empty: /scim/v2 is not there
+if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
+    raise ImproperlyConfigured("MEMORYHUB_SCIM_TOKEN is shorter than 32 characters.")
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True  # whom SingleSignOn.authenticate_by_email names
+PASSWORD_SIGN_IN = env.flag("PASSWORD_SIGN_IN", True)
+if not PASSWORD_SIGN_IN:
+    if OIDC is None:
+        raise ImproperlyConfigured(
+            "MEMORYHUB_PASSWORD_SIGN_IN=off needs single sign-on: set MEMORYHUB_OIDC_URL."
+        )
+    SIGNUP_OPEN = False  # by a page of ours, with a password
+SOCIALACCOUNT_ADAPTER = "workspaces.accounts.single_sign_on.SingleSignOn"
+AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0: the audit log is kept for good
+MIN_ACTIVITY_DAYS = env.integer("MIN_ACTIVITY_DAYS", 30, low=1, high=36_500)
+# Days that workspaces may keep things at most, whatever their owners choose; 0: for good.
+RETENTION_MOST = {
+    "chats": env.integer("MAX_CHAT_DAYS", 0, low=0, high=36_500),
+    "memories": env.integer("MAX_UNUSED_MEMORY_DAYS", 0, low=0, high=36_500),
+    "documents": env.integer("MAX_DOCUMENT_DAYS", 0, low=0, high=36_500),
+    "artifacts": env.integer("MAX_ARTIFACT_DAYS", 0, low=0, high=36_500),
+    "activity": AUDIT_DAYS,
+}
+# For allauth: how often, in what time, and per address, person or account ("key": the name that was typed).
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,100/h/ip,5/5m/key",
+    "signup": "20/m/ip,100/h/ip",
+    "reset_password": "10/m/ip,3/m/key",
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+    "register_program": "10/m/ip,60/h/ip",  # by OAuth, without signing in
+    "oauth_token": "120/m/ip",
+    "scim_token": "10/m/ip,60/h/ip",  # wrong ones
+}
+# Requests a minute that one person may make, as many of them at once (workspaces.throttles).
+THROTTLES = {
+    "turns": env.integer("TURN_RATE", 60, low=1, high=1_000_000),
+    "uploads": env.integer("UPLOAD_RATE", 60, low=1, high=1_000_000),
+    "model tests": 10,  # each makes several requests to somebody's server
+    "invitations": 20,  # made and accepted
+    "invitation mails": 50,  # a day: to whatever address somebody writes
+    "sendings": 10,  # of what a webhook was told before
+}
+EVENT_STREAMS = env.integer("EVENT_STREAMS", 20, low=1, high=1_000_000)  # per person and process
+ANSWER_STREAMS = env.integer("ANSWER_STREAMS", 100, low=1, high=1_000_000)  # the same, of answers under /v1
+# What one person may make in all (workspaces.quotas); 0: without a limit.
+QUOTAS = {
+    "workspaces": env.integer("MAX_WORKSPACES_PER_PERSON", 100, low=0, high=1_000_000),
+    "chats": env.integer("MAX_CHATS_PER_PERSON", 10_000, low=0, high=100_000_000),
+    "memories": env.integer("MAX_MEMORIES_PER_PERSON", 100_000, low=0, high=100_000_000),
+    "bytes": env.integer("MAX_BYTES_PER_PERSON", 5_000_000_000, low=0, high=10**15),
+}
+KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests a minute, for each API key
+# Without a server for mail none is sent. Printing it instead would put links that set a password into the logs.
+_smtp_url = env.optional("SMTP_URL")  # no setting: it has a password
+EMAIL_BACKEND = (
+    "workspaces.accounts.mailing.RetryingBackend"
+    if _smtp_url
+    else "django.core.mail.backends.dummy.EmailBackend"
+)
+(EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, EMAIL_USE_TLS, EMAIL_USE_SSL) = mail_from_url(
+    _smtp_url or "smtp://localhost"
+)
+EMAIL_TIMEOUT = 10  # seconds: somebody waits for the page meanwhile
+DEFAULT_FROM_EMAIL = env.text("FROM_EMAIL", "memoryhub@localhost")

@@ -1,0 +1,109 @@
+"""The database, its pooler and replicas, backups, caches."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import SOON, database_from_url, libpq_settings, value_or_file
+from memoryhub.local.postgres import connection_settings
+from memoryhub.settings.process import DATA_DIR, PROCESS_ROLE, RUNNING_COMMAND, RUNNING_WORKER, env
+
+DATABASE_URL = value_or_file(os.environ, "DATABASE_URL") or ""
+EMBEDDED_DATABASE = not DATABASE_URL
+# Row security of Postgres beside the application's own rules (docs/decisions/0026).
+ROW_SECURITY = env.flag("ROW_SECURITY", False)
+POOLER_URL = env.optional("POOLER_URL")
+if POOLER_URL and not DATABASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_POOLER_URL needs DATABASE_URL beside it: the database that it pools."
+    )
+# What keeps a session, as hearing notifications does, goes past the pooler.
+LISTEN_AT = libpq_settings(database_from_url(DATABASE_URL)) if POOLER_URL else {}
+
+# Servers that follow the primary and are read in its place (memoryhub.database.replicas).
+REPLICA_URLS = env.words("REPLICA_URLS")
+REPLICA_LAG = env.number("REPLICA_LAG", 10.0, low=0.1, high=3600)  # seconds behind: then the primary is read
+if REPLICA_URLS and not DATABASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_REPLICA_URLS needs DATABASE_URL beside it: the primary that they follow."
+    )
+
+# Of a backup: what its keys are sealed with, and what else is done with a database that was restored.
+BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
+AFTER_RESTORE = [
+    "memories.forgetting.restored.forget_again",
+    "workspaces.restored.forget_again",
+    "workspaces.invitations.invitations.close_again",
+    "chat.chats.sharing.close_again",
+]
+
+
+def _database() -> dict[str, Any]:
+    if DATABASE_URL:
+        database = database_from_url(DATABASE_URL)
+    else:
+        embedded = connection_settings(DATA_DIR)
+        database = {
+            "NAME": embedded["dbname"],
+            "USER": embedded["user"],
+            "HOST": embedded["host"],
+            "PORT": embedded["port"],
+            "OPTIONS": {},
+        }
+    if POOLER_URL and PROCESS_ROLE == "web":
+        # Each transaction may be another session: nothing is prepared, and no cursor outlives its transaction.
+        database = database_from_url(POOLER_URL, "MEMORYHUB_POOLER_URL") | {
+            "DISABLE_SERVER_SIDE_CURSORS": True
+        }
+        database["OPTIONS"]["prepare_threshold"] = None
+    # With replicas who only reads is answered by one, and who writes waits several times (memoryhub.database.pooled).
+    return _connected(database, wait=3 if REPLICA_URLS else 15)
+
+
+def _replica(url: str) -> dict[str, Any]:
+    database = database_from_url(url, "MEMORYHUB_REPLICA_URLS")
+    database["OPTIONS"] = {**SOON, "target_session_attrs": "any"} | database["OPTIONS"]
+    return _connected(database, wait=2)
+
+
+def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
+    """With how this process connects; ``wait``: seconds for a connection of the pool."""
+    database["ENGINE"] = "django.db.backends.postgresql"
+    # For the cursors that let the server bind (memoryhub.database.prepared): prepared at once. Django's own never are.
+    database["OPTIONS"].setdefault("prepare_threshold", 0)
+    # By which /readyz sees in pg_stat_activity that a worker is at work.
+    database["OPTIONS"]["application_name"] = f"memoryhub {PROCESS_ROLE}"
+    if RUNNING_WORKER:
+        # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
+        database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+    elif not RUNNING_COMMAND:
+        database["ENGINE"] = "memoryhub.database.pooled"
+        # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
+        waits = {"timeout": wait, "max_idle": 120, "reconnect_timeout": 5}
+        database["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, **waits}
+    if ROW_SECURITY:
+        database["ENGINE"] = "memoryhub.database.guarded"
+    return database
+
+
+DATABASES = {"default": _database()}
+DATABASES |= {f"replica {number}": _replica(url) for number, url in enumerate(REPLICA_URLS, 1)}
+REPLICAS = [alias for alias in DATABASES if alias != "default"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {
+    # Holds the counts of sign-ins and used one-time codes, for all web processes; room enough that nobody pushes theirs
+    # out. Its table is made by a migration of workspaces.
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "workspaces_cache",
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    },
+    # What a process may note for itself: that it wrote "last seen" a moment ago, the queue's statistics.
+    "process": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    },
+}

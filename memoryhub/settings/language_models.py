@@ -1,0 +1,58 @@
+"""Models: which answers, which embeds, what they may reach and cost."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.settings.process import env
+
+LLM_BASE_URL = env.url("LLM_BASE_URL")
+EMBEDDED_MODEL = LLM_BASE_URL is None
+LLM_API_KEY = env.text("LLM_API_KEY")
+LLM_MODEL = env.text("LLM_MODEL")
+if LLM_BASE_URL and not LLM_MODEL:
+    raise ImproperlyConfigured("MEMORYHUB_LLM_MODEL must name a model when MEMORYHUB_LLM_BASE_URL is set.")
+if (LLM_MODEL or LLM_API_KEY) and not LLM_BASE_URL:
+    raise ImproperlyConfigured(
+        f"MEMORYHUB_LLM_{'MODEL' if LLM_MODEL else 'API_KEY'} needs MEMORYHUB_LLM_BASE_URL beside it. "
+        "Leave all three unset for the embedded model."
+    )
+LLM_HAS_TOOLS = env.flag("LLM_HAS_TOOLS", not EMBEDDED_MODEL)
+LLM_CAN_EXTRACT = env.flag("LLM_CAN_EXTRACT", not EMBEDDED_MODEL)
+LLM_CONTEXT_TOKENS = env.integer(
+    "LLM_CONTEXT_TOKENS", 2048 if EMBEDDED_MODEL else 16_384, low=512, high=10_000_000
+)
+LLM_MAX_TOKENS = env.integer("LLM_MAX_TOKENS", 400 if EMBEDDED_MODEL else 2048, low=16, high=1_000_000)
+LLM_HISTORY_TOKENS = env.integer(
+    "LLM_HISTORY_TOKENS", 700 if EMBEDDED_MODEL else 12_000, low=0, high=10_000_000
+)
+CURRENCY = env.text("CURRENCY", "USD").upper()
+if not CURRENCY.isascii() or not CURRENCY.isalpha() or len(CURRENCY) != 3:
+    raise ImproperlyConfigured(f"MEMORYHUB_CURRENCY is {CURRENCY!r}, but must be three letters such as EUR.")
+LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
+LLM_PRICE = env.price("LLM_PRICE")  # of the model that these name; those of connections lie with them
+LLM_SEES = env.boolean("LLM_SEES", None)  # None: it is found out when a picture is sent
+LLM_LOCAL = env.boolean("LLM_LOCAL", None)  # None: whether its address is of this machine says so
+SHARE_LINKS = env.flag("SHARE_LINKS", True)  # by which a chat is read without signing in
+PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # own connections to models
+PEOPLE_MAY_CONNECT_INTERNAL = env.flag(
+    "PEOPLE_MAY_CONNECT_INTERNAL", False
+)  # and to addresses in this network
+WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # webhooks to addresses in this network
+SEARCH_URL = env.url(
+    "SEARCH_URL"
+)  # of a SearXNG: with it runs and research may search the web and read pages
+EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
+EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
+EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")
+EMBEDDING_PRICE = env.price("EMBEDDING_PRICE")
+EMBEDDING_LOCAL = env.boolean("EMBEDDING_LOCAL", None)  # as LLM_LOCAL
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")  # "none": no embedder, recall by words
+if EMBEDDING_BASE_URL and EMBEDDING_MODEL in {"", "none"}:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_EMBEDDING_MODEL must name a model when MEMORYHUB_EMBEDDING_BASE_URL is set."
+    )
+if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
+    raise ImproperlyConfigured(
+        "MEMORYHUB_EMBEDDING_MODEL needs MEMORYHUB_EMBEDDING_BASE_URL beside it. Leave both unset for the bundled one."
+    )

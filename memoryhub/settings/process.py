@@ -1,0 +1,61 @@
+"""Of every process: what the environment says, where data lie, which role it has, its keys."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import Environment
+
+env = Environment("MEMORYHUB_")
+BASE_DIR = Path(__file__).resolve().parents[2]
+DATA_DIR: Path = env.path("DATA_DIR", BASE_DIR / "var")
+FILES_DIR = env.optional("FILES_DIR")  # what several hosts see alike; None: they lie in the data folder
+RUNNING_WORKER = "qcluster" in sys.argv[1:2]
+RUNNING_COMMAND = Path(sys.argv[0]).name == "manage.py"
+RUNNING_SERVER = "uvicorn" in Path(sys.argv[0]).parts[-2:]  # its module or its script
+PROCESS_ROLE = "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "web"
+
+
+def _kept_key(given: str | None, file_name: str) -> str:
+    """The environment's key, or one made once and kept beside the data, so that it survives a restart."""
+    if given:
+        if len(given) < 32:
+            name = file_name.replace("-", "_").upper()
+            raise ImproperlyConfigured(f"MEMORYHUB_{name} is shorter than 32 characters.")
+        return given
+    path = DATA_DIR / file_name
+    try:
+        DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            draft = path.with_suffix(f".{os.getpid()}")
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_urlsafe(50))
+            try:
+                # Atomic, and the first of two processes wins: the other's key is as good.
+                with suppress(FileExistsError):
+                    os.link(draft, path)
+            finally:
+                draft.unlink()
+        return path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"MEMORYHUB_DATA_DIR is {str(DATA_DIR)!r}, which cannot be written: {error.strerror}."
+        ) from None
+
+
+SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
+# Of the hashes of what was forgotten for good: another key than the one that is changed when sessions are to end.
+FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
+KEYS_ARE_GIVEN = bool(
+    env.optional("SECRET_KEY") and env.optional("FORGET_KEY")
+)  # as several hosts share them
+# Of stored secrets (memoryhub.sealing): the first seals, each unseals. None: the secret key does.
+ENCRYPTION_KEYS = env.words("ENCRYPTION_KEYS")
+if any(len(key) < 32 for key in ENCRYPTION_KEYS):
+    raise ImproperlyConfigured("MEMORYHUB_ENCRYPTION_KEYS has a key that is shorter than 32 characters.")

@@ -1,0 +1,2 @@
+// The page of a chat that is made for paper.
+document.querySelector("[data-print]").addEventListener("click", () => window.print());

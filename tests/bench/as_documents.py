@@ -1,0 +1,46 @@
+"""Memories with the paragraphs they come from, as one long document for ``manage.py bench_documents``.
+
+    python -m tests.bench.as_documents xquad_de.jsonl --every 10 > de.jsonl; python manage.py bench_documents de.jsonl
+
+A line of the file is what ``manage.py bench_recall`` takes, each memory a sentence with its paragraph as ``source``.
+The paragraphs follow one another, an empty line apart; a question's answers are the sentences that are relevant to it.
+A sentence that its paragraph has not (XQuAD's longest are cut off in the file) stands after it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def as_document(line: dict[str, Any], every: int) -> dict[str, Any]:
+    text, begins, paragraph = "", 0, None
+    places: dict[str, dict[str, int]] = {}
+    for memory in line["memories"]:
+        if memory["source"] != paragraph:
+            paragraph = memory["source"]
+            text += "\n\n" if text else ""
+            begins = len(text)
+            text += paragraph
+        at = text.find(memory["text"], begins)
+        if at < 0:
+            at = len(text) + 1
+            text += " " + memory["text"]
+        places[memory["id"]] = {"start": at, "end": at + len(memory["text"])}
+    queries = [
+        {"text": query["text"], "answers": [places[each] for each in query["relevant"]]}
+        for query in line["queries"][::every]
+    ]
+    return {"name": line["name"], "text": text, "queries": queries}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="of how many questions one is asked (1: all)")
+    given = parser.parse_args()
+    for path in given.files:
+        for line in path.read_text().splitlines():
+            print(json.dumps(as_document(json.loads(line), given.every), ensure_ascii=False))

@@ -1,0 +1,124 @@
+"""What a page weighs and how soon it is there, in a browser that has never been here, and in one that has.
+
+    python -m tests.bench.bench_page [--times 9]
+
+Starts a web process with the demonstration's chats and memories, and opens a new chat and one of those in headless
+Chromium. Bytes are those on the wire, fonts left out; times are from the navigation's beginning, medians: until the
+first content is painted, and until the memory panel has its memories. The shift is the sum of all layout shifts.
+How soon a page is there that has a sentence on it and asks no database is what the machine takes for any page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.functional.conftest import BEHIND_A_PROXY, CHROMIUM, QUIET, sign_in
+from tests.stack import PASSWORD, running_stack
+
+WATCHED = """() => {
+  window.seen = { shift: 0, panel: 0 };
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.seen.shift += entry.value;
+  }).observe({ type: "layout-shift", buffered: true });
+  new MutationObserver(() => {
+    if (!window.seen.panel && document.getElementById("panel-filters")) window.seen.panel = performance.now();
+  }).observe(document, { childList: true, subtree: true });
+}"""
+SEEN = """() => ({
+  ...window.seen, first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0,
+})"""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Times in milliseconds."""
+
+    requests: int
+    size: int
+    first: float
+    panel: float
+    shift: float
+
+
+EMPTIEST = "/offline/"
+
+
+def look(context: BrowserContext, address: str) -> Look:
+    """Open the page as it is opened, and wait until its panel is there, if it has one, and nothing is on its way."""
+    page = context.new_page()
+    session = context.new_cdp_session(page)
+    session.send("Network.enable")
+    kinds: dict[str, str] = {}
+    sizes: dict[str, float] = {}
+
+    def answered(event: dict[str, Any]) -> None:
+        if not event["response"].get("fromDiskCache"):
+            kinds[event["requestId"]] = event["type"]
+
+    session.on("Network.responseReceived", answered)
+    session.on("Network.loadingFinished", lambda e: sizes.update({e["requestId"]: e["encodedDataLength"]}))
+    page.add_init_script(f"({WATCHED})()")
+    page.goto(address)
+    if address != EMPTIEST:
+        page.locator("#panel-filters").wait_for()
+    page.wait_for_timeout(500)  # what is asked for when all else is there: the icon, the stream of events
+    seen: dict[str, float] = page.evaluate(SEEN)
+    page.close()
+    weight = sum(sizes.get(each, 0) for each, kind in kinds.items() if kind != "Font")
+    return Look(len(kinds), int(weight), seen["first"], seen["panel"], seen["shift"])
+
+
+@contextmanager
+def newcomer(browser: Browser, signed_in: BrowserContext, address: str) -> Iterator[BrowserContext]:
+    """A browser of the same person with nothing kept but who it is."""
+    size: Any = {"width": 1440, "height": 900}
+    context = browser.new_context(base_url=address, storage_state=signed_in.storage_state(), viewport=size)
+    yield context
+    context.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--times", type=int, default=9)
+    times = parser.parse_args().times
+    with tempfile.TemporaryDirectory() as folder, running_stack(Path(folder), **BEHIND_A_PROXY) as stack:
+        stack.manage("seed_demo", "--username", "demo", "--password", PASSWORD)
+        address = stack.web().url
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+            person = browser.new_context(base_url=address)
+            page = person.new_page()
+            sign_in(page, "demo")
+            chat = page.locator("#chat-list .chat-row > a").first.get_attribute("href") or ""
+            print(f"{'':22} requests  kB     first  panel  shift")
+            for name, path in (("a new chat", page.url), ("a chat", chat), ("a sentence", EMPTIEST)):
+                cold, warm = [], []
+                for _ in range(times):
+                    with newcomer(browser, person, address) as context:
+                        cold.append(look(context, path))
+                        warm.append(look(context, path))
+                _say(f"{name}, never been here", cold)
+                _say(f"{name}, been here", warm)
+            browser.close()
+
+
+def _say(name: str, looks: list[Look]) -> None:
+    first, panel = (statistics.median(getattr(each, of) for each in looks) for of in ("first", "panel"))
+    requests, size = (max(getattr(each, of) for each in looks) for of in ("requests", "size"))
+    shift = max(each.shift for each in looks)
+    print(f"{name:22} {requests:8}  {size / 1000:5.1f}  {first:5.0f}  {panel:5.0f}  {shift:.4f}")
+
+
+if __name__ == "__main__":
+    main()

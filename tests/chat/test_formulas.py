@@ -1,0 +1,117 @@
+"""Formulas in answers: what becomes MathML, what is left as it was written, and that nothing in one is dangerous."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from chat.rendering.formulas import MOST, mathml
+from chat.rendering.markdown import Budget, TooHeavy, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS
+
+INLINE, BLOCK = '<math display="inline">', '<math display="block">'
+
+
+def rendered(text: str) -> str:
+    return str(render_markdown(text, Budget(MESSAGE_STEPS)))
+
+
+@pytest.mark.parametrize(
+    ("text", "display"),
+    [
+        ("so $a^2+b^2=c^2$ holds", INLINE),
+        ("for $n$, $2x$ and $3 \\times 4$", INLINE),
+        (r"so \(a_b\) holds", INLINE),
+        (r"thus \[x = 1\] here", BLOCK),
+        ("$$\\int_0^1 x\\,dx$$", BLOCK),
+        ("before\n$$\nx_1\n$$\nafter", BLOCK),
+        ("- a point\n\n  $$\n  y\n  $$", BLOCK),
+        ("> \\[\n> z^2\n> \\]", BLOCK),
+        ("| a |\n|---|\n| $x_1$ |", INLINE),
+        ("\\[\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}\n\\]", BLOCK),
+    ],
+)
+def test_a_formula_is_drawn(text: str, display: str) -> None:
+    html = rendered(text)
+    assert display in html
+    assert not re.search(r"\$|\\[(\[]|_\d", html), html
+
+
+def test_rows_of_an_alignment_are_rows_with_their_sides() -> None:
+    html = rendered("$$\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}$$")
+    assert html.count("<mtr>") == 2
+    assert 'class="align-right"' in html
+    assert "&amp;" not in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Costs are $5 and $10, or US$5 and CA$6.",
+        "from $5 to 10$ a head, between $1,000 and 2,000$",
+        "export PATH=$HOME/bin:$PATH and $x:$y",
+        "`$x^2$` and\n\n```\n$$x$$\n```",
+        r"escaped \$x^2\$, \[1\] and \(see below\)",
+        "$ a $ and $$ $$",
+        "a lone $ and another\nline $",
+    ],
+)
+def test_what_is_no_formula_stays_as_it_was_written(text: str) -> None:
+    assert "<math" not in rendered(text)
+
+
+def test_one_that_is_being_written_is_shown_as_its_source_until_it_ends() -> None:
+    text = "It is\n\n$$\n\\frac{a_1}{b} + *c*\n$$\n\nindeed"
+    for end in range(text.index("$$") + 3, text.index("\n$$\n\nind")):
+        html = rendered(text[:end])
+        assert "<em>" not in html
+        assert "<math" not in html
+        assert "<code>$$" in html
+    assert BLOCK in rendered(text)
+
+
+@pytest.mark.parametrize("source", ["$\\frac{$", "$x^a^b$", "$" + "{" * 900 + "}" * 900 + "$"])
+def test_what_cannot_be_read_is_shown_as_code(source: str) -> None:
+    assert f"<code>{source}</code>" in rendered(source)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\text{<script>alert(1)</script>}",
+        r"\text{&lt;img src=x onerror=alert(1)&gt;}",
+        r"\href{javascript:alert(1)}{x}",
+        r"\style{background:url(//evil.example)}{x}",
+        r"\class{evil}{x}\color{red}{y}",
+        r"\text{</mtext></math><img src=x onerror=alert(1)>}",
+        r'\text{" onload="alert(1)}',
+    ],
+)
+def test_nothing_in_a_formula_reaches_the_page_but_its_signs(formula: str) -> None:
+    for html in (mathml(formula, display=False), rendered(f"${formula}$")):
+        assert not re.search(r"<(?!/?(?:math|m[a-z]+|p|code)\b)", html), html
+        tags = "".join(re.findall(r"<[^>]*>", html))
+        assert not re.search(r"href|style=|class=.evil|onload|onerror|javascript|mathcolor", tags), html
+
+
+def test_formulas_cost_of_the_budget_what_they_take() -> None:
+    long = "$" + "x" * (MOST - 10) + "+1$ "
+    assert "<math" in rendered(long)
+    with pytest.raises(TooHeavy):
+        rendered(long * 10)
+    assert "<math" not in rendered("$" + "x+" * MOST + "1$")
+
+
+def test_pictures_of_ones_own_files_are_shown_and_no_others() -> None:
+    own = "/workspaces/ws_abc/documents/doc_abc/content/"
+    assert f'<img src="{own}" alt="A cat" loading="lazy">' in rendered(f"![A cat]({own})")
+    for other in (
+        "/accounts/logout/",
+        "//evil.example/a.png",
+        "https://evil.example/a.png",
+        own + "?x=/../..",
+    ):
+        html = rendered(f"![A cat]({other})")
+        assert "<img" not in html, html
+        assert "\u25a3 A cat</a>" in html

@@ -1,0 +1,93 @@
+"""Whoever is told of something is noted first, so that no replica without it answers when they load it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
+
+from chat.models import MessageRole
+from chat.turns.stream import follow_for
+from memoryhub.database.replicas.state import ANYTHING
+from memoryhub.database.replicas.written import needed_by, note_written, sweep_written
+from tests.factories import make_chat, make_message, make_user, make_workspace
+from workspaces.models import User
+from workspaces.pages.workspace_views import _may_still_see
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+async def _close_the_connection_of_async_tests() -> AsyncIterator[None]:
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def replicas(settings: Any) -> None:
+    settings.REPLICAS = ["replica 1"]
+
+
+def older(by: timedelta) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE workspaces_written SET at = at - %s", [by])
+
+
+def rows() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM workspaces_written")
+        return int(cursor.fetchone()[0])
+
+
+def test_a_place_in_the_log_is_noted_where_there_are_replicas_and_for_as_long_as_one_may_lack_it(
+    settings: Any,
+) -> None:
+    person = make_user().pk
+    note_written(person)
+    assert rows() == 0, "without replicas nobody asks"
+    settings.REPLICAS = ["replica 1"]
+    note_written(person)
+    first = needed_by(person)
+    assert first != ANYTHING
+    assert needed_by(person + 1) == ANYTHING
+    make_user()
+    note_written(person)
+    assert needed_by(person) != first
+    older(timedelta(seconds=2 * settings.REPLICA_LAG))
+    assert needed_by(person) == ANYTHING
+    sweep_written()
+    assert rows() == 1
+    older(timedelta(days=1))
+    sweep_written()
+    assert rows() == 0
+
+
+@pytest.mark.usefixtures("replicas")
+def test_an_event_of_a_workspace_is_noted_before_it_is_told() -> None:
+    person = make_user()
+    workspace = make_workspace(owner=person)
+    _may_still_see(workspace.pk, person.pk, "", told=False)
+    assert rows() == 0
+    _may_still_see(workspace.pk, person.pk, "", told=True)
+    assert rows() == 1
+
+
+@pytest.mark.usefixtures("replicas")
+async def test_so_is_the_end_of_an_answer() -> None:
+    def answered() -> tuple[User, str, str]:
+        chat = make_chat(make_user())
+        answer = make_message(chat, role=MessageRole.ASSISTANT, content="At nine.")
+        assert chat.created_by is not None
+        return chat.created_by, chat.public_id, answer.public_id
+
+    person, chat_id, answer_id = await sync_to_async(answered)()
+    kinds = []
+    async for event in follow_for(person, chat_id, answer_id):
+        if event.kind == "done":
+            assert await sync_to_async(rows)() == 1
+        kinds.append(event.kind)
+    assert kinds == ["token", "done"]

@@ -1,0 +1,123 @@
+"""What the browser lends, in a browser: the page for no connection, a notification, dictation and reading aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.fakes.openai_server import HOLD, Answer
+from tests.functional.conftest import LOOKS, ScriptedHub, open_more, shoot, sign_up
+
+HEARS = """window.SpeechRecognition = class {
+  start() { setTimeout(() => this.onresult({ results: [[{ transcript: "buy plums" }]] }), 0); }
+  stop() { setTimeout(() => this.onend(), 0); }
+};"""
+SPEAKS = """window.spoken = [];
+window.SpeechSynthesisUtterance = class { constructor(text) { this.text = text; } };
+const voices = ["Cloud", "Here"].map((name) => ({ name, lang: "en-GB", localService: name === "Here" }));
+Object.defineProperty(window, "speechSynthesis", { value: {
+  getVoices: () => voices,
+  speak: (said) => spoken.push(said),
+  cancel: () => spoken.at(-1)?.onend(),
+  addEventListener() {},
+} });
+"""
+AWAY = """() => {
+  const now = Date.now;
+  Date.now = () => now() + 20000;
+  Object.defineProperty(document, "hidden", { get: () => true });
+}"""
+TOLD = """async (patience) => {
+  const registration = await navigator.serviceWorker.ready;
+  for (let tries = 0; ; tries += 1) {
+    const shown = await registration.getNotifications();
+    if (shown.length || tries >= patience) return shown.map((each) => each.title);
+    await new Promise((again) => setTimeout(again, 100));
+  }
+}"""
+
+
+def test_without_a_connection_there_is_a_page_and_nothing_else_is_kept(
+    browser: Browser, scripted_hub: ScriptedHub
+) -> None:
+    context = browser.new_context(base_url=scripted_hub.address, viewport={"width": 390, "height": 844})
+    try:
+        page = context.new_page()
+        page.goto("/accounts/login/")
+        sign_up(page, "olaf")
+        page.evaluate("() => navigator.serviceWorker.ready")
+        page.wait_for_function("() => navigator.serviceWorker.controller")
+        page.reload()
+        kept = page.evaluate(
+            "async () => (await (await caches.open('offline-1')).keys()).map((it) => new URL(it.url).pathname)"
+        )
+        assert "/offline/" in kept
+        assert all(path == "/offline/" or path.startswith("/static/") for path in kept)
+        context.set_offline(True)
+        page.goto("/")
+        expect(page.get_by_role("heading", name="MemoryHub cannot be reached")).to_be_visible()
+        shoot(page, "offline-phone-light")
+        context.set_offline(False)
+        page.get_by_role("link", name="Try again").click()
+        expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()
+    finally:
+        context.close()
+
+
+@LOOKS
+def test_a_notification_and_dictation(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    page = open_scripted_page(size, scheme)
+    page.emulate_media(reduced_motion="reduce")
+    page.context.grant_permissions(["notifications"])
+    page.add_init_script(HEARS + SPEAKS)
+    sign_up(page, f"nora-{size}-{scheme}")
+    workspace = page.locator("body").get_attribute("data-workspace")
+    page.goto("/profile/")
+    page.get_by_label("When a long answer or a run is done").check()
+    page.wait_for_function("() => localStorage.getItem('notify') === 'on'")  # leave is given a moment later
+    shoot(page, f"installed-profile-{size}-{scheme}")
+
+    page.goto(f"/workspaces/{workspace}/")
+    open_more(page)
+    page.get_by_role("button", name="Dictate").click()
+    dialog = page.get_by_role("dialog", name="Your browser's maker hears you")
+    expect(dialog).to_be_visible()
+    shoot(page, f"installed-dictation-{size}-{scheme}")
+    dialog.get_by_role("button", name="Dictate").click()
+    message = page.get_by_role("textbox", name="Message", exact=True)
+    expect(message).to_have_value("buy plums")
+    shoot(page, f"installed-listening-{size}-{scheme}")
+    page.get_by_role("button", name="Stop listening").click()
+    expect(message).to_be_focused()
+
+    scripted_hub.server.script(Answer("Plums", HOLD, " bought."))
+    page.keyboard.press("Enter")
+    answer = page.locator(".message--assistant")
+    expect(answer).to_contain_text("Plums")
+    expect(page.locator("form[data-streaming]")).to_be_visible()  # words may stand before the clock runs
+    assert page.evaluate(TOLD, 0) == []
+    page.evaluate(AWAY)
+    scripted_hub.server.release()
+    expect(answer).to_contain_text("Plums bought.")
+    assert page.evaluate(TOLD, 100) == ["Your answer is ready"]
+
+    aloud = answer.get_by_role("button", name="Read aloud")
+    aloud.press("Enter")
+    expect(aloud).to_have_attribute("aria-pressed", "true")
+    told = page.evaluate("() => spoken.map((said) => [said.text.trim(), said.voice.name])")
+    assert told == [["Plums bought.", "Here"]], "by a voice of this device"
+    shoot(page, f"installed-aloud-{size}-{scheme}")
+    aloud.press("Enter")
+    expect(aloud).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate("() => spoken.length") == 1, "pressed again, it stops"
+
+    page.goto(f"/workspaces/{workspace}/settings/#model")
+    page.get_by_label("Memories of this workspace never leave this machine").check()
+    expect(page.locator("#toasts")).to_contain_text("Saved.")
+    page.goto(f"/workspaces/{workspace}/")
+    open_more(page)
+    expect(page.get_by_role("button", name="Saved prompts")).to_be_visible()
+    expect(page.get_by_role("button", name="Dictate")).to_have_count(0)

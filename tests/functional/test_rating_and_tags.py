@@ -1,0 +1,69 @@
+"""What a reader does with a chat by keys alone: a thumb with its reason, versions back and forth, a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer
+from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import send
+
+
+@LOOKS
+def test_a_thumb_the_arrows_and_a_tag(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    said = iter(["The ferry leaves at nine.", "It leaves at ten."])
+    scripted_hub.server.respond = lambda request: Answer(next(said, "Oslo"))
+    page = open_scripted_page(size, scheme)
+    if size == "desktop":
+        page.set_viewport_size({"width": 1440, "height": 900})
+    sign_up(page, f"marks{size}{scheme}")
+    finished(send(page, "When does the ferry leave?"))
+
+    bad = page.get_by_role("button", name="Bad answer")
+    bad.focus()
+    page.keyboard.press("Enter")
+    reason = page.get_by_role("checkbox", name="Not correct")
+    expect(reason).to_be_visible()
+    reason.focus()
+    page.keyboard.press("Space")
+    assert not faults(page)
+    shoot(page, f"rating-{size}-{scheme}")
+    page.get_by_label("Anything else").fill("It is at ten")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rating")).to_contain_text("Thank you")
+    page.reload()
+    expect(bad).to_have_attribute("aria-pressed", "true")
+
+    page.get_by_role("button", name="Regenerate").click()
+    answer = page.locator(".message--assistant").last
+    expect(answer).to_contain_text("It leaves at ten.")
+    finished(answer)
+    arrows = page.get_by_role("group", name="Versions")
+    expect(arrows).to_contain_text("Version 2 of 2")
+    page.get_by_role("button", name="Earlier version").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".message--assistant")).to_contain_text("The ferry leaves at nine.")
+    expect(arrows).to_contain_text("Version 1 of 2")
+    expect(page.get_by_role("button", name="Earlier version")).to_be_focused()
+    assert not faults(page)
+    shoot(page, f"versions-{size}-{scheme}")
+
+    if size == "phone":
+        page.get_by_role("button", name="Show the list of chats").first.click()
+    page.locator(".chat-row summary").first.focus()
+    page.keyboard.press("Enter")
+    page.locator(".chat-row").get_by_role("button", name="Tags").press("Enter")
+    expect(page.get_by_label("Tags of the chat")).to_be_focused()
+    page.keyboard.type("Travel, summer")
+    page.keyboard.press("Enter")
+    chosen = page.get_by_label("Chats with a tag")
+    expect(chosen).to_be_visible()
+    chosen.select_option("summer")
+    expect(page.locator(".chat-row")).to_have_count(1)
+    assert not faults(page)
+    shoot(page, f"tags-{size}-{scheme}")

@@ -1,0 +1,84 @@
+"""A conversation by the keyboard alone, and what a screen reader is told of it, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer, Failure, Received, Reply
+from tests.functional.conftest import ScriptedHub, finished, sign_up
+
+LISTEN = """() => {
+  window.heard = [];
+  const say = (text) => text && text !== window.heard.at(-1) && window.heard.push(text);
+  const plain = (node) => node.textContent.replace(/\\s+/g, " ").trim();
+  new MutationObserver((changes) => {
+    for (const { target, addedNodes } of changes) {
+      const region = (target.nodeType === Node.TEXT_NODE ? target.parentElement : target)?.closest("[aria-live]");
+      if (region?.id === "announce") say(plain(region));
+      for (const node of addedNodes) {
+        if (!(node instanceof Element)) continue;
+        if (region && region.id !== "announce") say(plain(node));
+        const alert = node.matches("[role=alert]") ? node : node.querySelector("[role=alert]:not([hidden])");
+        if (alert && !region) say(plain(alert));
+      }
+    }
+  }).observe(document.body, { childList: true, characterData: true, subtree: true });
+}"""
+NOTICED = '[{"text": "The user is vegetarian", "kind": "fact", "importance": 0.7}]'
+
+
+def test_a_conversation_with_keys_alone_is_read_out_in_its_order(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
+) -> None:
+    said: list[Reply] = [Answer("I will remember that."), Failure(401, "wrong key")]
+
+    def respond(request: Received) -> Reply:
+        if str(request.messages[0]["content"]).startswith("You read"):
+            return Answer(NOTICED)
+        return said.pop(0) if said else Answer("Fine.")
+
+    scripted_hub.server.respond = respond
+    page = open_scripted_page()
+    sign_up(page, "reader_out")
+    page.get_by_role("button", name="Yes, remember").press("Enter")
+    expect(page.locator("#consent")).to_have_count(0)
+    field = page.get_by_role("textbox", name="Message", exact=True)
+    expect(field).to_be_focused()
+    page.evaluate(LISTEN)
+
+    page.keyboard.type("I am vegetarian")
+    page.keyboard.press("Enter")
+    answer = page.locator("#messages > .message--assistant").first
+    finished(answer)
+    line = answer.locator("details.receipt")
+    expect(line.locator("summary")).to_contain_text("Saved 1 memory", timeout=30_000)
+    line.locator("summary").press("Enter")
+    line.get_by_role("button", name="Undo").press("Enter")
+    expect(line).to_contain_text("Forgotten.")
+    readers = page.locator("#readers").get_by_role("button")
+    readers.press("Enter")
+    expect(page.locator("#readers")).to_contain_text("Only you")
+
+    field.focus()
+    page.keyboard.type("And now?")
+    page.keyboard.press("Enter")
+    failed = page.locator(".message__problem--failed")
+    expect(failed).to_be_visible(timeout=30_000)
+    page.wait_for_function("() => window.heard.some((each) => each.includes('stopped before its end'))")
+    heard: list[str] = page.evaluate("window.heard")
+    rest = iter(heard)
+    for wanted in (
+        "The answer is being written.",
+        "The answer is finished. I will remember that.",
+        "Memories saved: 1",
+        "Forgotten.",
+        "Only you can read this chat now.",
+        "The answer is being written.",
+        "The answer stopped before its end.",
+    ):
+        assert any(wanted in each for each in rest), (wanted, heard)
+    failed.get_by_role("button", name="Retry").press("Enter")
+    finished(page.locator("#messages > .message--assistant").last)
+    expect(page.locator("#messages")).to_contain_text("Fine.")

@@ -1,0 +1,74 @@
+"""Settings in tabs that are saved as they are changed, and an invitation from its making to its guest, in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import LOOKS, PASSWORD, shoot, sign_up
+from tests.functional.test_accessibility import faults
+
+
+@LOOKS
+def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, scheme: str) -> None:
+    page = open_page(size, scheme)
+    page.emulate_media(reduced_motion="reduce")
+    sign_up(page, f"ines-{size}-{scheme}")
+    found: list[str] = []
+
+    def look(name: str, page: Page = page) -> None:
+        found.extend(faults(page))
+        shoot(page, f"settings-{name}-{size}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+
+    workspace = page.locator("body").get_attribute("data-workspace")
+    page.goto(f"/workspaces/{workspace}/settings/")
+    memory = page.get_by_role("link", name="Memory", exact=True)
+    memory.focus()
+    page.keyboard.press("Enter")
+    expect(memory).to_have_attribute("aria-current", "true")
+    switch = page.get_by_label("Review what viewers or models propose")
+    switch.focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#toasts")).to_contain_text("Saved.")
+    look("memory")
+    page.reload()
+    expect(switch).to_be_checked()
+
+    page.goto("/profile/#memory-setting")
+    look("profile-memory")
+    page.get_by_role("radio", name="On").first.check()
+    expect(page.locator("#toasts")).to_contain_text("Saved.")
+    for name in ("General", "Security", "Programs", "Data"):
+        page.get_by_role("link", name=name, exact=True).click()
+        look(f"profile-{name.lower()}")
+
+    page.goto(f"/workspaces/{workspace}/settings/#members")
+    page.get_by_role("button", name="Invite").click()
+    expect(page.get_by_text("The link is ready")).to_be_visible()
+    look("members")
+    link = page.get_by_label("Link of the invitation").input_value()
+
+    guest = open_page(size, scheme)
+    guest.emulate_media(reduced_motion="reduce")
+    guest.goto(link)
+    look("invitation", guest)
+    guest.get_by_role("link", name="Create account").click()
+    guest.get_by_label("Username").fill(f"gus-{size}-{scheme}")
+    guest.locator("input[name=password1]").fill(PASSWORD)
+    guest.locator("input[name=password2]").fill(PASSWORD)
+    guest.keyboard.press("Enter")
+    guest.get_by_role("button", name=re.compile("^Join as gus")).click()
+    expect(guest.get_by_text("You are now a member of")).to_be_visible()
+    other = open_page(size, scheme)
+    other.goto(link)
+    expect(other.get_by_text("This invitation has been used.")).to_be_visible()
+    look("invitation-ended", other)
+
+    guest.keyboard.press("Control+k")
+    guest.get_by_role("dialog").get_by_role("searchbox").fill("doc")
+    expect(guest.locator("#palette-found")).to_contain_text("Bring a document")
+    look("palette", guest)
+    assert found == []

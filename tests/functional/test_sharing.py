@@ -1,0 +1,72 @@
+"""Sharing a chat in two presses, reading it as somebody else, and closing it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer
+from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import send
+
+ANSWER = (
+    "Take the **ferry** at nine.\n\n| From | To |\n|---|---|\n| Kiel | Oslo |\n\n```py\nprint('ahoy')\n```"
+)
+
+
+@LOOKS
+def test_shared_read_and_closed(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    scripted_hub.server.respond = lambda request: Answer(ANSWER)
+    page = open_scripted_page(size, scheme)
+    if size == "desktop":
+        page.set_viewport_size({"width": 1440, "height": 900})
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    sign_up(page, f"share{size}{scheme}")
+    place = page.url.split("/workspaces/")[1].strip("/")
+    finished(send(page, "How do we get to Oslo?"))
+    share = page.locator("details.share > summary")
+    share.focus()
+    page.keyboard.press("Enter")
+    make = page.get_by_role("button", name="Copy a new link")
+    expect(make).to_be_visible()
+    assert not faults(page)
+    shoot(page, f"share-menu-{size}-{scheme}")
+    make.click()  # the second press: made, and in the clipboard
+    expect(page.locator("#announce")).to_have_text("Copied")
+    address = page.evaluate("navigator.clipboard.readText()")
+    expect(page.locator("#share-menu")).to_contain_text("never opened")
+    shoot(page, f"share-made-{size}-{scheme}")
+
+    other = open_scripted_page(size, scheme)
+    if size == "desktop":
+        other.set_viewport_size({"width": 1440, "height": 900})
+    other.goto(address)
+    expect(other.get_by_role("heading", level=1)).to_have_text("How do we get to Oslo?")
+    expect(other.locator(".prose strong")).to_have_text("ferry")
+    assert other.evaluate("document.scripts.length") == 0
+    assert not faults(other)
+    shoot(other, f"shared-{size}-{scheme}")
+    other.emulate_media(media="print")
+    shoot(other, f"shared-print-{size}-{scheme}")
+
+    chat = page.url
+    page.goto(f"{chat}print/")
+    expect(page.get_by_role("button", name="Print")).to_be_visible()
+    assert not faults(page)
+    page.goto(f"/workspaces/{place}/settings/#links")
+    listed = page.locator("#share-links")
+    expect(listed).to_contain_text("last opened")
+    assert not faults(page)
+    shoot(page, f"share-list-{size}-{scheme}")
+    page.goto(chat)
+    share.click()
+    page.get_by_role("button", name="Close the link").click()
+    expect(page.locator("#share-menu")).to_contain_text("The link is closed")
+    assert other.request.get(address).status == 404
+    other.emulate_media(media="screen")
+    other.goto("/shared/mhl_nothing/", wait_until="load")
+    shoot(other, f"shared-closed-{size}-{scheme}")

@@ -1,0 +1,70 @@
+"""What an answer took, a budget set, warned of and used up, in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import LOOKS, shoot, sign_up
+from tests.functional.test_accessibility import faults
+
+
+@LOOKS
+def test_a_budget_is_set_warned_of_and_used_up(
+    open_scripted_page: Callable[..., Page], size: str, scheme: str
+) -> None:
+    page, found = open_scripted_page(size, scheme), []
+    page.emulate_media(reduced_motion="reduce")
+
+    def look(name: str) -> None:
+        found.extend(faults(page))
+        shoot(page, f"usage-{name}-{size}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+
+    def ask(text: str) -> None:
+        page.get_by_role("textbox", name="Message", exact=True).fill(text)
+        page.keyboard.press("Enter")
+
+    def allow(tokens: int) -> None:
+        page.goto(f"/workspaces/{workspace}/settings/")
+        page.get_by_role("link", name="Data", exact=True).click()
+        page.get_by_role("link", name="Usage and budget").click()
+        page.get_by_label("Tokens a month").fill(str(tokens))
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("The budget is saved.")).to_be_visible()
+
+    sign_up(page, f"bud-{size}-{scheme}")
+    page.get_by_role("button", name="Not now").click()
+    expect(page.locator("#consent")).to_have_count(0)
+    workspace = page.locator("body").get_attribute("data-workspace")
+    ask("Hello")
+    line = page.locator(".message__usage")
+    expect(line).to_have_text(re.compile(r"^9 tokens in, 3 out"))
+    chat = page.url
+    look("answer")
+
+    allow(14)  # 12 are taken
+    look("near")
+    page.goto(chat)
+    warning = page.get_by_text("This workspace has used 12 of 14 tokens of its budget for this month")
+    expect(warning).to_be_visible()
+    look("warned")
+
+    allow(12)
+    look("spent")
+    page.goto(chat)
+    ask("And now?")
+    refusal = page.get_by_text("This workspace's budget for the month is used up: 12 of 12 tokens.").last
+    expect(refusal).to_be_visible()
+    look("refused")
+    allow(1000)
+    page.goto(chat)
+    expect(warning).to_have_count(0)
+    page.goto("/profile/")
+    page.get_by_role("link", name="Data", exact=True).click()
+    page.get_by_role("link", name="Your usage").click()
+    expect(page.get_by_role("cell", name="9", exact=True).first).to_be_visible()
+    look("own")
+    assert found == []

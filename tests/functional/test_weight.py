@@ -1,0 +1,27 @@
+"""What a page weighs in a browser that has never been here. How soon it is there: tests/bench/bench_page.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Page
+
+from tests.bench.bench_page import look, newcomer
+from tests.functional.conftest import ScriptedHub, finished, sign_up
+from tests.functional.test_story import send
+
+MOST_BYTES, MOST_REQUESTS, MOST_SHIFT = 150_000, 15, 0.01
+
+
+def test_a_page_is_light_and_nothing_in_it_moves(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, browser: Browser
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "light")
+    finished(send(page, "Write to me"))
+    for address in (page.url, "/"):
+        with newcomer(browser, page.context, scripted_hub.address) as context:
+            seen = look(context, address)
+        assert seen.requests <= MOST_REQUESTS, seen
+        assert 20_000 < seen.size <= MOST_BYTES, seen
+        assert seen.shift < MOST_SHIFT, seen

@@ -1,0 +1,89 @@
+"""Who imports whom: the four apps as a graph of files, and what ``python -m tests.bench.rooms`` shows of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+APPS = ("memoryhub", "workspaces", "memories", "chat")  # from the lowest floor up
+Graph = dict[str, set[str]]
+
+
+def sources(root: Path = ROOT) -> list[Path]:
+    return [path for app in APPS for path in (root / app).rglob("*.py") if "migrations" not in path.parts]
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imports(root: Path = ROOT) -> Graph:
+    """Which file imports which, of all four apps: at the top and inside functions, but not for types alone."""
+    files = {_module(path, root): path for path in sources(root)}
+    return {
+        module: {name for name in _named(module, path, files) if name in files and name != module}
+        for module, path in files.items()
+    }
+
+
+def upward(graph: Graph) -> list[tuple[str, str]]:
+    order = {app: floor for floor, app in enumerate(APPS)}
+    return [
+        (module, name)
+        for module, names in graph.items()
+        for name in names
+        if order[name.split(".")[0]] > order[module.split(".")[0]]
+    ]
+
+
+def circles(graph: Graph) -> list[set[str]]:
+    """Files that reach each other: each circle once, with all that are tied into it."""
+    try:
+        TopologicalSorter(graph).prepare()
+        return []
+    except CycleError:  # who is in it takes longer to say
+        pass
+    reached = {module: _reached(module, graph) for module in graph}
+    tied = {module: {other for other in reached[module] if module in reached[other]} for module in graph}
+    return [set(knot) for knot in {frozenset(knot) for knot in tied.values()} if len(knot) > 1]
+
+
+def _reached(module: str, graph: Graph) -> set[str]:
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        for name in graph[waiting.pop()] - found:
+            found.add(name)
+            waiting.append(name)
+    return found
+
+
+def _named(module: str, path: Path, files: dict[str, Path]) -> Iterator[str]:
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    tree = parsed(path)
+    typing_only = {
+        node
+        for guard in ast.walk(tree)
+        if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.unparse(guard.test)
+        for node in ast.walk(guard)
+    }
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            room = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                yield f"{room}.{alias.name}" if f"{room}.{alias.name}" in files else room
+
+
+def _module(path: Path, root: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")

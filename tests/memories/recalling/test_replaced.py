@@ -1,0 +1,43 @@
+"""Of two linked statements the newer is used where the older was found, as long as it may be."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memories.models import Memory
+from memories.recalling.recall import recall
+from memories.recalling.replaced import with_newer
+from tests.conftest import Cast
+from tests.factories import HERE, make_memory
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+OLDER, NEWER = "The offsite takes place in Lisbon on May 1", "Porto, and a week later"
+
+
+@pytest.mark.parametrize(
+    ("changed", "queries", "expected"),
+    [
+        ({}, 1, [NEWER, OLDER]),
+        ({"may_replace": None}, 0, [OLDER]),
+        ({"deleted_at": NOW}, 0, [OLDER]),
+        ({"expires_at": NOW - timedelta(days=1)}, 0, [OLDER]),
+        ({"expires_at": NOW + timedelta(days=1)}, 1, [NEWER, OLDER]),
+        ({"content": "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "secret_rules": 0}, 2, [OLDER]),
+        ({"scope": "user", "owner": "viewer"}, 1, [OLDER]),
+    ],
+)
+def test_the_newer_stands_before_the_older_and_costs_a_query_only_where_it_is(
+    cast: Cast, changed: dict[str, Any], queries: int, expected: list[str], django_assert_num_queries: Any
+) -> None:
+    older = make_memory(OLDER, cast.editor, cast.workspace, now=NOW)
+    newer = make_memory(NEWER, cast.editor, cast.workspace, now=NOW)
+    values = changed | ({"owner": cast.viewer} if "owner" in changed else {})
+    Memory.objects.filter(pk=newer.pk).update(**{"may_replace": older} | values)
+    found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=1, reach=HERE, now=NOW)
+    assert [item.memory for item in found.items] == [older]
+    with django_assert_num_queries(queries):
+        both = with_newer(found)
+    assert [item.memory.content for item in both.items] == expected

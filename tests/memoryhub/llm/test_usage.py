@@ -1,0 +1,82 @@
+"""What a call took, as providers say it, and what it costs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from memoryhub.environment import Environment
+from memoryhub.llm.usage import NOTHING, Price, Usage, cost_of, usage_said
+
+PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
+
+
+@pytest.mark.parametrize(
+    ("usage", "price", "cost"),
+    [
+        (Usage(1_000_000, 400_000, 1000), PRICE, "0.1206"),
+        (Usage(1_000_000, 400_000, 1000), Price(Decimal("0.15"), Decimal("0.60")), "0.1506"),
+        (Usage(1, 0, 0), PRICE, "0.00000015"),
+        (Usage(5, 9, 0), PRICE, "0.00000038"),  # more from the cache than there was: no price below nothing
+        (Usage(10, 0, 10), NOTHING, "0"),
+        (Usage(), PRICE, "0"),
+    ],
+)
+def test_what_it_costs(usage: Usage, price: Price, cost: str) -> None:
+    assert cost_of(usage, price) == Decimal(cost)
+
+
+def test_an_unknown_price_is_not_nothing() -> None:
+    assert cost_of(Usage(1000, 0, 1000), None) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "usage"),
+    [
+        ({"prompt_tokens": 12, "completion_tokens": 3}, Usage(12, 0, 3, calls=1)),
+        (
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 8,
+                "prompt_tokens_details": {"cached_tokens": 10},
+                "completion_tokens_details": {"reasoning_tokens": 5},
+            },
+            Usage(12, 10, 8, 5, calls=1),
+        ),
+        ({"prompt_tokens": 12, "prompt_cache_hit_tokens": 4}, Usage(12, 4, calls=1)),
+        ({"prompt_tokens": 12, "prompt_tokens_details": {"cached_tokens": 99}}, Usage(12, 12, calls=1)),
+        ({"prompt_tokens": 10**30, "completion_tokens": -5}, Usage(10**9, calls=1)),
+        ({"prompt_tokens": True, "completion_tokens": "9"}, None),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, None),
+        ({"prompt_tokens": 3, "prompt_tokens_details": [7]}, Usage(3, calls=1)),
+        (None, None),
+        ("many", None),
+    ],
+)
+def test_what_a_provider_says(said: Any, usage: Usage | None) -> None:
+    assert usage_said(said) == usage
+    if isinstance(said, dict):
+        assert usage_said(SimpleNamespace(**said)) == usage, "the library's objects read alike"
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [
+        ("", None),
+        ("0.15,0.60", Price(Decimal("0.15"), Decimal("0.60"))),
+        ("0.15, 0.075, 0.60", PRICE),
+        ("0,0", NOTHING),
+    ],
+)
+def test_the_price_of_the_configured_model(text: str, price: Price | None) -> None:
+    assert Environment("X_", {"X_PRICE": text}).price("PRICE") == price
+
+
+@pytest.mark.parametrize("text", ["1", "1,2,3,4", "-1,2", "NaN,1", "1,Infinity", "1,1e9", "a,b"])
+def test_a_wrong_price_is_refused(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="prices of a million"):
+        Environment("X_", {"X_PRICE": text}).price("PRICE")

@@ -1,0 +1,253 @@
+"""Which language a page, a program and a mail are answered in, and that nothing else is ever translated."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from gettext import NullTranslations
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
+from django.db import connection, models, transaction
+from django.test import Client
+from django.utils import translation
+from django.utils.translation import trans_real
+
+from chat.doors import programs
+from memoryhub.ids import new_id
+from memoryhub.languages import asked_for, grouped, translated
+from tests.conftest import Cast
+from tests.fakes.pseudo_language import CLOSED, OPEN
+from tests.routes import Row
+from tests.test_attacks import READING_PAGES, UNSAFE, client_of, send
+from tests.test_translatable import SAME_EVERYWHERE
+from tests.world import World
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+LOGIN = "/accounts/login/"
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("de", "de"),
+        ("de-AT,de;q=0.9,en;q=0.5", "de"),
+        ("en-GB,de;q=0.9", "en"),
+        ("pl,es;q=0.4", "es"),
+        ("zh-CN", "zh-hans"),
+        ("pt", "pt-br"),
+        ("pt-BR", "pt-br"),
+        ("ar-EG", "ar"),
+        ("*", "en"),
+        ("pl", "en"),
+        ("fr;q=0, de", "de"),
+        ("a" * 100_000, "en"),
+        ("de;q=x;;,\x01,,", "en"),
+    ],
+)
+def test_a_browser_is_answered_in_the_first_language_that_we_have(header: str, language: str) -> None:
+    assert asked_for(header) == language
+
+
+def begins(page: str) -> str:
+    """The tag around all of it."""
+    return " ".join(re.findall(r"<html[^>]*>", page)[0].split())
+
+
+def text_of_form(page: str, action: str) -> str:
+    return next(form for form in re.findall(r"<form.*?</form>", page, re.S) if f'action="{action}"' in form)
+
+
+def test_the_profile_is_before_the_browser_and_programs_follow_their_request(
+    cast: Cast, client: Client, pseudo_language: str
+) -> None:
+    client.force_login(cast.owner)
+    german = {"Accept-Language": pseudo_language}
+    assert f"{OPEN}Profile{CLOSED}" in client.get("/profile/", headers=german).content.decode()
+
+    form = text_of_form(client.get("/profile/").content.decode(), "/profile/language/")
+    assert 'hx-trigger="change"' in form and "<noscript>" in form, "it is saved as it is changed"
+    saved = client.post("/profile/language/", {"language": "ar"}, headers=german | {"HX-Request": "true"})
+    assert saved["HX-Refresh"] == "true", "all of the page is in another one"
+    page = client.get("/profile/", headers=german)
+    assert begins(page.content.decode()) == '<html lang="ar" dir="rtl">'
+    assert page["Content-Language"] == "ar" and "Accept-Language" in page["Vary"]
+    assert client.post("/profile/language/", {"language": "klingon"}).status_code == 422
+
+    missing = f"/chat/api/workspaces/{new_id('ws')}"
+    assert client.get(missing).json()["error"]["message"].startswith("This workspace does")
+    told = client.get(missing, headers=german).json()["error"]
+    assert told["code"] == "not_found" and told["message"].startswith(f"{OPEN}This workspace")
+    for english in ("/v1/models", "/mcp", "/admin/"):
+        assert OPEN not in client.get(english, headers=german).content.decode()
+    assert translation.get_language() == "en"
+
+    client.post("/profile/language/", {"language": ""})
+    assert begins(client.get("/profile/").content.decode()) == '<html lang="en" dir="ltr">'
+
+
+@pytest.mark.parametrize("address", ["/offline/", "/shared/mhl_wrong/"])
+def test_a_page_without_the_shell_runs_the_way_of_its_language(address: str) -> None:
+    page = Client().get(address, headers={"Accept-Language": "ar"}).content.decode()
+    assert begins(page) == '<html lang="ar" dir="rtl">'
+
+
+def test_a_language_that_we_do_not_have_is_english_throughout() -> None:
+    """Django's own sentences come in a hundred languages, ours in seven."""
+    html = Client().post(LOGIN, {}, headers={"Accept-Language": "pl"}).content.decode()
+    assert begins(html) == '<html lang="en" dir="ltr">'
+    assert "This field is required." in html
+
+
+def test_what_is_stored_in_english_is_translated_where_it_is_shown(pseudo_language: str) -> None:
+    stored = "The webhook was turned off. Their server said: no. Your message is saved."
+    assert translated(stored) == stored
+    with translation.override(pseudo_language):
+        assert translated("").strip() == ""
+        assert translated(stored).startswith(f"{OPEN}The webhook was turned off.{CLOSED} ")
+
+
+class Patience(NullTranslations):
+    def gettext(self, message: str) -> str:
+        return {"It asks to wait %s s.": "Bitte %s s warten."}.get(message, message)
+
+    def to_language(self) -> str:
+        return "de"
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("It asks to wait 13 s.", "Bitte 13 s warten."),
+        ("No. It asks to wait 13 s.", "No. Bitte 13 s warten."),
+        ("Their server said: 13 of 20.", "Their server said: 13 of 20."),
+        ("Full by 90 %, or 7 %s.", "Full by 90 %, or 7 %s."),
+        ("It asks to wait %s s.", "Bitte %s s warten."),
+    ],
+)
+def test_a_stored_sentence_keeps_its_numbers(
+    stored: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(trans_real._translations, "de", Patience())
+    with translation.override("de"):
+        assert translated(stored) == shown
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "1,204,567"), ("de", "1.204.567"), ("pt-br", "1.204.567")],
+)
+def test_a_number_in_a_sentence_is_grouped_as_its_language_does(language: str, said: str) -> None:
+    with translation.override(language):
+        assert grouped(1_204_567) == said
+
+
+def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str) -> None:
+    """Every form and every route that writes, in another language: what another person reads later is not in it."""
+    stored: list[tuple[Row, str]] = []
+    row: Row
+
+    def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if OPEN in repr(params) and not sql.lstrip().upper().startswith("SELECT"):
+            stored.append((row, f"{sql[:60]} {re.findall(f'{OPEN}[^{CLOSED}]*', repr(params))}"))
+        return execute(sql, params, many, context)
+
+    people: dict[str, User] = {"owner": world.cast.owner, "viewer": world.cast.viewer}
+    with connection.execute_wrapper(watch):
+        for row in UNSAFE:
+            for person in people.values():
+                with transaction.atomic():
+                    client = client_of(person, row)
+                    headers = {"Accept-Language": pseudo_language}
+                    send(client, row, world.address(row), world.data(row), headers=headers)
+                    transaction.set_rollback(True)
+    assert stored == []
+
+
+class Words(HTMLParser):
+    """What a page says, without what is in brackets."""
+
+    READ = {"title", "aria-label", "placeholder", "alt", "aria-description"}
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self._silent: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in {"script", "style", "code", "pre", "kbd"} or (tag == "option" and dict(attrs).get("lang")):
+            self._silent.append(tag)
+        self.text += [value or "" for name, value in attrs if name in self.READ]
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._silent[-1:] == [tag]:
+            self._silent.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.text.append(data)
+
+    def untranslated(self) -> set[str]:
+        text = re.sub(r"https?://\S+", " ", " ".join(self.text))
+        while (shorter := re.sub(f"{OPEN}[^{OPEN}{CLOSED}]*{CLOSED}", " ", text)) != text:
+            text = shorter
+        return set(re.findall(r"[A-Za-z]{3,}", text))
+
+
+def words_stored() -> set[str]:
+    """Every word that somebody typed, or that a machine made, in any column of any table of ours."""
+    found: list[str] = []
+    for app in ("workspaces", "memories", "chat"):
+        for model in apps.get_app_config(app).get_models():
+            kinds = (models.CharField, models.TextField, models.JSONField, ArrayField)
+            names = [f.attname for f in model._meta.concrete_fields if isinstance(f, kinds) and not f.choices]
+            found += [repr(row) for row in model._default_manager.values_list(*names)] if names else []
+    return set(re.findall(r"[A-Za-z]{3,}", " ".join(found)))
+
+
+def names_of_programs() -> set[str]:
+    """Those that we say how to connect, and the files and commands that they have."""
+    known = [*programs.models("", ""), *programs.tools("", "")]
+    said = [str(text) for each in known for text in (each.name, each.where)]
+    return set(re.findall(r"[A-Za-z]{3,}", " ".join(said)))
+
+
+@pytest.mark.parametrize("row", READING_PAGES, ids=str)
+def test_a_page_says_nothing_that_cannot_be_translated(row: Row, world: World, pseudo_language: str) -> None:
+    """What templates, scripts' texts, choices' names, forms and dates put on a page, and whatever else does."""
+    client = client_of(world.cast.owner, row)
+    response = client.get(world.address(row), headers={"Accept-Language": pseudo_language})
+    if response.streaming or not response["Content-Type"].startswith("text/html"):
+        return
+    left = Words(response.content.decode()).untranslated() - words_stored()
+    assert left - SAME_EVERYWHERE - names_of_programs() == set()
+
+
+def test_each_thread_and_task_speaks_its_own_language_until_it_is_done() -> None:
+    async def speak(language: str, met: asyncio.Barrier) -> tuple[str, str]:
+        translation.activate(language)
+        await met.wait()
+        return translation.get_language() or "", await asyncio.to_thread(translation.gettext, "New chat")
+
+    async def both() -> list[tuple[str, str]]:
+        met = asyncio.Barrier(2)
+        async with asyncio.timeout(10):
+            return await asyncio.gather(speak("en", met), speak("de", met))
+
+    with translation.override("fr"):
+        assert [language for language, _said in asyncio.run(both())] == ["en", "de"]
+        with ThreadPoolExecutor(1) as another:
+            assert another.submit(translation.get_language).result(10) == "en", "nobody chose one there"
+        with translation.override("de", deactivate=True):
+            assert translation.get_language() == "de"
+        assert translation.get_language() == "en", "the installation's, once deactivated"
+        translation.activate("fr")
+    assert translation.get_language() != "fr"

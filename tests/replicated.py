@@ -1,0 +1,219 @@
+"""A primary and a replica, real PostgreSQL servers on loopback, by streaming replication."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx2 as http
+import psycopg
+
+from memoryhub.local.postgres import DATABASE, USER, EmbeddedPostgres
+from tests.memoryhub.local.processes import wait_until
+from tests.migrated import environment, lend_to
+from tests.stack import Stack, free_port, static_files_in
+
+REPLICATES = {
+    "wal_level": "replica",
+    "max_wal_senders": "5",
+    "wal_keep_size": "256MB",
+    "wal_log_hints": "on",  # pg_rewind asks for it where there are no checksums
+    "full_page_writes": "on",
+    "hot_standby_feedback": "on",
+}
+SYNCHRONOUS = """
+SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'
+"""
+
+
+_halls = count()
+
+
+class Server(EmbeddedPostgres):
+    """One of the two. Its socket is not used."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir, durable=False)
+        self.port = free_port()
+        data_dir.mkdir(exist_ok=True)
+        data_dir.chmod(0o755)
+
+    @property
+    def url(self) -> str:
+        return f"postgres://{USER}@127.0.0.1:{self.port}/{DATABASE}"
+
+    @property
+    def place(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user={USER}"
+
+    def command(self) -> list[str]:
+        more = {"listen_addresses": "127.0.0.1", "port": str(self.port), **REPLICATES}
+        return [*super().command(), *(f"--{name}={value}" for name, value in more.items())]
+
+    def initialise(self) -> None:
+        """With the settings in its folder, too: pg_rewind starts it without the command line."""
+        super().initialise()
+        with (self.cluster / "postgresql.conf").open("a") as configuration:
+            configuration.writelines(f"{name} = {value}\n" for name, value in REPLICATES.items())
+
+    def _maintenance_settings(self) -> Mapping[str, str | int | bool]:
+        place: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "user": USER}
+        return {**place, "dbname": "postgres", "autocommit": True, "connect_timeout": 5}
+
+    def run(self, program: str, *arguments: str) -> None:
+        """One of PostgreSQL's programs, as the account that the server runs as."""
+        command = self._launch(program, *arguments, death_signal=signal.SIGKILL)
+        done = subprocess.run(command, env=self.environment(), cwd="/", capture_output=True, text=True)
+        assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
+
+    def ask(self, statement: str) -> Any:
+        """The first value that a statement gives."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            found = connection.execute(statement)
+            row = found.fetchone() if found.description else None
+        return row[0] if row else None
+
+    def follow(self, primary: Server, name: str) -> None:
+        """Be made of the primary as it is now, and follow it."""
+        self._make_folders()
+        source = f"{primary.place} application_name={name}"
+        self.run(
+            "pg_basebackup", "-d", source, "-D", str(self.cluster), "-R", "--checkpoint=fast", "-X", "stream"
+        )
+        self.start()
+
+    def _make_folders(self) -> None:
+        for folder in (self.data_dir / "run", self.data_dir / "logs"):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o755)
+        self._make_folder(self.socket_folder)
+        self._make_folder(self.cluster)
+
+    def kill(self) -> None:
+        """SIGKILL to all of it: the machine is gone."""
+        assert self._process is not None, "it runs"
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def promote(self) -> None:
+        self.run("pg_ctl", "promote", "-D", str(self.cluster), "--wait")
+
+    def come_back(self, primary: Server, name: str) -> None:
+        """A primary that died becomes a replica of the one that took its place."""
+        self.clear_leftovers()
+        source = f"{primary.place} dbname=postgres application_name={name}"
+        self.run(
+            "pg_rewind",
+            f"--target-pgdata={self.cluster}",
+            f"--source-server={source}",
+            "--write-recovery-conf",
+        )
+        self.start()
+
+
+class Pair:
+    """``primary`` and ``replica``, whichever is which at the moment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.primary, self.replica = Server(folder / "one"), Server(folder / "two")
+        lend_to(self.primary.data_dir)
+        self.primary.initialise()
+        self.primary.start()
+        self.replica.follow(self.primary, "two")
+
+    def wait_for_replica(self) -> None:
+        """Every commit waits for the replica, until one of the two is killed."""
+        self.primary.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.primary.ask("SELECT pg_reload_conf()")
+        wait_until(lambda: self.primary.ask(SYNCHRONOUS), "the replica is a synchronous one")
+
+    def change_places(self) -> None:
+        """The replica is promoted; the other one, which is dead, is the next replica."""
+        self.replica.promote()
+        self.primary, self.replica = self.replica, self.primary
+
+    def environment(self) -> dict[str, str]:
+        """What every host is given, whichever is the primary: both, in both."""
+        both = [self.primary, self.replica]
+        hosts = ",".join(f"127.0.0.1:{each.port}" for each in both)
+        return {
+            "DATABASE_URL": f"postgres://{USER}@{hosts}/{DATABASE}",
+            "MEMORYHUB_REPLICA_URLS": ",".join(each.url for each in both),
+        }
+
+    def stop(self) -> None:
+        for server in (self.replica, self.primary):
+            server.stop()
+
+
+@contextmanager
+def replicated_stack(folder: Path, **env: str) -> Iterator[tuple[Stack, Pair]]:
+    """A primary and a replica, with nothing else running yet. ``env`` goes to every process."""
+    folder.chmod(0o755)
+    pair = Pair(folder)
+    stack = Stack(folder, environment(folder, **pair.environment() | env), pair.primary)
+    try:
+        static_files_in(folder)
+        yield stack, pair
+    finally:
+        stack.stop()
+        pair.stop()
+
+
+class Traffic:
+    """A writer and a reader at each web process, at it until they are stopped; what each was answered."""
+
+    def __init__(self, clients: list[http.Client], place: str) -> None:
+        self.place, self.stopping = place, threading.Event()
+        self.acknowledged: set[str] = set()
+        self.writes: list[tuple[float, http.Response]] = []
+        self.reads: list[tuple[float, http.Response]] = []
+        self.threads = ThreadPoolExecutor(2 * len(clients))
+        self.running = [
+            self.threads.submit(self._write, client, n) for n, client in zip(_halls, clients, strict=False)
+        ]
+        self.running += [self.threads.submit(self._read, client) for client in clients]
+
+    def _write(self, client: http.Client, hall: int) -> None:
+        number = 0
+        while not self.stopping.is_set():
+            number += 1
+            content = f"Locker {number} of hall {hall} has the number {number * 7919 + hall}."
+            answer = client.post(f"{self.place}/memories", json={"content": content, "dedupe": "create"})
+            assert answer.status_code in {201, 503}, answer.text
+            self.writes.append((time.monotonic(), answer))
+            if answer.status_code == 201:
+                self.acknowledged.add(content)
+
+    def _read(self, client: http.Client) -> None:
+        while not self.stopping.is_set():
+            for answer in (
+                client.get(f"{self.place}/memories"),
+                client.post(f"{self.place}/recall", json={"query": "which number has the locker?"}),
+            ):
+                self.reads.append((time.monotonic(), answer))
+
+    def has_written(self, number: int) -> bool:
+        """Whether more than so many writes were acknowledged. Raises what ended a writer or reader."""
+        for each in self.running:
+            if each.done():
+                each.result()
+        return len(self.acknowledged) > number
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for each in self.running:
+            each.result(60)
+        self.threads.shutdown()
+
+    def since(self, when: float, answers: list[tuple[float, http.Response]]) -> list[http.Response]:
+        return [answer for at, answer in list(answers) if at > when]

@@ -1,0 +1,200 @@
+"""What lies in deploy/ fits the MemoryHub beside it; systemd's and Prometheus's own programs say so where they are."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import load_command_class
+
+from memoryhub.http.middleware import ProbesMiddleware
+from memoryhub.monitoring import metrics
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy"
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed here")
+
+
+def run(*command: str, folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr, done.stderr
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("file", ["rules.yml", "rules.test.yml", "grafana.json"])
+def test_metrics_that_are_asked_for_are_there(file: str) -> None:
+    told = set(re.findall(r"^# TYPE (\w+)", metrics.exposition().decode(), re.MULTILINE))
+    asked = set(re.findall(r"memoryhub_\w+", (DEPLOY / "prometheus" / file).read_text()))
+    assert asked
+    assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in asked} <= told
+
+
+def test_the_dashboard_draws_each_panel_in_a_place_of_its_own() -> None:
+    panels = json.loads((DEPLOY / "prometheus/grafana.json").read_text())["panels"]
+    places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
+    assert len(places) == len(panels) == len({panel["id"] for panel in panels}) >= 8
+
+
+@needs("promtool")
+def test_the_alerts_sound_on_a_bad_day_and_are_silent_on_a_good_one() -> None:
+    run("promtool", "check", "rules", "rules.yml", folder=DEPLOY / "prometheus")
+    run("promtool", "test", "rules", "rules.test.yml", folder=DEPLOY / "prometheus")
+
+
+@needs("systemd-analyze")
+def test_systemd_understands_the_units(tmp_path: Path) -> None:
+    units = sorted((DEPLOY / "systemd").iterdir())
+    assert len(units) == 3
+    for unit in units:
+        text = unit.read_text().replace("/opt/memoryhub/.venv/bin/python", sys.executable)
+        (tmp_path / unit.name).write_text(text)
+    run("systemd-analyze", "verify", *(str(tmp_path / unit.name) for unit in units), folder=tmp_path)
+
+
+def test_the_units_call_commands_that_there_are() -> None:
+    text = "\n".join(unit.read_text() for unit in (DEPLOY / "systemd").glob("*.service"))
+    commands = set(re.findall(r"manage\.py (\w+)", text))
+    assert commands == {"up", "backup"}
+    assert all((ROOT / f"memoryhub/management/commands/{name}.py").exists() for name in commands)
+
+
+def test_an_image_brings_what_is_run_and_no_more() -> None:
+    ignored = (DEPLOY / "container/Dockerfile.dockerignore").read_text().split()
+    needed = {
+        "Makefile",
+        "manage.py",
+        "requirements",
+        "static",
+        "templates",
+        "chat",
+        "memories",
+        "memoryhub",
+        "workspaces",
+    }
+    assert not needed & set(ignored)
+    assert {".*", "var", "tests"} <= set(ignored), "no data, no keys, no history"
+    assert all((ROOT / name).exists() for name in needed)
+
+
+KUBERNETES = [path for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")) if path.stem != "kustomization"]
+COMPOSE = sorted((DEPLOY / "container").glob("compose*.yaml"))
+
+
+def of_kubernetes() -> list[dict[str, Any]]:
+    return [each for path in KUBERNETES for each in yaml.safe_load_all(path.read_text())]
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    found = [each for each in of_kubernetes() if "template" in each.get("spec", {})]
+    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in found}
+
+
+def settings_known() -> set[str]:
+    return set(
+        re.findall(r"`((?:MEMORYHUB_|DATABASE_URL)[A-Z0-9_]*)`", (ROOT / "docs/options.md").read_text())
+    )
+
+
+def test_kubernetes_takes_every_manifest() -> None:
+    """By its own schemas, of the newest version and of an old one; and nothing that these do not know."""
+    validate = pytest.importorskip("kubernetes_validate").validate
+    objects = of_kubernetes()
+    assert {each["kind"] for each in objects} >= {
+        "Deployment",
+        "Job",
+        "Service",
+        "Secret",
+        "ConfigMap",
+        "Ingress",
+    }
+    for each in objects:
+        for version in ("1.28", kubernetes_latest()):
+            validate(each, version, strict=True)
+    listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
+    assert {*listed, "secrets.example.yaml"} == {path.name for path in KUBERNETES}
+
+
+def kubernetes_latest() -> str:
+    import kubernetes_validate
+
+    return ".".join(str(kubernetes_validate.latest_version()).split(".")[:2])
+
+
+def test_pods_are_nobody_of_note_and_write_where_they_may() -> None:
+    assert set(pods()) == {"memoryhub-web", "memoryhub-worker", "memoryhub-model", "memoryhub-prepare"}
+    dockerfile = (DEPLOY / "container/Dockerfile").read_text()
+    for pod in pods().values():
+        (container,) = pod["containers"]
+        assert (pod["securityContext"]["runAsNonRoot"], pod["automountServiceAccountToken"]) == (True, False)
+        assert f"USER {pod['securityContext']['runAsUser']}" in dockerfile
+        secured = container["securityContext"]
+        assert secured["readOnlyRootFilesystem"] and not secured["allowPrivilegeEscalation"]
+        assert secured["capabilities"] == {"drop": ["ALL"]}
+        assert (
+            container["resources"]["requests"].keys() == {"cpu", "memory"}
+            and container["resources"]["limits"]
+        )
+        mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert set(mounted) == {volume["name"] for volume in pod["volumes"]}
+        assert {"/data", "/tmp", "/run/secrets/memoryhub"} <= set(mounted.values())
+
+
+def test_parts_are_started_as_up_takes_them_and_probed_where_they_answer() -> None:
+    for name, pod in pods().items():
+        (container,) = pod["containers"]
+        command, *arguments = container["args"]
+        load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(arguments)
+        assert name == f"memoryhub-{arguments[1] if arguments else 'prepare'}"
+        probed = {container[probe]["httpGet"]["path"] for probe in container if probe.endswith("Probe")}
+        known = {"/health"} if name == "memoryhub-model" else set(ProbesMiddleware.VIEWS)
+        assert probed <= known and bool(probed) == ("ports" in container)
+    services = {
+        each["metadata"]["name"]: each["spec"] for each in of_kubernetes() if each["kind"] == "Service"
+    }
+    assert {spec["selector"]["app"] for spec in services.values()} <= set(pods())
+
+
+def test_what_is_set_for_containers_is_a_setting_and_secrets_are_there() -> None:
+    by_kind = {each["kind"]: each for each in of_kubernetes() if each["kind"] in {"ConfigMap", "Secret"}}
+    said = dict(by_kind["ConfigMap"]["data"])
+    model = {each["name"]: each["value"] for each in pods()["memoryhub-model"]["containers"][0]["env"]}
+    assert {name: value for name, value in model.items() if said[name] != value} == {}, (
+        "it is found where it is"
+    )
+    files = {value.rsplit("/", 1)[1] for name, value in said.items() if name.endswith("_FILE")}
+    assert files == set(by_kind["Secret"]["stringData"])
+    for compose in COMPOSE:
+        for service in yaml.safe_load(compose.read_text())["services"].values():
+            ours = service.get("environment", {}) if "build" in service else {}
+            said |= ours
+            files_of = {value.rsplit("/", 1)[1] for name, value in ours.items() if name.endswith("_FILE")}
+            assert files_of <= set(service.get("secrets", []))
+    assert {name.removesuffix("_FILE") for name in said} <= settings_known()
+
+
+@pytest.mark.parametrize("compose", COMPOSE, ids=lambda path: path.stem)
+def test_compose_starts_ours_hardened_and_keeps_what_it_names(compose: Path) -> None:
+    told = yaml.safe_load(compose.read_text())
+    ours = [service for service in told["services"].values() if "build" in service]
+    assert ours
+    for service in ours:
+        assert service["read_only"] and service["cap_drop"] == ["ALL"]
+        assert (compose.parent / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+        command, *arguments = service.get("command", ["up"])
+        load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(arguments)
+        assert set(service.get("depends_on", {})) <= set(told["services"])
+    for service in told["services"].values():
+        named = {volume.split(":")[0] for volume in service.get("volumes", [])}
+        assert named <= set(told["volumes"])
+        assert set(service.get("secrets", [])) <= set(told.get("secrets", {}))

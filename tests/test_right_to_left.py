@@ -1,0 +1,121 @@
+"""A page reads from the right as well as from the left: its style sheets name no side, and what people and models wrote
+runs by its own letters, on a page of either direction."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHEETS = sorted((ROOT / "static" / "css").glob("*.css"))
+TEMPLATES = sorted(path for path in (ROOT / "templates").rglob("*.html") if "admin" not in path.parts)
+SIDED = re.compile(
+    r"^\s*(?:left|right|(?:margin|padding|border|scroll-margin|scroll-padding)-(?:left|right)(?:-\w+)?"
+    r"|border-(?:top|bottom)-(?:left|right)-radius)\s*:"
+    r"|(?:text-align|float|clear)\s*:\s*(?:left|right)\b",
+    re.MULTILINE,
+)
+QUARTET = re.compile(r"^\s*(?:margin|padding|inset)\s*:\s*([^;]+);", re.MULTILINE)
+
+
+def sides(value: str) -> list[str]:
+    """The lengths of a shorthand; what stands in brackets is one of them."""
+    while "(" in value:
+        value = re.sub(r"\([^()]*\)", lambda found: str(abs(hash(found[0]))), value)
+    return value.split()
+
+
+def sided(sheet: str) -> list[str]:
+    """Declarations of a style sheet that stay on their side of the screen when the page is mirrored."""
+    quartets = [found for found in QUARTET.finditer(sheet) if len(sides(found[1])) == 4]
+    uneven = [found[0] for found in quartets if sides(found[1])[1] != sides(found[1])[3]]
+    return [found[0] for found in SIDED.finditer(sheet)] + uneven
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
+def test_a_style_sheet_names_no_side(sheet: Path) -> None:
+    assert sided(sheet.read_text()) == []
+
+
+def test_what_names_a_side_is_found() -> None:
+    said = [
+        "left: 0;",
+        "margin-right: 1px;",
+        "border-left-color: red;",
+        "text-align: right;",
+        "inset: 0 auto 0 0;",
+    ]
+    kept = [
+        "padding: 0 calc(1px + 2px) 1px calc(1px + 2px);",
+        "text-align: start;",
+        "margin-inline-end: 1px;",
+    ]
+    assert [len(sided(f"a {{\n  {one}\n}}")) for one in said] == [1] * 5
+    assert [sided(f"a {{\n  {one}\n}}") for one in kept] == [[]] * 3
+
+
+# What is shown of somebody's words: a chat by its title, and these of whatever has them.
+WRITTEN = re.compile(
+    r"{{ (?:chat(?=[ |])|[a-z_.]+\.(?:content|title|objective|description|category|quote|summary))\b[^}]*}}"
+)
+
+
+class Written(HTMLParser):
+    """Shown words of people and models that nothing around them, in this template, lets run by their own letters.
+
+    Aside: what only attributes say or what is only heard, fields, and bubbles, of which css/base.css does it by lines.
+    """
+
+    def __init__(self, template: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, bool]] = []
+        self.found: list[str] = []
+        self.feed(re.sub(r"{%.*?%}", "", template, flags=re.DOTALL))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        has = dict(attrs)
+        classes = {*(has.get("class") or "").split()}
+        minds = (
+            bool(classes & {"visually-hidden", "bubble"})
+            or tag in {"bdi", "textarea", "option", "title"}
+            or has.get("dir") == "auto"
+        )
+        if tag not in {"input", "img", "br", "hr", "link", "meta", "col"}:
+            self.open.append((tag, minds))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not any(minds for _tag, minds in self.open):
+            self.found += WRITTEN.findall(data)
+
+
+# A browser's tab shows no direction, and a sentence of ours keeps its own around whatever is named in it.
+ASIDE = re.compile(
+    r"{% block (?:title|toolbar_title) %}.*?{% endblock|{% blocktranslate .*?{% endblocktranslate", re.DOTALL
+)
+
+
+def test_what_was_written_runs_by_its_own_letters() -> None:
+    found = {path.name: Written(ASIDE.sub("{%", path.read_text())).found for path in TEMPLATES}
+    assert {name: words for name, words in found.items() if words} == {}
+    assert len(TEMPLATES) > 150
+
+
+@pytest.mark.parametrize(
+    ("template", "found"),
+    [
+        ("<p>{{ memory.content }}</p>", 1),
+        ("<p>Before: <b>{{ chat.title|truncatechars:60 }}</b> <bdi>{{ chat }}</bdi></p>", 1),
+        ('<p dir="auto">{{ chat }}</p><a href="{{ node.title }}">{{ chat }}</a>', 1),
+        ('<p dir="auto"><b>{% if chat %}{{ chat }}{% endif %}</b></p>', 0),
+        ('<br><span class="visually-hidden">{{ document.title }}</span>', 0),
+    ],
+)
+def test_written_words_without_a_direction_are_found(template: str, found: int) -> None:
+    assert len(Written(template).found) == found

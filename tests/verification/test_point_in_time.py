@@ -1,0 +1,69 @@
+"""A moment between two backups, on a server of one's own: what docs/operations.md says, done with real PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.memoryhub.local.processes import wait_until
+from tests.migrated import ROOT, environment, lend_to
+from tests.replicated import Server
+
+
+class Archiving(Server):
+    """Its log goes into a folder, segment by segment, as docs/operations.md says it."""
+
+    def __init__(self, data_dir: Path, archive: Path) -> None:
+        super().__init__(data_dir)
+        self.archive = archive
+        archive.mkdir()
+        if self.account:
+            os.chown(archive, self.account.pw_uid, self.account.pw_gid)
+
+    def command(self) -> list[str]:
+        copies = f"test ! -f {self.archive}/%f && cp %p {self.archive}/%f"
+        return [*super().command(), "--archive_mode=on", f"--archive_command={copies}"]
+
+    def has_archived(self, segment: str) -> bool:
+        return bool(self.ask(f"SELECT last_archived_wal >= '{segment}' FROM pg_stat_archiver"))
+
+
+def manage(server: Server, folder: Path, *arguments: str, **more: str) -> str:
+    command = [sys.executable, "manage.py", *arguments]
+    env = environment(folder, DATABASE_URL=server.url, **more)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_an_accident_took_is_there_again_as_of_a_moment_before_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    archive = tmp_path / "archive"
+    first, second = Archiving(tmp_path / "first", archive), Server(tmp_path / "second")
+    lend_to(first.data_dir)
+    try:
+        first.initialise()
+        first.start()
+        second._make_folders()
+        second.run("pg_basebackup", "-d", first.place, "-D", str(second.cluster), "--checkpoint=fast")
+        made = {"MEMORYHUB_ADMIN_USERNAME": "olive", "MEMORYHUB_ADMIN_PASSWORD": "correct horse battery"}
+        manage(first, first.data_dir, "ensure_admin", **made)
+        moment = first.ask("SELECT clock_timestamp()")
+        first.ask("TRUNCATE workspaces_user CASCADE")
+        segment = first.ask("SELECT pg_walfile_name(pg_switch_wal())")
+        wait_until(lambda: first.has_archived(segment), "the log up to the accident is in the archive")
+        first.stop()
+        with (second.cluster / "postgresql.auto.conf").open("a") as configuration:
+            configuration.write(f"restore_command = 'cp {archive}/%f %p'\n")
+            configuration.write(f"recovery_target_time = '{moment.isoformat()}'\n")
+            configuration.write("recovery_target_action = 'promote'\n")
+        (second.cluster / "recovery.signal").touch()
+        second.start()
+        wait_until(lambda: not second.ask("SELECT pg_is_in_recovery()"), "it has recovered to the moment")
+        assert second.ask("SELECT username FROM workspaces_user") == "olive"
+        assert manage(second, second.data_dir, "migrate", "--check") == ""
+    finally:
+        second.stop()
+        first.stop()

@@ -1,0 +1,202 @@
+"""Models that run on this machine: who may look, where alone is looked, and what one click does."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from memoryhub.errors import Forbidden, Invalid, NotFound, TooManyRequests
+from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.probe import list_models
+from memoryhub.local.model_server import read_endpoint
+from tests.conftest import Cast
+from tests.factories import make_user
+from tests.fakes.local_model import running_local_model
+from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw, ScriptedOpenAI
+from workspaces.access import default_workspace, get_workspace
+from workspaces.connections import local_servers
+from workspaces.models import User
+from workspaces.models.connection import Connection
+
+pytestmark = pytest.mark.django_db
+CONNECT = "/connections/here/connect/"
+
+
+@pytest.fixture
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedOpenAI]:
+    """One server that runs, in Ollama's place; in the others' nobody."""
+    server = ScriptedOpenAI().start()
+    server.api_key = "none"  # as whoever has no key says
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # held and not listened at: whoever connects is refused
+        nobody = closed.getsockname()[1]
+        places = {
+            "ollama": ("Ollama", server.port),
+            "lm-studio": ("LM Studio", nobody),
+            "llama-cpp": ("llama.cpp", nobody),
+        }
+        monkeypatch.setattr(local_servers, "SERVERS", places)
+        yield server
+    server.stop()
+
+
+@pytest.fixture
+def admin() -> User:
+    return make_user("ada", is_staff=True, is_superuser=True)
+
+
+def client(user: User) -> Client:
+    made = Client()
+    made.force_login(user)
+    return made
+
+
+def test_a_model_is_found_and_answers_after_one_click(ollama: ScriptedOpenAI, admin: User) -> None:
+    page = client(admin)
+    home = default_workspace(admin)
+    page.get("/", follow=True)  # the workspace visited last
+    assert ollama.requests == [], "opening pages asks nobody"
+    assert "Look for models" in page.get("/connections/").content.decode()
+    found = page.post("/connections/here/").content.decode()
+    assert "Ollama" in found and "scripted-model" in found and "LM Studio</h3>" not in found
+    ollama.script(
+        Answer("ready"), Answer(calls=[Call("get_time", {"city": "Rome"})]), Answer('{"fact": "Moved."}')
+    )
+    done = page.post(CONNECT, {"server": "ollama", "model": "scripted-model"}, follow=True)
+    assert "is connected and answers in “Personal” now" in done.content.decode()
+    made = Connection.objects.get()
+    assert (made.is_shared, made.is_local, made.has_key, made.context_tokens) == (True, True, False, 4096)
+    assert (made.has_tools, made.can_extract) == (True, True), "as it was tried"
+    home.refresh_from_db()
+    assert home.connection == made
+    page.post(CONNECT, {"server": "ollama", "model": "scripted-model"})
+    assert Connection.objects.count() == 1, "once more, it is the same one"
+
+
+@pytest.mark.local_model
+@pytest.mark.parametrize("key", ["none", ""], ids=["open", "with a key of its own"])
+def test_a_real_llama_cpp_is_found_and_connected(
+    admin: User, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundled server is llama.cpp's own. One that wants a key says nothing to who has none.
+
+    Some seconds: it is started, and asked what it can do.
+    """
+    home = default_workspace(admin)
+    with running_local_model(tmp_path, key=key) as folder:
+        endpoint = read_endpoint(folder)
+        assert endpoint is not None
+        port = urlsplit(endpoint.base_url).port
+        monkeypatch.setattr(local_servers, "SERVERS", {"llama-cpp": ("llama.cpp", port)})
+        found = local_servers.look(by=admin, now=timezone.now())
+        if not key:
+            assert found == []
+            return
+        assert [(each.name, each.models) for each in found] == [("llama.cpp", [endpoint.model])]
+        made = local_servers.connect("llama-cpp", endpoint.model, by=admin, now=timezone.now(), place=home)
+    assert made.report.answers and made.workspace == home
+    assert not made.connection.has_tools, "it calls none, whatever it is told"
+
+
+def test_one_that_does_not_answer_is_kept_and_chosen_nowhere(ollama: ScriptedOpenAI, admin: User) -> None:
+    ollama.respond = lambda request: Failure(500, "cannot load")
+    home = default_workspace(admin)
+    made = local_servers.connect("ollama", "scripted-model", by=admin, now=timezone.now(), place=home)
+    assert (made.report.answers, made.workspace, made.connection.has_tools) == (False, None, False)
+    home.refresh_from_db()
+    assert home.connection is None
+
+
+def test_nobody_looks_into_this_network_without_leave(
+    ollama: ScriptedOpenAI, cast: Cast, settings: Settings
+) -> None:
+    """Owners, editors and strangers alike; and where people may connect, but not inside, no more."""
+    settings.PEOPLE_MAY_CONNECT = True
+    for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
+        assert "Look for models" not in client(person).get("/connections/").content.decode()
+        for act in (
+            local_servers.look,
+            lambda **who: local_servers.connect("ollama", "scripted-model", **who),
+        ):
+            with pytest.raises(Forbidden):
+                act(by=person, now=timezone.now())
+    assert ollama.requests == []
+    settings.PEOPLE_MAY_CONNECT_INTERNAL = True
+    made = local_servers.connect(
+        "ollama",
+        "scripted-model",
+        by=cast.editor,
+        now=timezone.now(),
+        place=get_workspace(cast.editor, cast.workspace.public_id),
+    )
+    assert (made.connection.owner, made.connection.is_local, made.workspace) == (cast.editor, False, None)
+
+
+def test_nothing_that_is_sent_says_where_is_asked(
+    ollama: ScriptedOpenAI, admin: User, settings: Settings
+) -> None:
+    who: dict[str, Any] = {"by": admin, "now": timezone.now()}
+    for server in ("http://169.254.169.254", "127.0.0.1:22", "ollama@evil", "ollama/../x", "", "__class__"):
+        with pytest.raises(NotFound):
+            local_servers.connect(server, "scripted-model", **who)
+    for model in ("another", "", "scripted-model\r\nX: y", "x" * 5000):
+        with pytest.raises(Invalid):
+            local_servers.connect("ollama", model, **who)
+    fields = {"server": "ollama", "model": "scripted-model", "base_url": "http://10.0.0.1/v1", "port": "22"}
+    client(admin).post(CONNECT, fields)
+    assert Connection.objects.get().base_url == ollama.base_url
+    assert Client(enforce_csrf_checks=True).post("/connections/here/").status_code in {302, 403}
+    settings.THROTTLES = {**settings.THROTTLES, "model tests": 1}
+    with pytest.raises(TooManyRequests):
+        for _ in range(2):
+            local_servers.look(**who)
+    Connection.objects.all().delete()
+    asked = len(ollama.requests)
+    with pytest.raises(TooManyRequests):
+        local_servers.connect("ollama", "scripted-model", **who)
+    assert not Connection.objects.exists() and len(ollama.requests) == asked, "what is refused does nothing"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"data": "all"},
+        {"data": [{"id": 7}, {"name": "x"}]},
+        {"models": []},
+        Raw(b"[]"),
+        Failure(302, headers={"location": "http://127.0.0.1:9/v1/models"}),
+        Hang(),
+        Raw(b"[" * 100_000),
+        Failure(401, "who are you?"),
+        {"data": [{"id": "x" * 1_100_000}]},
+        {"data": [{"id": "a\x00b"}, {"id": ""}, {"id": "y" * 300}]},
+    ],
+    ids=[
+        "text",
+        "numbers",
+        "no data",
+        "a list",
+        "redirect",
+        "silent",
+        "deep",
+        "refused",
+        "too long",
+        "bad names",
+    ],
+)
+def test_what_speaks_no_such_language_is_no_server(
+    ollama: ScriptedOpenAI, admin: User, monkeypatch: pytest.MonkeyPatch, reply: Any
+) -> None:
+    monkeypatch.setattr(ollama, "_choose", lambda request: reply)
+    monkeypatch.setattr(local_servers, "SECONDS", 0.3)
+    assert local_servers.look(by=admin, now=timezone.now()) == []
+    assert list_models(Endpoint("http://192.0.2.1/v1", "", "", AddressRange.INTERNAL), seconds=0.2) == []

@@ -1,0 +1,112 @@
+"""Closing an account without deleting anything, and opening it again: what ends at once, and who goes on with what
+depended on it.
+
+Keys, programs that were let in, streams, links and webhooks ask whether their person's account is open: they open
+nothing while it is closed. Sessions end for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Case, Exists, IntegerField, OuterRef, Value, When
+from django.utils.translation import gettext as _
+
+from memoryhub import events, mail
+from memoryhub.errors import Conflict
+from memoryhub.languages import speaking_to
+from workspaces.accounts.sessions import end_other_sessions
+from workspaces.actions.workspaces import lock
+from workspaces.audit import Verb, record
+from workspaces.models import Membership, Role, User, Workspace
+from workspaces.webhooks.outbox import queue_sending
+
+Closing = Callable[[User, datetime], None]
+_also: list[Closing] = []
+
+
+def on_closing(act: Closing) -> None:
+    """Have the rooms above end what they do for a person, in the transaction that closes the account."""
+    if act not in _also:
+        _also.append(act)
+
+
+def close_account(
+    person: User, *, by: User | None, now: datetime, hands_over: bool = True
+) -> list[Membership]:
+    """Close it; which workspaces were handed over, and to whom. Twice does nothing more. ``by=None``: the directory."""
+    with transaction.atomic():
+        locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
+        if locked.is_active:
+            User.objects.filter(pk=person.pk).update(is_active=False)
+            record(Verb.ACCOUNT_CLOSED, by=by, target=person.public_id)
+        person.is_active = False
+        end_other_sessions(person, keep=None, by=by)
+        for end in _also:
+            end(person, now)
+        handed = hand_over(person, by=by) if hands_over else []
+        queue_sending()  # which turns off the webhooks of who is no owner any more
+        events.publish(f"user:{person.public_id}", "account.closed")  # their open pages ask again, and end
+    return handed
+
+
+def reopen_account(person: User, *, by: User | None) -> None:
+    """They sign in again and own what they owned, beside whom it was handed to. Twice does nothing more."""
+    with transaction.atomic():
+        if User.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
+            record(Verb.ACCOUNT_REOPENED, by=by, target=person.public_id)
+    person.is_active = True
+
+
+def left_behind(person: User) -> list[Workspace]:
+    """Where they are an owner and no open account is, but others are members. Not their own one, where they alone
+    keep what is personal.
+    """
+    open_ones = Membership.objects.filter(workspace=OuterRef("pk"), user__is_active=True).exclude(user=person)
+    owned = Workspace.objects.filter(
+        memberships__user=person, memberships__role=Role.OWNER, default_of=None
+    ).filter(Exists(open_ones), ~Exists(open_ones.filter(role=Role.OWNER)))
+    return list(owned.order_by("pk"))
+
+
+def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[Membership]:
+    """Make an owner of somebody in each of them: of ``to``, where they are a member, else of who has been an editor
+    longest, else a viewer. They are told by mail, the others by the activity.
+
+    Raises Conflict for a ``to`` whose account is closed.
+    """
+    if to is not None and not to.is_active:
+        raise Conflict(_("The account of %s is closed.") % to.get_username())
+    with transaction.atomic():
+        return [made for workspace in left_behind(person) if (made := _hand_on(workspace, person, by, to))]
+
+
+def _hand_on(workspace: Workspace, person: User, by: User | None, to: User | None) -> Membership | None:
+    lock(workspace)
+    members = workspace.memberships.filter(user__is_active=True).exclude(user=person).select_related("user")
+    if members.filter(role=Role.OWNER).exists():  # somebody was made one since
+        return None
+    first = Case(When(role=Role.EDITOR, then=Value(0)), default=Value(1), output_field=IntegerField())
+    chosen = members.filter(user=to) if to is not None else members.order_by(first, "created_at", "pk")
+    heir = chosen.first()
+    if heir is None:
+        return None
+    before, heir.role = heir.role, Role.OWNER
+    heir.save(update_fields=["role"])
+    details = {"before": str(before), "of": person.public_id}
+    record(Verb.HANDED_OVER, by=by, workspace=workspace, target=heir.user.public_id, details=details)
+    _tell(heir, person)
+    heir.workspace = workspace
+    return heir
+
+
+def _tell(heir: Membership, person: User) -> None:
+    with speaking_to(heir.user):
+        said = _(
+            "The account of %(person)s was closed, who was the only owner of the workspace “%(workspace)s”.\n"
+            "You are its owner now: you manage its members and settings.\n"
+        ) % {"person": person.get_username(), "workspace": heir.workspace.name}
+        to: Iterable[str] = [heir.user.email] if heir.user.email else []
+        mail.send(_("You own a workspace now"), said, to)

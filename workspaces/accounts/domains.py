@@ -1,0 +1,36 @@
+"""Sign-up by domain (``MEMORYHUB_SIGNUP_DOMAINS``): an address of one of them is asked for, and has to be theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.forms import SignupForm
+from allauth.account.models import EmailAddress
+from allauth.account.stages import EmailVerificationStage
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+
+class DomainSignupForm(SignupForm):
+    def clean_email(self) -> str:
+        email: str = super().clean_email()
+        domains = settings.SIGNUP_DOMAINS
+        if domains and email.rpartition("@")[2].casefold() not in domains:
+            raise forms.ValidationError(
+                _("Must be an address of %(domains)s.") % {"domains": ", ".join(domains)}
+            )
+        return email
+
+
+class FirstAddressStage(EmailVerificationStage):
+    """allauth's, for who signed up and has never been in: everybody else came another way, or before the rule."""
+
+    def handle(self) -> Any:
+        user = self.login.user
+        came_otherwise = user is not None and (
+            user.last_login is not None or not EmailAddress.objects.filter(user=user).exists()
+        )
+        if came_otherwise or "sociallogin" in (self.login.signal_kwargs or {}):
+            return None, True
+        return super().handle()

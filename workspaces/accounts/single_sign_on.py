@@ -1,0 +1,120 @@
+"""Single sign-on: allauth speaks OpenID Connect with the one provider that the settings name. Who may come in by it,
+and what is kept of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from allauth.account.internal.decorators import login_not_required
+from allauth.account.models import EmailAddress
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
+from allauth.socialaccount.providers.base import AuthError
+from allauth.socialaccount.providers.openid_connect.views import callback, login
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+from requests import RequestException
+
+from workspaces.accounts.groups import groups_in
+from workspaces.models import User
+
+logger = logging.getLogger(__name__)
+PROVIDER = "sso"  # its word in addresses
+
+
+class SingleSignOn(DefaultSocialAccountAdapter):
+    """What allauth asks us about those who come from the provider."""
+
+    def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
+        """Whose account it is that the directory made (``workspaces.scim``), and that nobody has opened so far: theirs
+        whose address, verified by both, is the same.
+        """
+        if not settings.SCIM_TOKEN:
+            return None
+        for address in sociallogin.email_addresses:
+            made = EmailAddress.objects.filter(
+                email__iexact=address.email, verified=True, user__is_active=True
+            )
+            found = [each.user for each in made.select_related("user")] if address.verified is True else []
+            if len(found) == 1 and _was_never_opened(found[0]):
+                return found[0], address.email
+        return None
+
+    def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
+        """The provider of the settings, or none; the database, where allauth would look too, has none."""
+        if settings.OIDC is None or provider not in (None, PROVIDER, "openid_connect"):
+            return []
+        return [SocialApp(provider="openid_connect", provider_id=PROVIDER, **settings.OIDC)]
+
+    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> Any:
+        """Of all that a provider may tell, only a name and an address are kept, of a length that can be."""
+        if "\x00" in sociallogin.account.uid:
+            raise ValueError("an id with a NUL")
+        told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
+        kept = {"preferred_username": told.get("username"), "email": told.get("email")}
+        groups = groups_in(sociallogin.account.extra_data) if settings.SSO_GROUPS else None
+        sociallogin.account.extra_data = {name: value for name, value in kept.items() if value}
+        if groups is not None:
+            sociallogin.account.extra_data["groups"] = groups
+        for address in sociallogin.email_addresses:
+            address.verified = address.verified is True
+        sociallogin.email_addresses = [
+            each for each in sociallogin.email_addresses if "\x00" not in each.email
+        ]
+        return super().populate_user(request, sociallogin, told)
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Asked at every sign-in: who has left the company's domain comes in by a password alone, if they have one."""
+        if settings.OIDC_DOMAINS and not _is_of_a_domain(sociallogin):
+            domains = {"domains": settings.OIDC_DOMAINS}
+            raise ImmediateHttpResponse(render(request, "socialaccount/not_let_in.html", domains, status=403))
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """Whom the provider lets in has been let in: closed sign-up is about passwords."""
+        return True
+
+
+def _was_never_opened(user: User) -> bool:
+    return not user.has_usable_password() and not SocialAccount.objects.filter(user=user).exists()
+
+
+def _is_of_a_domain(sociallogin: SocialLogin) -> bool:
+    """Only an address that the provider says it has verified counts: any other may be somebody's wish."""
+    return any(
+        address.verified is True and address.email.rpartition("@")[2].casefold() in settings.OIDC_DOMAINS
+        for address in sociallogin.email_addresses
+    )
+
+
+@require_POST
+@login_not_required
+def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Send the browser to the provider. By a page that goes on by itself: our policy lets no form lead elsewhere."""
+    try:
+        answer: HttpResponse = login(request, provider_id)
+    except (RequestException, KeyError, ValueError):  # away, or what answers is no provider
+        return _odd(request)
+    if answer.status_code != 302:
+        return answer
+    return render(request, "socialaccount/redirect.html", {"address": answer["Location"]})
+
+
+@login_not_required
+def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """From the provider, with what it says of a person: none of that is believed to be of the right shape or length."""
+    try:
+        answer: HttpResponse = callback(request, provider_id)
+    except (ImproperlyConfigured, ValidationError, AttributeError, TypeError, ValueError):
+        logger.warning("The provider of single sign-on said something of a person that cannot be kept.")
+        return _odd(request)
+    return answer
+
+
+def _odd(request: HttpRequest) -> HttpResponse:
+    return render(request, "socialaccount/authentication_error.html", {"code": AuthError.UNKNOWN}, status=502)

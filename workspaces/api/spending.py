@@ -1,0 +1,155 @@
+"""What models took and what they may take, over REST."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from workspaces.access import get_workspace
+from workspaces.models import Role
+from workspaces.rest.docs import documented_under
+from workspaces.rest.fields import Body, Money, WholeNumber
+from workspaces.rest.views import ApiView
+from workspaces.spending import totals
+from workspaces.spending.bill import Bill
+from workspaces.spending.budgets import MOST_MONEY, MOST_TOKENS, Standing, set_workspace_budget
+from workspaces.spending.totals import Line, Month
+
+documented = documented_under("workspaces")
+
+
+class BillJson(serializers.Serializer[Any]):
+    example = {"tokens_in": 1204, "tokens_out": 310, "calls": 1, "cost": "0.00412000"}
+    tokens_in = serializers.IntegerField()
+    cached = serializers.IntegerField(help_text="Of those in, from the provider's cache.")
+    tokens_out = serializers.IntegerField()
+    reasoning = serializers.IntegerField(help_text="Of those out, thoughts.")
+    calls = serializers.IntegerField()
+    estimated = serializers.IntegerField(help_text="Calls whose provider did not say what they took.")
+    memory = serializers.IntegerField(help_text="Of those in, recalled memories; estimated.")
+    documents = serializers.IntegerField(help_text="Of those in, passages of documents; estimated.")
+    tools = serializers.IntegerField(help_text="Of those in, tools and what they returned; estimated.")
+    unpriced = serializers.IntegerField(help_text="Calls of models without a price.")
+    cost = serializers.CharField(allow_null=True, help_text="A decimal, as far as priced. null: nothing was.")
+
+
+class UsageLineJson(serializers.Serializer[Any]):
+    example = {"name": "2026-11-23", "usage": BillJson.example}
+    name = serializers.CharField(help_text="A day, a purpose, a model or a person.")
+    usage = BillJson()
+
+
+class BudgetStandingJson(serializers.Serializer[Any]):
+    example = {"of": "workspace", "tokens": 1_000_000, "money": None, "percent": 83}
+    of = serializers.ChoiceField(choices=["workspace", "person"])
+    tokens = serializers.IntegerField(allow_null=True)
+    money = serializers.CharField(allow_null=True)
+    tokens_taken = serializers.IntegerField()
+    money_taken = serializers.CharField()
+    percent = serializers.IntegerField(help_text="Of this month's, at most 100: from there models stop.")
+
+
+class UsageJson(serializers.Serializer[Any]):
+    example = {"month": "2026-11", "currency": "USD", "total": BillJson.example}
+    month = serializers.CharField()
+    currency = serializers.CharField()
+    total = BillJson()
+    days = UsageLineJson(many=True)
+    purposes = UsageLineJson(many=True)
+    models = UsageLineJson(many=True)
+    people = UsageLineJson(many=True, help_text="For owners everybody, for others themselves.")
+    budgets = BudgetStandingJson(many=True)
+
+
+class UsageQuery(serializers.Serializer[Any]):
+    month = serializers.RegexField(
+        f"^{totals.MONTH.pattern}$",
+        required=False,
+        default="",
+        error_messages={"invalid": totals.NO_MONTH},
+        help_text="Such as 2026-11. Left out: this one.",
+    )
+
+
+class BudgetBody(Body):
+    example = {"tokens": 5_000_000, "money": "20.00"}
+    tokens = WholeNumber(
+        min_value=0, max_value=MOST_TOKENS, allow_null=True, required=False, help_text="null: any number."
+    )
+    money = Money(decimal_places=2, max_value=MOST_MONEY, help_text="null: any amount.")
+
+
+def bill_json(bill: Bill) -> dict[str, Any]:
+    return {**asdict(bill), "cost": str(bill.cost) if bill.has_cost else None}
+
+
+def _usage_json(month: Month) -> dict[str, Any]:
+    def lines(found: list[Line]) -> list[dict[str, Any]]:
+        return [{"name": line.label, "usage": bill_json(line.bill)} for line in found]
+
+    return {
+        "month": month.name,
+        "currency": settings.CURRENCY,
+        "total": bill_json(month.total),
+        "days": lines(month.days),
+        "purposes": lines(month.purposes),
+        "models": lines(month.models),
+        "people": lines(month.people),
+        "budgets": [_standing_json(each) for each in month.budgets],
+    }
+
+
+def _standing_json(standing: Standing) -> dict[str, Any]:
+    return {
+        "of": "workspace" if standing.of_workspace else "person",
+        "tokens": standing.tokens,
+        "money": None if standing.money is None else str(standing.money),
+        "tokens_taken": standing.tokens_taken,
+        "money_taken": str(standing.money_taken),
+        "percent": standing.percent,
+    }
+
+
+class OwnUsage(ApiView):
+    @documented("usage_get", UsageJson, query=UsageQuery)
+    def get(self, request: Request) -> Response:
+        """Read what you took in a month.
+
+        Tokens and cost of every model call made for you, in all workspaces, by day, purpose and model.
+        """
+        now = timezone.now()
+        first = totals.month_of(self.query(UsageQuery)["month"], now=now)
+        return Response(_usage_json(totals.of_person(self.person, first, now=now)))
+
+
+class WorkspaceUsage(ApiView):
+    @documented("workspace_usage_get", UsageJson, query=UsageQuery)
+    def get(self, request: Request, workspace_id: str) -> Response:
+        """Read what a workspace took in a month.
+
+        Owners see all of it and who took what; others what they took themselves.
+        """
+        now, workspace = timezone.now(), get_workspace(self.person, workspace_id)
+        first = totals.month_of(self.query(UsageQuery)["month"], now=now)
+        return Response(_usage_json(totals.of_workspace(workspace, self.person, first, now=now)))
+
+
+class WorkspaceBudget(ApiView):
+    @documented("workspace_budget_set", UsageJson, body=BudgetBody)
+    def put(self, request: Request, workspace_id: str) -> Response:
+        """Set what a workspace may take in a month.
+
+        In tokens, money or both; null or left out: without a limit. Owners only. At 80% the page warns, at 100% models
+        that cost something stop until the month is over.
+        """
+        now, workspace = timezone.now(), get_workspace(self.person, workspace_id, need=Role.OWNER)
+        values = {"tokens": None, "money": None} | self.body(BudgetBody)
+        set_workspace_budget(workspace, **values, by=self.person, now=now)
+        first = totals.month_of("", now=now)
+        return Response(_usage_json(totals.of_workspace(workspace, self.person, first, now=now)))

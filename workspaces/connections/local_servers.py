@@ -1,0 +1,128 @@
+"""Model servers that run on this machine: looked for where their makers put them, and connected in one click.
+
+Nothing of where is asked comes from a page: the loopback address and the three usual ports stand here. Only who may
+connect to addresses of this network looks, and each look is an act of theirs, not of a page that is opened.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import Forbidden, Invalid, NotFound
+from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.probe import list_models
+from workspaces.actions.workspaces import update_workspace
+from workspaces.connections.actions import create_connection, may_manage, update_connection
+from workspaces.connections.trial import Report, report_on
+from workspaces.models import Role, User, Workspace
+from workspaces.models.connection import MODEL_LENGTH, NAME_LENGTH, Connection
+from workspaces.throttles import spend
+from workspaces.typed_address import CONTROL
+
+SERVERS = {"ollama": ("Ollama", 11434), "lm-studio": ("LM Studio", 1234), "llama-cpp": ("llama.cpp", 8080)}
+SECONDS = 1.0  # that each has to answer
+MOST_MODELS = 50
+# Tokens, as these servers begin with: more is cut off silently where they were not told otherwise.
+CONTEXT = 4096
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answered, and its models by their own names."""
+
+    key: str  # of SERVERS
+    name: str
+    models: list[str]
+
+
+@dataclass(frozen=True)
+class Connected:
+    connection: Connection
+    report: Report
+    workspace: Workspace | None  # where it answers from now on
+
+
+def may_look(user: User) -> bool:
+    """Administrators for everybody; people for themselves, where the operator lets them into this network."""
+    return may_manage(user) or (settings.PEOPLE_MAY_CONNECT and settings.PEOPLE_MAY_CONNECT_INTERNAL)
+
+
+def look(*, by: User, now: datetime) -> list[Running]:
+    """Ask the usual ports, side by side; a second at the most. Forbidden, TooManyRequests."""
+    _require_leave(by)
+    spend("model tests", by, now=now)
+    with ThreadPoolExecutor(len(SERVERS)) as asking:
+        found = list(asking.map(_models_at, SERVERS))
+    return [
+        Running(key, SERVERS[key][0], models) for key, models in zip(SERVERS, found, strict=True) if models
+    ]
+
+
+def connect(server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None) -> Connected:
+    """Connect a model that one of them offers, try what it can do, and have it answer in ``place``, where this person
+    owns it and nothing else is chosen. Half a minute at the most. For everybody if an administrator does it.
+
+    Forbidden, NotFound for another server, Invalid for a model that it does not offer, TooManyRequests.
+    """
+    _require_leave(by)
+    if server not in SERVERS:
+        raise NotFound(_("This is none of the servers that are looked for."))
+    spend("model tests", by, now=now)  # before anything is asked or kept
+    if model not in _models_at(server):
+        raise Invalid(
+            fields={"model": _("%s does not offer this model now. Look again.") % SERVERS[server][0]}
+        )
+    kept = _kept(server, model, by, now)
+    report = report_on(kept)
+    works = {line.step: line.outcome == "works" for line in report.lines}
+    kept = update_connection(kept, by=by, now=now, has_tools=works["tools"], can_extract=works["json"])
+    if not report.answers or place is None or not _may_choose(place):
+        return Connected(kept, report, None)
+    return Connected(kept, report, update_workspace(place, by=by, connection_id=kept.public_id))
+
+
+def _require_leave(user: User) -> None:
+    if not may_look(user):
+        raise Forbidden(_("Only administrators connect models of this machine."))
+
+
+def _address(server: str) -> str:
+    return f"http://127.0.0.1:{SERVERS[server][1]}/v1"
+
+
+def _models_at(server: str) -> list[str]:
+    """By the rule for endpoints that are marked local: at an internal address, without redirects, past any proxy."""
+    names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=SECONDS)
+    return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)][
+        :MOST_MODELS
+    ]
+
+
+def _kept(server: str, model: str, by: User, now: datetime) -> Connection:
+    """The connection that leads there already, else a new one."""
+    shared = may_manage(by)
+    there = Connection.objects.live().filter(base_url=_address(server), model=model)
+    known = there.filter(owner=None if shared else by).first()
+    return known or create_connection(
+        by=by,
+        now=now,
+        shared=shared,
+        name=f"{model[: NAME_LENGTH - 20]} ({SERVERS[server][0]})",
+        base_url=_address(server),
+        model=model,
+        is_local=shared,
+        has_tools=False,
+        can_extract=False,
+        context_tokens=CONTEXT,
+    )
+
+
+def _may_choose(place: Workspace) -> bool:
+    """Its owner asks, and nothing is chosen that this would take the place of."""
+    return place.connection_id is None and Role(place.role).allows(Role.OWNER)

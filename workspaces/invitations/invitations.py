@@ -1,0 +1,239 @@
+"""Making, taking back and accepting invitations. A workspace's owners invite, as far as their own right goes.
+
+Nobody keeps a link: it is the invitation's id, signed with the installation's key. A leaked database opens nothing,
+an owner can copy it again, and it ends with its time, its uses, its revoking, or the right of who made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memoryhub import mail
+from memoryhub.backup import databases
+from memoryhub.database.acting import by_system
+from memoryhub.errors import Conflict, Invalid, NotFound
+from workspaces.access import get_workspace
+from workspaces.audit import Verb, Word, record
+from workspaces.models import Invitation, Membership, Role, User, Workspace
+from workspaces.throttles import DAY, spend
+
+SALT = "memoryhub.invitation"
+MOST_OPEN = 50  # of one workspace
+MOST_PEOPLE = 100  # of one invitation
+LONGEST = timedelta(days=30)
+KEPT = timedelta(days=30)  # after its end: so long a link says why it no longer lets anybody in
+
+
+class Ended(Conflict):
+    """The link was an invitation, and lets nobody in any more. Says why, and what to do."""
+
+    status, code = 410, "invitation_ended"
+
+
+def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
+    """Those that still let somebody in, the newest first. One query."""
+    found = Invitation.objects.filter(workspace=workspace, revoked_at=None, expires_at__gt=now)
+    return found.filter(used__lt=F("most")).select_related("created_by")
+
+
+def create_invitation(
+    workspace: Workspace, *, role: str, most: int, lasts: timedelta, by: User, now: datetime, email: str = ""
+) -> Invitation:
+    """A new one, for so many people and so long; one that is sent by mail is for one person. Owners only.
+
+    Invalid for a wrong value, Conflict where too many are open, TooManyRequests.
+    """
+    workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
+    email = email.strip()
+    _check(role, 1 if email else most, lasts, email)
+    spend("invitations", by, now=now)
+    if email:
+        spend("invitation mails", by, now=now, per=DAY)
+    with transaction.atomic():
+        Workspace.objects.select_for_update().get(pk=workspace.pk)
+        if open_invitations(workspace, now=now).count() >= MOST_OPEN:
+            raise Conflict(
+                _("%d invitations are open, which is as many as there can be. Revoke one first.") % MOST_OPEN
+            )
+        made = Invitation.objects.create(
+            workspace=workspace,
+            role=role,
+            most=1 if email else most,
+            email=email,
+            created_by=by,
+            created_at=now,
+            expires_at=now + lasts,
+        )
+        words: dict[str, Word | list[Word]] = {"role": made.role, "people": made.most, "by_mail": bool(email)}
+        record(Verb.INVITATION_MADE, by=by, workspace=workspace, target=made.public_id, details=words)
+    return made
+
+
+def send_by_mail(invitation: Invitation, *, link: str) -> None:
+    """To the address that it is for."""
+    text = _(
+        "Hello,\n\n"
+        "%(by)s invites you to the workspace “%(workspace)s” of a MemoryHub. Open this link to join:\n\n"
+        "%(link)s\n\n"
+        "It is for you alone and works until %(until)s UTC. If you do not know %(by)s, leave it: without the link\n"
+        "nothing happens.\n"
+    ) % {
+        "by": invitation.created_by.get_username(),
+        "workspace": invitation.workspace.name,
+        "link": link,
+        "until": f"{invitation.expires_at:%Y-%m-%d %H:%M}",
+    }
+    mail.send(_("An invitation to a MemoryHub"), text, [invitation.email])
+
+
+def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: datetime) -> Invitation:
+    """Let nobody in by it any more. Owners only; who has come stays."""
+    workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
+    with transaction.atomic():
+        found = Invitation.objects.select_for_update(of=("self",)).filter(
+            workspace=workspace, public_id=public_id
+        )
+        held = found.first()
+        if held is None:
+            raise NotFound(_("This invitation does not exist, or it ended long ago."))
+        if held.revoked_at is None:
+            held.revoked_at = now
+            held.save(update_fields=["revoked_at"])
+            record(Verb.INVITATION_REVOKED, by=by, workspace=workspace, target=held.public_id)
+    return held
+
+
+def link_token(invitation: Invitation) -> str:
+    """What a link ends in."""
+    return signing.Signer(salt=SALT, sep=".").sign(invitation.public_id)
+
+
+@by_system
+def read_link(token: str, *, now: datetime) -> Invitation:
+    """The invitation that a link is. NotFound where it was never one or is long over, Ended where it is."""
+    try:
+        public_id = signing.Signer(salt=SALT, sep=".").unsign(token)
+    except signing.BadSignature:
+        raise NotFound(_unreadable()) from None
+    found = Invitation.objects.select_related("workspace", "created_by").filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound(_unreadable())
+    _require_open(found, now)
+    return found
+
+
+@by_system
+def accept(token: str, *, by: User, now: datetime) -> Membership:
+    """Come in. Who is a member already stays what they are and uses nothing up. Raises what ``read_link`` does.
+
+    Nobody comes twice, and nobody by one made before an owner removed them or let them do less: they ask an owner.
+    """
+    spend("invitations", by, now=now)
+    found = read_link(token, now=now)
+    with transaction.atomic():
+        # As every change of members: the workspace first. Who waited here asks again what is left.
+        Workspace.objects.select_for_update().filter(pk=found.workspace_id).first()
+        mine = (
+            Membership.objects.filter(workspace=found.workspace_id, user=by)
+            .select_related("workspace")
+            .first()
+        )
+        if mine is not None:
+            return mine
+        held = Invitation.objects.select_related("workspace", "created_by").select_for_update(of=("self",))
+        invitation = held.filter(pk=found.pk).first()
+        if invitation is None:
+            raise NotFound(_unreadable())
+        _require_open(invitation, now)
+        if by.pk in invitation.used_by:
+            text = _(
+                "This invitation no longer lets you in: you have used it, or an owner has removed you since it was "
+                "made. Ask %s for a new one."
+            )
+            raise Ended(text % invitation.created_by.get_username())
+        made = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
+        invitation.used += 1
+        invitation.used_by.append(by.pk)
+        invitation.save(update_fields=["used", "used_by"])
+        words = {"role": invitation.role, "invitation": invitation.public_id}
+        record(Verb.MEMBER_JOINED, by=by, workspace=invitation.workspace, target=by.public_id, details=words)
+    return made
+
+
+def sweep(*, now: datetime) -> int:
+    """Delete those that ended long ago; how many."""
+    return Invitation.objects.filter(expires_at__lt=now - KEPT).delete()[0]
+
+
+def close_again(earlier: str, say: Callable[[str], None]) -> None:
+    """Of a restored backup no invitation is open that has ended, or let somebody in, since it was made.
+
+    The database ``earlier`` knows which; Django's connection is in the restored one. Who came in by one since is not
+    known to the backup, and may have been removed: it would let them in again. So would one that stayed open, of
+    somebody who was removed since.
+    """
+    with databases.connect(earlier) as connection:
+        rows = connection.execute(
+            "SELECT public_id, used_by FROM workspaces_invitation WHERE revoked_at IS NULL AND used < most"
+        ).fetchall()
+    left, closed = dict(rows), 0
+    for invitation in Invitation.objects.filter(revoked_at=None, used__lt=F("most")):
+        if left.get(invitation.public_id) != invitation.used_by:
+            closed += Invitation.objects.filter(pk=invitation.pk).update(revoked_at=timezone.now())
+    say(f"{closed} invitations were ended or used since: closed")
+
+
+def _check(role: str, most: int, lasts: timedelta, email: str) -> None:
+    wrong: dict[str, str] = {}
+    if role not in Role.values:
+        wrong["role"] = _("Must be one of %s.") % ", ".join(Role.values)
+    elif role == Role.OWNER and most != 1:
+        wrong["most"] = _("An invitation as owner is for one person.")
+    if not 1 <= most <= MOST_PEOPLE:
+        wrong["most"] = _("Must be from %(least)d to %(most)d.") % {"least": 1, "most": MOST_PEOPLE}
+    if not timedelta(0) < lasts <= LONGEST:
+        wrong["lasts"] = _("At most %d days.") % LONGEST.days
+    if email:
+        try:
+            validate_email(email)
+        except ValidationError as error:
+            wrong["email"] = error.messages[0]
+        if not mail.is_set():
+            wrong["email"] = _("No mail can be sent here: pass on the link yourself.")
+    if wrong:
+        raise Invalid(fields=wrong)
+
+
+def _require_open(invitation: Invitation, now: datetime) -> None:
+    by = invitation.created_by.get_username()
+    if invitation.revoked_at is not None:
+        raise Ended(_("This invitation has been taken back. If that surprises you, ask %s.") % by)
+    if invitation.expires_at <= now:
+        raise Ended(_("This invitation has expired. Ask %s for a new one.") % by)
+    if invitation.used >= invitation.most:
+        text = _(
+            "This invitation has been used. If it was meant for you and you did not use it, tell %s at once: "
+            "someone else has."
+        )
+        raise Ended(text % by)
+    maker = Membership.objects.filter(workspace=invitation.workspace_id, user=invitation.created_by).first()
+    if maker is None or maker.role != Role.OWNER or not invitation.created_by.is_active:
+        raise Ended(
+            _("%s, who made this invitation, can no longer invite. Ask another owner of the workspace.") % by
+        )
+
+
+def _unreadable() -> str:
+    return _(
+        "This link is not an invitation here, or it ended long ago. Check that you have all of it, "
+        "or ask for a new one."
+    )

@@ -1,0 +1,26 @@
+"""Django's own command; whoever was in with the old password is out afterwards, as after a change on a page."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from django.contrib.auth.management.commands import changepassword
+from django.db import transaction
+from django.utils import timezone
+
+from workspaces.accounts import sessions
+from workspaces.audit import Verb, record
+from workspaces.models import User
+from workspaces.oauth import grants
+
+
+class Command(changepassword.Command):
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        said: str | None = super().handle(*args, **options)
+        person = User.objects.get(username=options["username"] or getpass.getuser())
+        with transaction.atomic():
+            record(Verb.PASSWORD_CHANGED, by=None, target=person.public_id)
+            grants.end_all_of(person, by=person, now=timezone.now())
+            sessions.end_other_sessions(person, keep=None, by=person)
+        return said

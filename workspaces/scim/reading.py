@@ -1,0 +1,127 @@
+"""What a request of a directory says, as far as an account here has it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from workspaces.scim.errors import ScimError
+
+CORE = "urn:ietf:params:scim:schemas:core:2.0:user:"
+PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+MOST_OPERATIONS = 100
+LENGTHS = {"username": 150, "first_name": 150, "last_name": 150, "email": 254}
+_NAMES = {"name.givenname": "first_name", "name.familyname": "last_name", "username": "username"}
+# Attributes of RFC 7643 that no account here has: they are taken and not kept.
+_UNKEPT = re.compile(
+    r"(schemas|id|meta|externalid|displayname|nickname|profileurl|title|usertype|preferredlanguage|locale|timezone"
+    r"|password|phonenumbers|ims|photos|addresses|groups|entitlements|roles|x509certificates|name\.\w+"
+    r"|urn:ietf:params:scim:schemas:extension:.+)(\[.*\])?(\..+)?"
+)
+_EMAIL = re.compile(r"emails(\[(type eq \"work\"|primary eq true)\])?(\.value)?", re.IGNORECASE)
+_FILTER = re.compile(r'\s*userName\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+Values = dict[str, Any]  # of an account: username, first_name, last_name, email, active
+
+
+def values_of(resource: Mapping[str, Any]) -> Values:
+    """Of a whole resource, as it is made or replaced: what it leaves out is empty, and active."""
+    found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
+    for name, value in resource.items():
+        found |= _attribute(name.lower(), value)
+    return found
+
+
+def changes_of(body: Mapping[str, Any]) -> Values:
+    """Of a PATCH: its operations in their order, the last word on each attribute."""
+    if body.get("schemas") not in (None, [PATCH]):
+        raise ScimError(400, "schemas must name the PatchOp message.", "invalidSyntax")
+    operations = {name.lower(): value for name, value in body.items()}.get("operations")
+    if not isinstance(operations, list) or not 1 <= len(operations) <= MOST_OPERATIONS:
+        raise ScimError(400, f"Operations must be a list of 1 to {MOST_OPERATIONS}.", "invalidSyntax")
+    found: Values = {}
+    for operation in operations:
+        if not isinstance(operation, Mapping):
+            raise ScimError(400, "Each operation must be an object.", "invalidSyntax")
+        found |= _operation({str(name).lower(): value for name, value in operation.items()})
+    return found
+
+
+def username_asked_for(text: str) -> str | None:
+    """Of a filter ``userName eq "…"``; None without one."""
+    if not text:
+        return None
+    match = _FILTER.fullmatch(text[:1000])
+    if match is None:
+        raise ScimError(400, 'The only filter here is userName eq "…".', "invalidFilter")
+    return re.sub(r"\\(.)", r"\1", match[1])
+
+
+def _operation(operation: Mapping[str, Any]) -> Values:
+    kind, path, value = (operation.get(name) for name in ("op", "path", "value"))
+    if not isinstance(kind, str) or kind.lower() not in ("add", "replace", "remove"):
+        raise ScimError(400, "op must be add, replace or remove.", "invalidSyntax")
+    if path is not None and not isinstance(path, str):
+        raise ScimError(400, "path must be a string.", "invalidPath")
+    if kind.lower() == "remove":
+        if not path:
+            raise ScimError(400, "What is to be removed needs a path.", "noTarget")
+        value = [] if path.lower() == "emails" else {} if path.lower() == "name" else ""
+    if path:
+        return _attribute(path.lower(), value)
+    if not isinstance(value, Mapping):
+        raise ScimError(400, "Without a path value must be an object.", "invalidValue")
+    found: Values = {}
+    for name, each in value.items():
+        found |= _attribute(str(name).lower(), each)
+    return found
+
+
+def _attribute(name: str, value: Any) -> Values:
+    name = name.removeprefix(CORE)
+    if name == "active":
+        return {"active": _flag(value)}
+    if name in _NAMES:
+        return {_NAMES[name]: _text(name, _NAMES[name], value)}
+    if name == "name":
+        if not isinstance(value, Mapping):
+            raise ScimError(400, "name must be an object.", "invalidValue")
+        parts = {str(part).lower(): each for part, each in value.items()}
+        return {
+            field: _text(part, field, parts.get(part.removeprefix("name.")) or "")
+            for part, field in _NAMES.items()
+            if part.startswith("name.")
+        }
+    if _EMAIL.fullmatch(name):
+        return {"email": _text("emails", "email", _first_email(value))}
+    if _UNKEPT.fullmatch(name):
+        return {}
+    raise ScimError(400, "There is no such attribute of a user.", "invalidPath")
+
+
+def _first_email(value: Any) -> Any:
+    """The primary one, else the first."""
+    if not isinstance(value, list):
+        return value or ""
+    if not all(isinstance(each, Mapping) for each in value):
+        raise ScimError(400, "emails must be a list of objects.", "invalidValue")
+    primary = [each for each in value if each.get("primary") is True]
+    return next((each.get("value") for each in [*primary, *value]), "")
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in ("true", "false"):  # as Entra ID says it
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise ScimError(400, "active must be true or false.", "invalidValue")
+    return value
+
+
+def _text(name: str, field: str, value: Any) -> str:
+    wrong = not isinstance(value, str) or len(value) > LENGTHS[field] or _CONTROL.search(value)
+    if wrong or (field == "username" and not value.strip()):
+        raise ScimError(400, f"{name} must be a text of at most {LENGTHS[field]} characters.", "invalidValue")
+    return str(value).strip()

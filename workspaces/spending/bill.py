@@ -1,0 +1,73 @@
+"""What some calls of models took and cost, together: of an answer, a chat, a month. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from memoryhub.llm.metering import Metered
+from memoryhub.llm.usage import Parts, Usage, cost_of, names_of
+from workspaces.spending.rates import Rate
+
+_USAGE = names_of(Usage)
+_PARTS = tuple(name for name in names_of(Parts) if name != "whole")
+NUMBERS = (*_USAGE, *_PARTS, "unpriced")  # as columns of ModelUse and in JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """``memory``, ``documents``, ``tools``: of the tokens in, estimated. ``unpriced``: calls that have no price, so
+    that ``cost`` is without them.
+    """
+
+    tokens_in: int = 0
+    cached: int = 0
+    tokens_out: int = 0
+    reasoning: int = 0
+    calls: int = 0
+    estimated: int = 0
+    memory: int = 0
+    documents: int = 0
+    tools: int = 0
+    unpriced: int = 0
+    cost: Decimal = Decimal(0)
+
+    @classmethod
+    def of(cls, metered: Metered, rate: Rate) -> Bill:
+        usage: Usage = metered.usage
+        parts: Parts = metered.parts.of(usage.tokens_in)
+        cost = cost_of(usage, rate.price)
+        return cls(
+            **{name: getattr(usage, name) for name in _USAGE},
+            **{name: getattr(parts, name) for name in _PARTS},
+            unpriced=usage.calls if cost is None else 0,
+            cost=cost or Decimal(0),
+        )
+
+    def __add__(self, other: Bill) -> Bill:
+        numbers = {name: getattr(self, name) + getattr(other, name) for name in NUMBERS}
+        return Bill(**numbers, cost=self.cost + other.cost)
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    @property
+    def is_estimate(self) -> bool:
+        return self.estimated > 0
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether money can be mentioned: a price of something is known."""
+        return self.calls > self.unpriced
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "cost": str(self.cost)}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any] | None) -> Bill:
+        """What ``as_json`` gave, or nothing."""
+        stored = stored or {}
+        numbers = {name: int(stored.get(name, 0)) for name in NUMBERS}
+        return cls(**numbers, cost=Decimal(stored.get("cost", 0)))

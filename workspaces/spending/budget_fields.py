@@ -1,0 +1,20 @@
+"""How a budget is asked for: by owners on the page of usage, by administrators beside a person."""
+
+from __future__ import annotations
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+
+class BudgetFields(forms.Form):
+    tokens = forms.IntegerField(label=_("Tokens a month"), required=False, min_value=0)
+    money = forms.DecimalField(
+        label=_("Money a month"),
+        required=False,
+        min_value=0,
+        decimal_places=2,
+        max_digits=13,
+        help_text=_(
+            "Only calls of models with a price count. Leave both empty and there is no limit; a warning comes at 80%."
+        ),
+    )

@@ -1,0 +1,217 @@
+"""How much a workspace or a person may take in a month: from four fifths on it is said, at the whole models stop.
+
+A month is one of UTC. The embedded model costs nothing and is neither counted nor stopped. What somebody's own
+connection takes counts for them alone: its numbers are what a server of theirs says. What is begun is ended: two turns
+at once go past a budget by what those two take, and by no more; runs ask before each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import formats
+from django.utils.translation import gettext as _
+
+from memoryhub.errors import DomainError, Forbidden, Invalid
+from memoryhub.languages import grouped
+from workspaces.access import require
+from workspaces.audit import Verb, Word, record
+from workspaces.models import Role, User, Workspace
+from workspaces.models.spending import Budget
+from workspaces.spending.money import amount
+from workspaces.spending.rates import Account, Rate
+
+NEAR = Decimal("0.8")
+MOST_TOKENS = 10**15
+MOST_MONEY = Decimal(1_000_000_000)
+# Own connections have no name in the ledger.
+_STANDING = """
+SELECT b.workspace_id IS NOT NULL, b.tokens, b.money, coalesce(sum(taken.tokens), 0), coalesce(sum(taken.cost), 0)
+FROM workspaces_budget b LEFT JOIN LATERAL (
+  SELECT tokens_in + tokens_out AS tokens, cost FROM workspaces_modeluse
+  WHERE workspace_id = b.workspace_id AND day >= %(first)s AND day < %(next)s AND NOT is_embedded AND model <> ''
+  UNION ALL
+  SELECT tokens_in + tokens_out, cost FROM workspaces_modeluse
+  WHERE user_id = b.user_id AND day >= %(first)s AND day < %(next)s AND NOT is_embedded
+) taken ON true
+WHERE b.workspace_id = %(workspace)s OR b.user_id = %(user)s
+GROUP BY b.id
+"""
+
+
+class BudgetReached(DomainError):
+    """Nothing more is asked of models that cost something, until the month is over or somebody raises the budget."""
+
+    status, code = 429, "budget"
+
+    @property
+    def for_all(self) -> str:
+        """Not whose budget it is nor how much: who may see that finds it in their usage."""
+        return _("A budget for the month is used up.")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A budget and what of it is taken this month. ``of_workspace``: else it is the person's own."""
+
+    of_workspace: bool
+    tokens: int | None
+    money: Decimal | None
+    tokens_taken: int
+    money_taken: Decimal
+    renewed_on: date
+
+    @property
+    def share(self) -> Decimal:
+        """Of what there may be; of tokens or of money, whichever is nearer to its end."""
+        return max(
+            _share(Decimal(self.tokens_taken), self.tokens), _share(self.money_taken, self.money), Decimal(0)
+        )
+
+    @property
+    def percent(self) -> int:
+        return min(100, int(self.share * 100))
+
+    @property
+    def is_near(self) -> bool:
+        return self.share >= NEAR
+
+    @property
+    def is_spent(self) -> bool:
+        return self.share >= 1
+
+    @property
+    def taken(self) -> str:
+        """What is nearer to its end, in words."""
+        if self.money is not None and _share(self.money_taken, self.money) == self.share:
+            return _("%(taken)s of %(most)s") % {
+                "taken": amount(self.money_taken),
+                "most": amount(self.money),
+            }
+        most = self.tokens or 0
+        return _("%(taken)s of %(most)s tokens") % {
+            "taken": grouped(self.tokens_taken),
+            "most": grouped(most),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """What is used up or nearly, until when, and who can raise it."""
+        said = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
+        if self.is_spent and self.of_workspace:
+            return (
+                _(
+                    "This workspace's budget for the month is used up: %(taken)s. No model that costs something "
+                    "answers here until %(day)s. An owner can raise the budget in the settings, under Usage."
+                )
+                % said
+            )
+        if self.is_spent:
+            return (
+                _(
+                    "Your budget for the month is used up: %(taken)s. No model that costs something answers you until "
+                    "%(day)s. An administrator can raise it."
+                )
+                % said
+            )
+        if self.of_workspace:
+            return (
+                _("This workspace has used %(taken)s of its budget for this month, which renews on %(day)s.")
+                % said
+            )
+        return _("You have used %(taken)s of your budget for this month, which renews on %(day)s.") % said
+
+
+def _share(taken: Decimal, most: int | Decimal | None) -> Decimal:
+    if most is None:
+        return Decimal(-1)
+    return taken / most if most else Decimal(1)
+
+
+def first_of_month(now: datetime) -> date:
+    return now.astimezone(UTC).date().replace(day=1)
+
+
+def first_of_next(first: date) -> date:
+    return date(first.year + first.month // 12, first.month % 12 + 1, 1)
+
+
+def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -> list[Standing]:
+    """The budgets that count for this person here, the one nearest to its end first. One query."""
+    first = first_of_month(now)
+    renewed = first_of_next(first)
+    values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, values)
+        found = [Standing(row[0], row[1], row[2], int(row[3]), row[4], renewed) for row in cursor.fetchall()]
+    return sorted(found, key=lambda standing: standing.share, reverse=True)
+
+
+def require_budget(
+    workspace_id: int | None, user_id: int | None, rate: Callable[[], Rate], *, now: datetime
+) -> None:
+    """Raise BudgetReached where the workspace's or the person's is used up, unless the model that answers is the
+    embedded one. One query; ``rate`` is asked only where it matters.
+    """
+    for standing in standings(workspace_id, user_id, now=now)[:1]:
+        if standing.is_spent and not rate().is_embedded:
+            raise BudgetReached(standing.sentence)
+
+
+def has_budget(account: Account, *, now: datetime) -> bool:
+    """The same for work that nobody waits for: it goes without a model then."""
+    try:
+        require_budget(account.workspace_id, account.user_id, lambda: account.rate, now=now)
+    except BudgetReached:
+        return False
+    return True
+
+
+def set_workspace_budget(
+    workspace: Workspace, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
+) -> Budget | None:
+    """How much the workspace may take in a month; neither: as much as it likes. Forbidden but for owners."""
+    require(workspace.role, Role.OWNER)
+    _check(tokens, money)
+    with transaction.atomic():
+        record(Verb.BUDGET_SET, by=by, workspace=workspace, details=_said(tokens, money))
+        return _set(now, tokens, money, workspace_id=workspace.pk)
+
+
+def set_person_budget(
+    user: User, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
+) -> Budget | None:
+    """The same of a person, wherever they are. Forbidden but for administrators."""
+    if not (by.is_active and by.is_staff and by.is_superuser):
+        raise Forbidden(_("Only administrators can set a person's budget."))
+    _check(tokens, money)
+    with transaction.atomic():
+        record(Verb.BUDGET_SET, by=by, target=user.public_id, details=_said(tokens, money))
+        return _set(now, tokens, money, user_id=user.pk)
+
+
+def _check(tokens: int | None, money: Decimal | None) -> None:
+    wrong = {}
+    if tokens is not None and not 0 <= tokens <= MOST_TOKENS:
+        wrong["tokens"] = _("Must be from 0 to %s.") % grouped(MOST_TOKENS)
+    if money is not None and not (money.is_finite() and 0 <= money <= MOST_MONEY):
+        wrong["money"] = _("Must be from 0 to %s.") % grouped(MOST_MONEY)
+    if wrong:
+        raise Invalid(fields=wrong)
+
+
+def _said(tokens: int | None, money: Decimal | None) -> dict[str, Word | list[Word]]:
+    return {"tokens": tokens, "money": None if money is None else str(money)}
+
+
+def _set(now: datetime, tokens: int | None, money: Decimal | None, **of: Any) -> Budget | None:
+    if tokens is None and money is None:
+        Budget.objects.filter(**of).delete()
+        return None
+    values = {"tokens": tokens, "money": money, "updated_at": now}
+    return Budget.objects.update_or_create(defaults=values, **of)[0]

@@ -1,0 +1,136 @@
+"""What was taken in a month: of a workspace, or of a person wherever they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Case, Exists, F, OuterRef, QuerySet, Sum, Value, When
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
+
+from memoryhub.errors import Invalid
+from workspaces.models import Membership, ModelUse, Purpose, Role, User, Workspace
+from workspaces.spending.bill import NUMBERS, Bill
+from workspaces.spending.budgets import Standing, first_of_month, first_of_next, standings
+
+MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
+NO_MONTH = later("must be a month such as 2026-11")
+# What it is called since they left is not theirs to know.
+_IS_IN = Exists(Membership.objects.order_by().filter(workspace=OuterRef("workspace"), user=OuterRef("user")))
+_PLACE = Case(When(_IS_IN, then=F("workspace__name")), default=Value(""))
+_SUMS = {name: Sum(name) for name in (*NUMBERS, "cost")}
+
+
+@dataclass(frozen=True)
+class Line:
+    """``label``: a day, a person, a purpose, a model, a workspace or a chat; ``address``: its page, if it has one."""
+
+    label: str
+    bill: Bill
+    day: date | None = None
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Month:
+    """``people``: of a workspace, for its owners all members that took something, for others themselves alone.
+    ``workspaces``: of a person, those that they are in by name, all others in one line.
+    """
+
+    first: date
+    total: Bill
+    days: list[Line]
+    purposes: list[Line]
+    models: list[Line]
+    people: list[Line]
+    workspaces: list[Line]
+    budgets: list[Standing]
+
+    @property
+    def name(self) -> str:
+        return f"{self.first:%Y-%m}"
+
+    @property
+    def before(self) -> str:
+        """The month before it, as it is asked for."""
+        first = self.first
+        return f"{first.year - (first.month == 1):04}-{(first.month - 2) % 12 + 1:02}"
+
+    @property
+    def most(self) -> int:
+        """Tokens of the day that took most, for the chart's scale."""
+        return max((line.bill.tokens for line in self.days), default=0)
+
+
+def month_of(text: str, *, now: datetime) -> date:
+    """The first of ``2026-11``; of this month for none. Raises Invalid."""
+    if not text:
+        return first_of_month(now)
+    if not MONTH.fullmatch(text):
+        raise Invalid(fields={"month": NO_MONTH})
+    return date.fromisoformat(f"{text}-01")
+
+
+def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime) -> Month:
+    """Owners see all of it, with who took what; others what they took themselves. Six queries."""
+    rows = of_month(ModelUse.objects.filter(workspace=workspace), first)
+    sees_all = workspace.role == Role.OWNER
+    if not sees_all:
+        rows = rows.filter(user=user)
+    found = standings(workspace.pk, user.pk, now=now)
+    return _month(rows, first, [each for each in found if sees_all or not each.of_workspace])
+
+
+def of_person(user: User, first: date, *, now: datetime) -> Month:
+    """What this person took, in every workspace. Six queries."""
+    return _month(_of_person(user, first), first, standings(None, user.pk, now=now))
+
+
+def taken_by(user: User, *, now: datetime) -> Bill:
+    """What this person took this month. One query."""
+    sums = _of_person(user, first_of_month(now)).aggregate(**_SUMS)
+    return _bill({name: number or 0 for name, number in sums.items()})
+
+
+def _of_person(user: User, first: date) -> QuerySet[ModelUse]:
+    return of_month(ModelUse.objects.filter(user=user), first)
+
+
+def of_month(rows: QuerySet[ModelUse], first: date) -> QuerySet[ModelUse]:
+    return rows.filter(day__gte=first, day__lt=first_of_next(first))
+
+
+def _month(rows: QuerySet[ModelUse], first: date, found: list[Standing]) -> Month:
+    days = [
+        Line(row["day"].isoformat(), _bill(row), row["day"])
+        for row in rows.order_by("day").values("day").annotate(**_SUMS)
+    ]
+    purposes = [Line(str(Purpose(label).label), bill) for label, bill in _by(rows, "purpose")]
+    return Month(
+        first=first,
+        total=sum((line.bill for line in days), Bill()),
+        days=days,
+        purposes=purposes,
+        models=[Line(label or _("Own connections"), bill) for label, bill in _by(rows, "model")],
+        people=[Line(label or _("People who left"), bill) for label, bill in _by(rows, "user__username")],
+        workspaces=[
+            Line(label or _("Workspaces you have left"), bill)
+            for label, bill in _by(rows.annotate(place=_PLACE), "place")
+        ],
+        budgets=found,
+    )
+
+
+def _by(rows: QuerySet[ModelUse], name: str) -> Iterable[tuple[str, Bill]]:
+    """The dearest first, then the largest."""
+    found = [(row[name] or "", _bill(row)) for row in rows.order_by().values(name).annotate(**_SUMS)]
+    return sorted(found, key=lambda line: (line[1].cost, line[1].tokens), reverse=True)
+
+
+def _bill(row: Any) -> Bill:
+    return Bill(**{name: int(row[name]) for name in NUMBERS}, cost=Decimal(row["cost"]))

@@ -1,0 +1,80 @@
+"""Tokens and money on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memoryhub.languages import grouped
+from workspaces.models import User, Workspace
+from workspaces.spending import money
+from workspaces.spending.bill import Bill
+from workspaces.spending.budgets import Standing, standings
+from workspaces.spending.totals import Line, Month
+
+register = template.Library()
+register.filter("amount", money.amount)
+HEIGHT, STEP = 60, 10
+
+
+@dataclass(frozen=True)
+class Bar:
+    x: int
+    height: int
+    day: date
+    tokens: int
+
+    @property
+    def y(self) -> int:
+        return HEIGHT - self.height
+
+
+@register.filter
+def bars(month: Month) -> Iterator[Bar]:
+    """The days of the chart."""
+    for line in month.days:
+        if line.day is not None:
+            height = max(1, round(HEIGHT * line.bill.tokens / (month.most or 1)))
+            yield Bar((line.day.day - 1) * STEP, height, line.day, line.bill.tokens)
+
+
+@register.simple_tag
+def bill(found: Bill | dict[str, Any]) -> str:
+    """1,204 tokens in, 310 out, about $0.004."""
+    paid = found if isinstance(found, Bill) else Bill.from_json(found)
+    said = {
+        "read": grouped(paid.tokens_in),
+        "written": grouped(paid.tokens_out),
+        "cost": money.amount(paid.cost),
+    }
+    if paid.has_cost and paid.cost and paid.is_estimate:
+        return _("About %(read)s tokens in, %(written)s out, %(cost)s (estimated)") % said
+    if paid.has_cost and paid.cost:
+        return _("%(read)s tokens in, %(written)s out, about %(cost)s") % said
+    if paid.is_estimate:
+        return _("About %(read)s tokens in, %(written)s out (estimated)") % said
+    return _("%(read)s tokens in, %(written)s out") % said
+
+
+@register.simple_tag
+def near_budget(workspace: Workspace, user: User) -> Standing | None:
+    """The budget that is nearest to its end, where that is worth a word. One query."""
+    found = standings(workspace.pk, user.pk, now=timezone.now())
+    return found[0] if found and found[0].is_near else None
+
+
+@register.inclusion_tag("workspaces/usage_section.html")
+def usage_section(id: str, title: str, label: str, lines: Sequence[Line], hint: str = "") -> dict[str, Any]:
+    """A table under a heading."""
+    return {"id": id, "title": title, "label": label, "lines": lines, "hint": hint}
+
+
+@register.inclusion_tag("workspaces/usage_table.html")
+def usage_table(lines: Sequence[Line], label: str) -> dict[str, Any]:
+    return {"lines": lines, "label": label}
