@@ -138,10 +138,6 @@ def test_model_and_process_rooms_know_no_tables(folder: str) -> None:
         assert "django.db" not in source.read_text(), source
 
 
-# Made before this was asked.
-_ALONGSIDE_NOBODY = {("memories", "0006_embedding_model"), ("workspaces", "0012_usernames")}
-
-
 def test_indexes_of_tables_that_stand_are_built_beside_readers_and_writers() -> None:
     """A plain CREATE INDEX makes every writer of the table wait until it is done."""
     locking = set()
@@ -152,7 +148,7 @@ def test_indexes_of_tables_that_stand_are_built_beside_readers_and_writers() -> 
                 locking.add((app, name))
             if isinstance(each, AddIndexConcurrently):
                 assert not migration.atomic, name
-    assert locking <= _ALONGSIDE_NOBODY
+    assert locking == set()
 
 
 def test_migrations_say_what_the_models_say(db: None) -> None:

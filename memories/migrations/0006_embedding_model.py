@@ -49,10 +49,6 @@ class Migration(migrations.Migration):
                 'ordering': ['-started_at', '-id'],
             },
         ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('deleted_at', None), models.Q(('source_type', 'model'), ('source_type__startswith', 'auto_'), _connector='OR')), fields=['workspace', 'owner'], name='memory_automatic'),
-        ),
         migrations.AddConstraint(
             model_name='embeddingmodel',
             constraint=models.UniqueConstraint(condition=models.Q(('state', 'retired'), _negated=True), fields=('state',), name='one_active_one_building'),

@@ -1,7 +1,6 @@
 from typing import Any
 
 import django.contrib.postgres.fields
-import django.contrib.postgres.indexes
 from django.db import migrations, models
 
 from workspaces.accounts.usernames import looks_of
@@ -28,8 +27,4 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunPython(note_looks, migrations.RunPython.noop),
-        migrations.AddIndex(
-            model_name="user",
-            index=django.contrib.postgres.indexes.GinIndex(fields=["looks"], name="user_looks"),
-        ),
     ]

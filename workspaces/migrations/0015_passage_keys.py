@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 
 import psycopg
+from django.contrib.postgres.indexes import GinIndex
 from django.db import migrations
 
 from memoryhub.management.database import psycopg_settings
@@ -39,6 +40,9 @@ BUILT = (
         "ADD CONSTRAINT workspaces_passageword_pkey PRIMARY KEY USING INDEX workspaces_passageword_pkey",
     ),
 )
+# Of names that look alike. 0012 made it once, while writers waited: where it stands from then, it is built anew.
+NO_LOOKS = "DROP INDEX CONCURRENTLY IF EXISTS user_looks"
+LOOKS = "CREATE INDEX CONCURRENTLY user_looks ON workspaces_user USING gin (looks)"
 BACK = """
 DELETE FROM workspaces_passagevector WHERE kind <> 1;
 DELETE FROM workspaces_passageword WHERE kind <> 1;
@@ -108,4 +112,12 @@ def back(apps, schema_editor):
 class Migration(migrations.Migration):
     atomic = False
     dependencies = [("workspaces", "0014_passages")]
-    operations = [migrations.RunPython(build, back)]
+    operations = [
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunSQL([NO_LOOKS, LOOKS], [NO_LOOKS])],
+            state_operations=[
+                migrations.AddIndex(model_name="user", index=GinIndex(fields=["looks"], name="user_looks")),
+            ],
+        ),
+        migrations.RunPython(build, back),
+    ]
