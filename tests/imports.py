@@ -66,16 +66,7 @@ def _reached(module: str, graph: Graph) -> set[str]:
 
 def _named(module: str, path: Path, files: dict[str, Path]) -> Iterator[str]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = parsed(path)
-    typing_only = {
-        node
-        for guard in ast.walk(tree)
-        if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.unparse(guard.test)
-        for node in ast.walk(guard)
-    }
-    for node in ast.walk(tree):
-        if node in typing_only:
-            continue
+    for node in _statements(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -83,6 +74,16 @@ def _named(module: str, path: Path, files: dict[str, Path]) -> Iterator[str]:
             room = ".".join([*above, *filter(None, [node.module])])
             for alias in node.names:
                 yield f"{room}.{alias.name}" if f"{room}.{alias.name}" in files else room
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All but what stands under ``if TYPE_CHECKING``; expressions, most of a tree, import nothing."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            yield node
+            yield from _statements(node)
 
 
 def _module(path: Path, root: Path) -> str:

@@ -19,6 +19,8 @@ from pathlib import Path
 import polib
 from django.utils.translation.template import templatize
 
+from tests.imports import parsed
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "memoryhub" / "locale"
 APPS = ("memoryhub", "workspaces", "memories", "chat")
@@ -87,8 +89,10 @@ def _literals(code: str) -> list[str]:
 
 def _in_python() -> Iterator[Said]:
     for path in sorted(path for app in APPS for path in (ROOT / app).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         names = _names(tree)
+        if not names:
+            continue
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
             function = names.get(getattr(node.func, "attr", getattr(node.func, "id", "")))

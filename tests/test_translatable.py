@@ -17,6 +17,7 @@ from django.utils.translation.template import templatize
 from memoryhub.errors import DomainError
 from memoryhub.languages import SENTENCES_END
 from memoryhub.llm.errors import ModelError
+from tests.imports import parsed
 from tests.messages import PLURALS, Said, collected, faults, wrong
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,7 +122,7 @@ MODULES = sorted(
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_forms_and_notices_are_translated(module: Path) -> None:
     bare = []
-    for node in ast.walk(ast.parse(module.read_text())):
+    for node in ast.walk(parsed(module)):
         if not isinstance(node, ast.Call):
             continue
         named = {word.arg: word.value for word in node.keywords}
@@ -163,17 +164,17 @@ def literal(node: ast.AST | None) -> bool:
     return any(WORD.search(text) for text in said)
 
 
-def unmarked(source: str, errors: set[str]) -> list[str]:
+def unmarked(tree: ast.AST, errors: set[str]) -> list[str]:
     """What the errors of these names say without translation: in place, or by a name that this file gives a text."""
-    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
     named: dict[str, list[ast.AST]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         for target in node.targets if isinstance(node, ast.Assign) else []:
             into = target.value if isinstance(target, ast.Subscript) else target
             if isinstance(into, ast.Name):
                 named.setdefault(into.id, []).append(node.value)
     bare = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if (
             not isinstance(node, ast.Call)
             or getattr(node.func, "attr", getattr(node.func, "id", "")) not in errors
@@ -194,7 +195,7 @@ def test_what_a_domain_error_says_is_translated() -> None:
     assert len(kinds) > 15
     assert [kind for kind in kinds if not isinstance(kind.default_message, Promise)] == []
     names = {kind.__name__ for kind in kinds}
-    assert [(path, text) for path in DOMAIN for text in unmarked(path.read_text(), names)] == []
+    assert [(path, text) for path in DOMAIN for text in unmarked(parsed(path), names)] == []
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_what_a_domain_error_says_is_translated() -> None:
     ],
 )
 def test_an_unmarked_sentence_of_an_error_is_found(said: str) -> None:
-    assert unmarked(said, {"Conflict"}) != []
+    assert unmarked(ast.parse(said), {"Conflict"}) != []
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_an_unmarked_sentence_of_an_error_is_found(said: str) -> None:
     ],
 )
 def test_a_marked_sentence_of_an_error_passes(said: str) -> None:
-    assert unmarked(said, {"Conflict"}) == []
+    assert unmarked(ast.parse(said), {"Conflict"}) == []
 
 
 @pytest.fixture(scope="module")
@@ -234,11 +235,11 @@ def said() -> list[Said]:
     return collected()
 
 
-def ungrouped(source: str) -> list[str]:
+def ungrouped(tree: ast.AST) -> list[str]:
     """What is filled into a sentence that is translated with a number grouped as in English alone."""
     fills = [
         node.right
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Call)
     ]
     texts = [text for fill in fills for text in ast.walk(fill) if isinstance(text, ast.FormattedValue)]
@@ -246,8 +247,9 @@ def ungrouped(source: str) -> list[str]:
 
 
 def test_numbers_in_a_sentence_are_grouped_as_its_language_does() -> None:
-    assert [(path, text) for path in DOMAIN for text in ungrouped(path.read_text())] == []
-    assert len(ungrouped('_("At most %s.") % f"{most:,}"; _("%(a)s") % {"a": f"{a:,.2f} of {b}"}')) == 2
+    assert [(path, text) for path in DOMAIN for text in ungrouped(parsed(path))] == []
+    both = '_("At most %s.") % f"{most:,}"; _("%(a)s") % {"a": f"{a:,.2f} of {b}"}'
+    assert len(ungrouped(ast.parse(both))) == 2
 
 
 def test_what_is_kept_of_a_models_failure_is_marked_sentence_by_sentence(said: list[Said]) -> None:
