@@ -101,7 +101,7 @@ def outside() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *args: object) -> None: ...
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     datagrams.bind(server.server_address)
     datagrams.setblocking(False)

@@ -2,6 +2,7 @@
 
 import random
 import string
+from functools import cache
 
 _ALNUM = string.ascii_letters + string.digits
 _HEX = "0123456789abcdef"
@@ -12,11 +13,15 @@ def rand(length: int, alphabet: str = _ALNUM) -> str:
     """A random string that always holds a lower-case letter or a hexadecimal one, and a digit."""
     body = [_random.choice(alphabet) for _ in range(length)]
     if length >= 4:
-        letters = [char for char in alphabet if char.isalpha()]
-        digits = [char for char in alphabet if char.isdigit()]
+        letters, digits = _kinds(alphabet)
         body[1] = _random.choice(letters) if letters else body[1]
         body[2] = _random.choice(digits) if digits else body[2]
     return "".join(body)
+
+
+@cache
+def _kinds(alphabet: str) -> tuple[str, str]:
+    return "".join(filter(str.isalpha, alphabet)), "".join(filter(str.isdigit, alphabet))
 
 
 def hexa(length: int) -> str:

@@ -72,7 +72,7 @@ class Site(BaseHTTPRequestHandler):
 def site(settings: Settings) -> Iterator[str]:
     Site.asked = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)  # looks that often whether to end
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     settings.SEARCH_URL = url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,9 +23,10 @@ from memories.models import Extraction, Memory
 from memories.writing import gate, review
 from tests.admin_pages import run_action
 from tests.api import type_password_again
-from tests.conftest import Cast
+from tests.conftest import Cast, make_cast
 from tests.digests import digests
 from tests.factories import make_agent, make_chat, make_document, make_key_text, make_memory, make_user
+from tests.fakes.embedder import FakeEmbedder
 from workspaces.agents.agents import archive_agent
 from workspaces.models import Agent, ApiKey, AuditEvent, Document, DocumentStatus, EmbeddingModel, User
 
@@ -81,8 +83,20 @@ class Rows:
         return self.for_action.get((model, name)) or self.of[model]
 
 
+@pytest.fixture(scope="module")
+def made_rows(module_transaction: None) -> Rows:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("workspaces.index.embedding.get_embedder", lambda: FakeEmbedder(64))
+        return make_rows(make_cast())
+
+
 @pytest.fixture
-def rows(cast: Cast, fake_embedder: object) -> Rows:
+def rows(made_rows: Rows, db: None) -> Rows:
+    """Made once for all actions; each finds them as they were made."""
+    return deepcopy(made_rows)
+
+
+def make_rows(cast: Cast) -> Rows:
     now, owner, place = timezone.now(), cast.owner, cast.workspace
     memory = make_memory("The kettle is green", owner, place, source_message_id="msg_" + "a" * 24)
     newer = make_memory("The kettle is red", owner, place)

@@ -325,7 +325,7 @@ def test_a_key_is_found_anywhere_in_a_long_text(position: int) -> None:
     "unit", ["pin=", "token: {} ", "=pat-{}", "password is {} on ", "salt\n", "aws: {}key, "]
 )
 def test_a_wall_of_statements_is_refused_rather_than_read(unit: str) -> None:
-    wall = "".join(unit.format(lower(4).replace("0", "o")) for _ in range(40_000))
+    wall = "".join(unit.format(lower(4).replace("0", "o")) for _ in range(2_000)) * 20
     assert find_secret(wall) is not None
 
 

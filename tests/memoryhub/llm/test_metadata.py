@@ -146,7 +146,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             """Not on the console."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
     monkeypatch.delenv("no_proxy", raising=False)

@@ -51,8 +51,9 @@ def go(client: Client, person: str, *, process: str = "login", **claims: object)
     address = begun.context["address"]
     assert escape(address) in begun.content.decode() and "code_challenge_method=S256" in address
     provider = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-    httpx.put(f"{provider}/users/{person}", json=claims).raise_for_status()
-    back = httpx.post(address, data={"sub": person}).headers["Location"]
+    with httpx.Client(verify=False) as browser:  # over plain HTTP: to read all authorities takes 50 ms
+        browser.put(f"{provider}/users/{person}", json=claims).raise_for_status()
+        back = browser.post(address, data={"sub": person}).headers["Location"]
     assert urlsplit(back).path == CALLBACK
     return client.get(f"{CALLBACK}?{urlsplit(back).query}", follow=True)
 
