@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from memoryhub.environment import Environment
 
 IN_MEMORY = 1_000_000  # bytes of a file that need none of its own on this machine while it is read
+S3_BACKEND = "storages.backends.s3.S3Storage"
 SECONDS = {"connect_timeout": 5, "read_timeout": 30}
 
 
@@ -51,11 +52,12 @@ def document_store(env: Environment, folder: Path) -> tuple[dict[str, Any], bool
         "max_memory_size": IN_MEMORY,
     }
     on_this_machine = _is_loopback(endpoint) if here is None else here
-    options["client_config"] = _client(own_address=endpoint is not None, past_proxies=on_this_machine)
-    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}, on_this_machine
+    options["client_config"] = client_config(own_address=endpoint is not None, past_proxies=on_this_machine)
+    return {"BACKEND": S3_BACKEND, "OPTIONS": options}, on_this_machine
 
 
-def _client(*, own_address: bool, past_proxies: bool) -> Any:
+def client_config(*, own_address: bool, past_proxies: bool) -> Any:
+    """How boto3 asks such a store."""
     from botocore.config import Config  # heavy; only where there is such a store
 
     return Config(

@@ -13,28 +13,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import secrets
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import IO, Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from memoryhub.backup.places import BackupError, Place
 
 FORMAT = 1
 DUMP, KEYS, MANIFEST = "database.dump", "keys.sealed", "manifest.json"
 ASSETS, DOCUMENTS = FOLDERS = ("assets", "documents")  # of the data folder; what Django's storage has
 CHUNK = 1 << 20
 SHORTEST_PASSPHRASE = 12
+Show = Callable[[str], object]  # how far it is, over what was shown before
 
 
-class BackupError(Exception):
-    """The backup could not be made, read or restored; the text says why and what to do. Nothing was changed."""
+def nobody(text: str) -> None:
+    """Shows nothing."""
 
 
 @dataclass
@@ -53,30 +54,20 @@ class Manifest:
 
 
 class Writer:
-    """Writes beside its place and is moved there when it is whole: what is there under its name can be restored."""
+    """Writes to a place, piece after piece and never back. ``show`` is told how far it is."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: Place, show: Show = nobody) -> None:
+        self.place = place
+        self._show = show
         self._members: dict[str, tuple[int, str]] = {}
 
     @contextmanager
     def open(self) -> Iterator[Writer]:
-        unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
-        try:  # a file of its own: what others laid there would be theirs to read
-            descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            with (
-                os.fdopen(descriptor, "w+b") as file,
-                zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as self._zip,
-            ):
-                yield self
-                self._zip.close()
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(self.path)
-        except OSError as error:
-            raise BackupError(f"{self.path} could not be written: {error.strerror or error}.") from error
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with (
+            self.place.writing() as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as self._zip,
+        ):
+            yield self
 
     def add(self, name: str, source: IO[bytes]) -> int:
         """Copy all of ``source`` in under this name; its bytes."""
@@ -86,6 +77,7 @@ class Writer:
                 member.write(chunk)
                 digest.update(chunk)
                 size += len(chunk)
+                self._show(f"{name}: {size:,} bytes")
         self._members[name] = (size, digest.hexdigest())
         return size
 
@@ -97,22 +89,39 @@ class Writer:
 class Reader:
     """An archive to restore from. Raises BackupError where it is no whole one of a format that is known."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, place: Place, show: Show = nobody) -> None:
+        self._show, self._file = show, place.reading()
         try:
-            self._zip = zipfile.ZipFile(path)
+            self._open(place)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _open(self, place: Place) -> None:
+        try:
+            self._zip = zipfile.ZipFile(self._file)
             found: dict[str, Any] = json.loads(self._zip.read(MANIFEST))
             if found["format"] != FORMAT:
                 raise BackupError(
-                    f"{path} was written by a newer MemoryHub: its format is {found['format']}."
+                    f"{place} was written by a newer MemoryHub: its format is {found['format']}."
                 )
             self.manifest = made = Manifest(**found)
             if not all(isinstance(part, dict) for part in (made.migrations, made.rows, made.members)):
                 raise TypeError
             _ = made.when  # is a moment
         except OSError as error:
-            raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
+            raise BackupError(f"{place} cannot be read: {error.strerror or error}.") from error
         except (zipfile.BadZipFile, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise BackupError(f"{path} is no whole backup of MemoryHub.") from error
+            raise BackupError(f"{place} is no whole backup of MemoryHub.") from error
 
     def verify(self) -> None:
         """Read everything once and compare it with the manifest."""
@@ -122,10 +131,9 @@ class Reader:
         for name, (size, expected) in self.manifest.members.items():
             digest, read = hashlib.sha256(), 0
             try:
-                with self.open(name) as member:
-                    while chunk := member.read(CHUNK):
-                        digest.update(chunk)
-                        read += len(chunk)
+                for chunk in self.chunks(name, "checking"):
+                    digest.update(chunk)
+                    read += len(chunk)
             except zipfile.BadZipFile:
                 read = -1
             if (read, digest.hexdigest()) != (size, expected):
@@ -133,6 +141,15 @@ class Reader:
 
     def open(self, name: str) -> IO[bytes]:
         return self._zip.open(name)
+
+    def chunks(self, name: str, doing: str) -> Iterator[bytes]:
+        """All of it, saying meanwhile how much was ``doing`` done with."""
+        size, read = self.manifest.members[name][0], 0
+        with self.open(name) as member:
+            while chunk := member.read(CHUNK):
+                yield chunk
+                read += len(chunk)
+                self._show(f"{doing} {name}: {read:,} of {size:,} bytes")
 
     def files(self) -> Iterator[str]:
         """Names of the stored files, each below one of ``FOLDERS``; a name that leads elsewhere is refused."""

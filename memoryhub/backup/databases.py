@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -13,13 +13,15 @@ import psycopg
 from django.db import connection
 from psycopg import sql
 
-from memoryhub.backup.archive import CHUNK, BackupError
+from memoryhub.backup.places import BackupError
 from memoryhub.local.postgres_programs import MAJOR_VERSION, programs_folder
 from memoryhub.management.database import close_connections, psycopg_settings
 
 RESTORING, REPLACED = "_restoring", "_before_restore"  # behind the database's name
 # Another server has other roles. Policies of row security are made anew by the next start.
 _NOT_TAKEN = ("--no-owner", "--no-privileges", "--no-policies")
+# Nearly all of a dump is numbers of vectors: a quarter larger than by the usual effort, in a sixth of the time.
+QUICKLY = "--compress=gzip:1"
 PATIENCE = 3.0  # seconds
 _TABLES = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -54,13 +56,13 @@ def rows_of(open_connection: psycopg.Connection[Any]) -> dict[str, int]:
 @contextmanager
 def dump(snapshot: str) -> Iterator[IO[bytes]]:
     """pg_dump's custom format as it comes, of the state that the exported snapshot shows."""
-    arguments = ["--format=custom", *_NOT_TAKEN, f"--snapshot={snapshot}"]
+    arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}"]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield process.stdout
 
 
-def restore_into(name: str, source: IO[bytes]) -> None:
+def restore_into(name: str, source: Iterable[bytes]) -> None:
     """Fill a new database ``name`` from a dump; one that an earlier attempt left is dropped."""
     drop(name)
     with connect(autocommit=True) as open_connection:
@@ -77,7 +79,7 @@ def restore_into(name: str, source: IO[bytes]) -> None:
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and what it said is raised when this block is left
-            while chunk := source.read(CHUNK):
+            for chunk in source:
                 process.stdin.write(chunk)
             process.stdin.close()
 

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import io
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +21,32 @@ from memoryhub.backup.archive import (
     DUMP,
     KEYS,
     SHORTEST_PASSPHRASE,
-    BackupError,
     Manifest,
+    Reader,
+    Show,
     Writer,
+    nobody,
     now,
     sealed_keys,
 )
+from memoryhub.backup.places import BackupError, Place
 from memoryhub.document_store import files_folder
 
 NO_STORE = "The store of the documents does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
 
 
-def make_backup(path: Path, passphrase: str, say: Say) -> Manifest:
+def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) -> Manifest:
     """Write the database as it is at this moment, the stored files and the keys into one new file.
 
     The files are copied after the database's snapshot: none that it names is missing, unless it was deleted since.
     Without a passphrase the keys are left out. Raises BackupError; then no file is left.
     """
-    if path.exists():
-        raise BackupError(f"{path} is there already, and no backup is written over.")
+    if place.exists():
+        raise BackupError(f"{place} is there already, and no backup is written over.")
     if passphrase and len(passphrase) < SHORTEST_PASSPHRASE:
         raise BackupError(f"The passphrase must have at least {SHORTEST_PASSPHRASE} characters.")
-    writer = Writer(path)
+    writer = Writer(place, show)
     with writer.open():
         manifest = _dump_into(writer, say)
         number = _add_files(writer, files_folder() / ASSETS) + _add_documents(writer)
@@ -51,6 +55,18 @@ def make_backup(path: Path, passphrase: str, say: Say) -> Manifest:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
         writer.finish(manifest)
     return manifest
+
+
+def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
+    """This installation's own backups in a folder but for the newest so many; not what others put beside them, and not
+    what cannot be read.
+    """
+    own = []
+    for place in folder.named_like(pattern):
+        with suppress(BackupError), Reader(place) as archive:
+            if archive.manifest.installation == installation():
+                own.append(place)
+    return own[:-keep]
 
 
 def present_keys() -> dict[str, Any]:

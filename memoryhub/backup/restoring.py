@@ -16,8 +16,9 @@ from django.core.management import call_command
 from django.utils.module_loading import import_string
 
 from memoryhub.backup import databases
-from memoryhub.backup.archive import DOCUMENTS, DUMP, BackupError, Reader
+from memoryhub.backup.archive import DOCUMENTS, DUMP, Reader
 from memoryhub.backup.making import installation, present_keys
+from memoryhub.backup.places import BackupError
 from memoryhub.document_store import files_folder
 from memoryhub.management.database import close_connections, newer_migrations
 
@@ -93,8 +94,7 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
         )
     archive.verify()
     say(f"backup of {manifest.when:%Y-%m-%d %H:%M} UTC: whole, {len(manifest.members)} parts")
-    with archive.open(DUMP) as source:
-        databases.restore_into(name, source)
+    databases.restore_into(name, archive.chunks(DUMP, "restoring"))
     with databases.connect(name) as connection:
         found = databases.rows_of(connection)
     if found != manifest.rows:

@@ -27,6 +27,13 @@ class Progress:
         elif self._clock() - self._written_at >= EVERY:
             self.end()
 
+    def clear(self) -> None:
+        """Take it away: what is written next says more."""
+        if self._shown and self.out.isatty():
+            self.out.write("\r\033[K", ending="")
+            self.out.flush()
+        self._shown = ""
+
     def end(self) -> None:
         """Leave the last text standing as a line of its own. Before anything else is written; harmless twice."""
         if self._shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from io import StringIO
@@ -19,7 +20,8 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory
 from memoryhub import events
 from memoryhub.backup import databases
-from memoryhub.backup.archive import BackupError, Reader
+from memoryhub.backup.archive import Reader
+from memoryhub.backup.places import BackupError, place_of
 from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from workspaces.artifacts import artifacts
@@ -128,17 +130,28 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
 
 def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_user("olive")
+    run("backup", world)
     for name in ("memoryhub-20200101-000000.zip", "memoryhub-20200102-000000.zip", "mine.zip"):
-        (world.parent / name).write_bytes(b"older")
+        shutil.copy(world, world.parent / name)
+    changed(world, world.parent / "memoryhub-20190101-000000.zip", {"installation": "another"})
+    (world.parent / "memoryhub-20190102-000000.zip").write_bytes(b"nobody knows whose")
+    world.unlink()
     laid = world.parent / f"memoryhub-{'2' * 8}-000000.zip.unfinished"
     monkeypatch.setattr("time.strftime", lambda *_: laid.stem)
     laid.touch(mode=0o666)  # by who would like to read what is written there
-    run("backup", world.parent, keep=2)
+    said = run("backup", world.parent, keep=2)
+    assert "memoryhub-20200101-000000.zip removed" in said and said.count("removed") == 1
     assert laid.read_bytes() == b"" and (world.parent / laid.stem).stat().st_mode & 0o777 == 0o600
     names = sorted(path.name for path in world.parent.glob("*.zip"))
-    assert (names[0], names[2:]) == ("memoryhub-20200102-000000.zip", ["mine.zip"])
+    made = names.pop(3)
+    assert names == [
+        "memoryhub-20190101-000000.zip",  # of another installation
+        "memoryhub-20190102-000000.zip",
+        "memoryhub-20200102-000000.zip",
+        "mine.zip",
+    ]
     User.objects.all().delete()
-    assert "as they were counted" in run("restore", world.parent / names[1], drill=True)
+    assert "as they were counted" in run("restore", world.parent / made, drill=True)
     assert not User.objects.exists()
     with databases.connect() as connection:
         databases_there = {name for (name,) in connection.execute("SELECT datname FROM pg_database")}
@@ -191,8 +204,8 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(world: Path, tmp
             run("restore", changed(world, tmp_path / "malformed.zip", malformed), replace=True)
     for name in ("assets/../../evil", "documents//evil", "assets/./x"):
         made = changed(world, tmp_path / "evil.zip", {"members": {name: [1, "0"]}})
-        with pytest.raises(BackupError, match="no name of a stored file"):
-            list(Reader(made).files())
+        with Reader(place_of(made)) as archive, pytest.raises(BackupError, match="no name of a stored file"):
+            list(archive.files())
     assert User.objects.get().username == "olive"
 
 

@@ -1,17 +1,17 @@
-"""`manage.py backup FILE`: everything the installation keeps, in one file."""
+"""`manage.py backup PLACE`: everything the installation keeps, in one file, here or in an S3-compatible store."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.archive import BackupError
-from memoryhub.backup.making import make_backup
+from memoryhub.backup.making import make_backup, older_than_newest
+from memoryhub.backup.places import BackupError, place_of
 from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
 
 NAMED, ANY_NAMED = "memoryhub-%Y%m%d-%H%M%S.zip", "memoryhub-????????-??????.zip"
 NO_KEYS = (
@@ -28,32 +28,44 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "file", type=Path, help="a file that is not there yet, or a folder to name one in"
+            "file",
+            help="a file that is not there yet, or a folder to name one in; in a store s3://bucket/file.zip, or "
+            "s3://bucket/folder/ with the slash",
         )
         parser.add_argument(
-            "--keep", type=int, default=0, help="of a folder: remove all but the newest so many; 0 keeps all"
+            "--keep",
+            type=int,
+            default=0,
+            help="of a folder: remove all but the newest so many of this installation; 0 keeps all",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
-        keep: int = options["keep"]
-        if keep < 0 or (keep and not path.is_dir()):
-            raise CommandError("--keep takes a number from 0 on, and a folder that is there.")
-        if path.is_dir():
-            path /= time.strftime(NAMED, time.gmtime())
-        passphrase = settings.BACKUP_PASSPHRASE
-        began = time.monotonic()
-        with running_database():
-            try:
-                make_backup(path, passphrase, self.stdout.write)
-            except BackupError as error:
-                raise CommandError(str(error)) from error
-        if not passphrase:
-            self.stdout.write(NO_KEYS)
-        seconds = time.monotonic() - began
-        for old in sorted(path.parent.glob(ANY_NAMED))[:-keep] if keep else ():
-            old.unlink()
-            self.stdout.write(f"{old} removed")
-        self.stdout.write(
-            f"{path}: {path.stat().st_size:,} bytes in {seconds:.1f} s. Try it: manage.py restore --drill {path}"
-        )
+    def handle(self, *args: Any, file: str, keep: int, **options: Any) -> None:
+        progress = Progress(self.stderr)
+
+        def say(text: str) -> None:
+            progress.clear()
+            self.stdout.write(text)
+
+        try:
+            place = place_of(file)
+            folder = place if place.is_folder else None
+            if keep < 0 or (keep and folder is None):
+                raise CommandError("--keep takes a number from 0 on, and a folder that is there.")
+            if folder is not None:
+                place = folder.inside(time.strftime(NAMED, time.gmtime()))
+            began = time.monotonic()
+            with running_database():
+                make_backup(place, settings.BACKUP_PASSPHRASE, say, progress.show)
+            if not settings.BACKUP_PASSPHRASE:
+                say(NO_KEYS)
+            seconds = time.monotonic() - began
+            for old in older_than_newest(folder, ANY_NAMED, keep) if folder and keep else ():
+                old.remove()
+                say(f"{old} removed")
+            say(
+                f"{place}: {place.size():,} bytes in {seconds:.1f} s. Try it: manage.py restore --drill {place}"
+            )
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        finally:
+            progress.clear()

@@ -1,19 +1,20 @@
-"""`manage.py restore FILE`: a backup in the place of the present database, or tried with --drill."""
+"""`manage.py restore PLACE`: a backup in the place of the present database, or tried with --drill."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memoryhub.backup.archive import BackupError, Reader
+from memoryhub.backup.archive import Reader
+from memoryhub.backup.places import BackupError, place_of
 from memoryhub.backup.restoring import drill, restore
 from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.run_lock import AlreadyRunning, RunLock
 from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
 
 
 class Command(BaseCommand):
@@ -24,25 +25,31 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", help="a file, or in an S3-compatible store s3://bucket/folder/file.zip")
         parser.add_argument("--replace", action="store_true", help="also where the database has people in it")
         parser.add_argument(
             "--drill", action="store_true", help="restore beside the database, compare, and drop it again"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        began = time.monotonic()
+        began, self.progress = time.monotonic(), Progress(self.stderr)
         try:
-            archive = Reader(options["file"])
-            if options["drill"]:
-                with running_database():
-                    drill(archive, self.stdout.write)
-                done = "The backup can be restored."
-            else:
-                done = self._restore(archive, replace=options["replace"])
+            with Reader(place_of(options["file"]), self.progress.show) as archive:
+                if options["drill"]:
+                    with running_database():
+                        drill(archive, self._say)
+                    done = "The backup can be restored."
+                else:
+                    done = self._restore(archive, replace=options["replace"])
         except (BackupError, AlreadyRunning) as error:
             raise CommandError(str(error)) from error
+        finally:
+            self.progress.clear()
         self.stdout.write(f"{done} {time.monotonic() - began:.1f} s.")
+
+    def _say(self, text: str) -> None:
+        self.progress.clear()
+        self.stdout.write(text)
 
     def _restore(self, archive: Reader, *, replace: bool) -> str:
         make_data_folders(settings.DATA_DIR)
@@ -50,7 +57,7 @@ class Command(BaseCommand):
         lock.acquire()
         try:
             with running_database():
-                earlier = restore(archive, settings.BACKUP_PASSPHRASE, replace=replace, say=self.stdout.write)
+                earlier = restore(archive, settings.BACKUP_PASSPHRASE, replace=replace, say=self._say)
         finally:
             lock.release()
         if earlier is None:

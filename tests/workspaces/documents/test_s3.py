@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
@@ -22,14 +17,16 @@ from django.utils import timezone
 
 from memoryhub import events
 from memoryhub.backup import databases
-from memoryhub.backup.archive import BackupError
 from memoryhub.backup.making import make_backup
+from memoryhub.backup.places import BackupError, place_of
 from memoryhub.document_store import document_store
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
 from tests.api import API, Api
 from tests.conftest import Cast
 from tests.factories import make_document, make_user
+from tests.fakes import object_store
+from tests.fakes.object_store import empty_bucket, running_store
 from tests.stack import free_port
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.actions.workspaces import update_workspace
@@ -41,35 +38,13 @@ BUCKET = "papers"
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    port = free_port()
-    command = [
-        sys.executable,
-        "-c",
-        "from moto.server import main; main()",
-        "-H",
-        "127.0.0.1",
-        "-p",
-        str(port),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < deadline, "the store did not come up"
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    with running_store() as found:
+        yield found
 
 
 def store_at(endpoint: str, **more: str) -> tuple[dict[str, Any], bool]:
     given = {"BUCKET": BUCKET, "ENDPOINT_URL": endpoint, "REGION": "us-east-1", "PREFIX": "hub"} | more
-    keys = {"ACCESS_KEY": "one", "SECRET_KEY": "two"}
+    keys = {"ACCESS_KEY": object_store.KEY, "SECRET_KEY": object_store.SECRET}
     source = {f"MEMORYHUB_S3_{name}": value for name, value in (keys | given).items()}
     return document_store(Environment("MEMORYHUB_", source), Path("/nowhere"))
 
@@ -77,23 +52,14 @@ def store_at(endpoint: str, **more: str) -> tuple[dict[str, Any], bool]:
 @pytest.fixture
 def bucket(address: str, settings: Any) -> Any:
     """Empty, and where the files of documents lie."""
-    client = boto3.client(
-        "s3",
-        endpoint_url=address,
-        region_name="us-east-1",
-        aws_access_key_id="one",
-        aws_secret_access_key="two",
-    )
-    client.create_bucket(Bucket=BUCKET)
-    for key in keys_in(client):
-        client.delete_object(Bucket=BUCKET, Key=key)
+    client = empty_bucket(address, BUCKET)
     store, settings.DOCUMENTS_STAY_HERE = store_at(address)
     settings.STORAGES = settings.STORAGES | {"documents": store}
     return client
 
 
 def keys_in(client: Any) -> list[str]:
-    return [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+    return object_store.keys_in(client, BUCKET)
 
 
 @pytest.mark.django_db
@@ -161,7 +127,7 @@ def test_a_store_that_does_not_answer_is_said_and_nothing_is_half_done(
     with django_capture_on_commit_callbacks(execute=True):
         forgetting.forget_document(document, by=cast.editor)  # the row goes, whatever the store does
     with pytest.raises(BackupError, match="does not answer"):
-        make_backup(tmp_path / "one.zip", "", lambda _: None)
+        make_backup(place_of(tmp_path / "one.zip"), "", lambda _: None)
     assert not list(tmp_path.glob("*.zip"))
 
 
