@@ -328,7 +328,8 @@ class OpenAIEmbedder:
             rows += self._embed_batch(list(texts[start : start + EMBEDDING_BATCH]))
         return normalised(rows, count=len(texts))
 
-    def _embed_batch(self, batch: list[str]) -> list[list[float]]:
+    def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:
+        """``more``: what this server takes beyond OpenAI's own fields."""
         attempt = 0
         limit = EMBEDDING_TIMEOUT_SECONDS + EMBEDDING_TIMEOUT_PER_TEXT_SECONDS * len(batch)
         while True:
@@ -338,6 +339,7 @@ class OpenAIEmbedder:
                     input=batch,
                     encoding_format="float",  # every server has it; base64, the library's own choice, not
                     timeout=timeout_of(limit),
+                    extra_body=more,
                 )
                 guess = Usage(sum(map(estimated_tokens, batch)), calls=1, estimated=1)
                 report_embedding(self.name, usage_said(getattr(reply, "usage", None)) or guess)
@@ -349,3 +351,13 @@ class OpenAIEmbedder:
                     raise embedder_error(failure) from error
             attempt += 1
             time.sleep(delay)
+
+
+class BundledElsewhere(OpenAIEmbedder):
+    """The bundled embedder as a part of its own (``memoryhub.llm.embedder_server``): as in this process, it tells what
+    is asked from what is stored.
+    """
+
+    def embed_question(self, texts: Sequence[str]) -> Vectors:
+        """The first as asked, the others as its gists."""
+        return normalised(self._embed_batch(list(texts), input_type="question"), count=len(texts))

@@ -1,4 +1,4 @@
-"""What `make run` starts: the database, the model, the background worker and the web server."""
+"""What `make run` starts: the database, the model, the background worker and the web server; `up` also an embedder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
 LONGEST_PROBE_SECONDS = 1.0
-PARTS = ("model", "worker", "web")
+TOGETHER = ("model", "worker", "web")
+PARTS = (*TOGETHER, "embedder")  # the last has a host, or a data folder, of its own
+EMBEDDER_KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"  # of memoryhub.llm.embedder_server
 PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 
@@ -46,7 +48,8 @@ class Stack:
     """What to start, where.
 
     `database` holds psycopg's connection settings. A part that is not `embedded_…`, or not among `parts`, runs
-    elsewhere. With `model_key` the model listens at `host` and `port` for other hosts, who have the same key.
+    elsewhere. With `model_key` the model listens at `host` and `port` for other hosts, who have the same key; so does
+    the embedder with `embedder_key`.
     """
 
     base_dir: Path
@@ -58,8 +61,9 @@ class Stack:
     embedded_database: bool = True
     embedded_model: bool = True
     sign_up_open: bool = True
-    parts: frozenset[str] = frozenset(PARTS)
+    parts: frozenset[str] = frozenset(TOGETHER)
     model_key: str = ""
+    embedder_key: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -95,18 +99,21 @@ def _start_and_run(stack: Stack) -> None:
     endpoint_file = model_server.endpoint_file(stack.data_dir)
     model_server.remove_endpoint(stack.data_dir)
     _empty_metrics_folder(stack.data_dir)
-    with listen(stack.host, stack.port) if "web" in stack.parts else nullcontext() as listener:
+    listens = stack.parts & {"web", "embedder"}
+    with listen(stack.host, stack.port) if listens else nullcontext() as listener:
         say(NAME, f"starting, data in {stack.data_dir}")
         with Supervisor(stack.data_dir, remove_when_killed=[endpoint_file]) as supervisor:
             if stack.embedded_database:
                 supervisor.add_and_wait(database_service(stack))
             if "model" in stack.parts and (stack.embedded_model or stack.model_key):
                 supervisor.add(model_service(stack))
+            if listener is not None and "embedder" in stack.parts:
+                supervisor.add_and_wait(embedder_service(stack, listener))
             if stack.parts & {"worker", "web"}:
                 supervisor.run_once(_manage(stack, "prepare", "prepare"))
             if "worker" in stack.parts:
                 supervisor.add(worker_service(stack))
-            if listener is not None:
+            if listener is not None and "web" in stack.parts:
                 for number in range(1, stack.web_processes + 1):
                     name = "web" if stack.web_processes == 1 else f"web{number}"
                     supervisor.add_and_wait(web_service(stack, listener, name))
@@ -218,16 +225,32 @@ def model_service(stack: Stack) -> Service:
     endpoint = model_server.Endpoint(f"http://{reached_at}:{port}/v1", key, model_server.MODEL_NAME)
     arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir)]
     arguments += ["--host", host, "--port", str(port)]
-    # What others wrote and compiled reads no key and no password of ours here (docs/security.md).
-    environment = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
     return Service(
         "model",
         _python(*arguments),
-        environment={**environment, "PYTHONUNBUFFERED": "1", model_server.KEY_VARIABLE: key},
+        environment={**_public_environment(stack), model_server.KEY_VARIABLE: key},
         folder=stack.base_dir,
         is_ready=partial(model_server.is_ready, port, reached_at),
         when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint),
     )
+
+
+def embedder_service(stack: Stack, listener: socket.socket) -> Service:
+    """The bundled embedder, at an address for other processes and hosts."""
+    return Service(
+        "embedder",
+        _python("-m", "memoryhub.llm.embedder_server", "--fd", str(listener.fileno())),
+        environment={**_public_environment(stack), EMBEDDER_KEY_VARIABLE: stack.embedder_key},
+        folder=stack.base_dir,
+        is_ready=partial(answers, stack.host, stack.port, "/health"),
+        keep_open=[listener.fileno()],
+    )
+
+
+def _public_environment(stack: Stack) -> dict[str, str]:
+    """What others wrote and compiled reads no key and no password of ours in it (docs/security.md)."""
+    found = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
+    return {**found, "PYTHONUNBUFFERED": "1"}
 
 
 def worker_service(stack: Stack) -> Service:
@@ -261,12 +284,12 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     )
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether a page comes from the web server; a second at the most. What the page says does not matter."""
+def answers(host: str, port: int, path: str = "/accounts/login/") -> bool:
+    """Whether a page comes from the server; a second at the most. What the page says does not matter."""
     local = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     connection = http.client.HTTPConnection(local, port, timeout=LONGEST_PROBE_SECONDS)
     try:
-        connection.request("GET", "/accounts/login/")
+        connection.request("GET", path)
         return connection.getresponse().status < 500
     except (OSError, http.client.HTTPException):
         return False

@@ -191,7 +191,9 @@ def _is_ready(web: Web, said: Path) -> bool:
         ("web", {"EMBEDDED_DATABASE": True, "KEYS_ARE_GIVEN": True}, "set DATABASE_URL"),
         ("worker,web", {"EMBEDDED_DATABASE": False, "KEYS_ARE_GIVEN": False}, "MEMORYHUB_SECRET_KEY"),
         ("model", {"LLM_API_KEY": ""}, "MEMORYHUB_LLM_API_KEY"),
-        ("web,kitchen", {}, "no such part: kitchen; there are model, worker, web"),
+        ("embedder", {"EMBEDDING_API_KEY": ""}, "MEMORYHUB_EMBEDDING_API_KEY"),
+        ("web,embedder", {}, "--only embedder"),
+        ("web,kitchen", {}, "no such part: kitchen; there are model, worker, web, embedder"),
     ],
 )
 def test_what_a_host_was_not_told_is_said_before_anything_starts(

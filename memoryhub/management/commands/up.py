@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.local.stack import PARTS, Stack, run
+from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
 from memoryhub.management.database import psycopg_settings
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--only",
             type=_parts,
-            default=frozenset(PARTS),
+            default=frozenset(TOGETHER),
             help=f"parts that this host runs, the others run elsewhere: some of {', '.join(PARTS)}",
             metavar="PART[,PART]",
         )
@@ -41,11 +41,12 @@ class Command(BaseCommand):
             port=options["port"],
             database=psycopg_settings(),
             web_processes=settings.WEB_PROCESSES,
-            embedded_database=settings.EMBEDDED_DATABASE and parts != {"model"},
+            embedded_database=settings.EMBEDDED_DATABASE and bool(parts & {"web", "worker"}),
             embedded_model=settings.EMBEDDED_MODEL,
             sign_up_open=settings.SIGNUP_OPEN,
             parts=parts,
             model_key=settings.LLM_API_KEY if parts == {"model"} else "",
+            embedder_key=settings.EMBEDDING_API_KEY,
         )
         sys.exit(run(stack))
 
@@ -59,8 +60,18 @@ def _parts(text: str) -> frozenset[str]:
 
 def _what_is_missing(parts: frozenset[str]) -> str:
     """What parts on several hosts have in common and this host was not told, as a sentence; empty: nothing."""
-    if parts == frozenset(PARTS):
+    if parts == frozenset(TOGETHER):
         return ""
+    if parts == {"embedder"}:
+        if settings.EMBEDDING_API_KEY:
+            return ""
+        same = "MEMORYHUB_EMBEDDING_BASE_URL, MEMORYHUB_EMBEDDING_API_KEY and MEMORYHUB_EMBEDDING_MODEL"
+        return f"An embedder on its own is found by {same}: set them here as elsewhere."
+    if "embedder" in parts:
+        return (
+            "Web and worker have the embedder in them, or ask the one that MEMORYHUB_EMBEDDING_BASE_URL names: "
+            "start that by --only embedder, on a host or with a MEMORYHUB_DATA_DIR of its own."
+        )
     if parts == {"model"}:
         if settings.LLM_API_KEY:
             return ""

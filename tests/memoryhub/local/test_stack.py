@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
-from memoryhub.local.stack import AddressInUse, Stack, listen, model_service
+from memoryhub.local.stack import (
+    EMBEDDER_KEY_VARIABLE,
+    AddressInUse,
+    Stack,
+    embedder_service,
+    listen,
+    model_service,
+)
 
 
 def test_streamed_tokens_are_not_held_back() -> None:
@@ -43,8 +50,8 @@ def test_the_address_is_one_that_a_browser_opens(tmp_path: Path, host: str, addr
     assert Stack(tmp_path, tmp_path, host, 8000, database={}).address == address
 
 
-def test_the_model_server_is_told_no_secret_of_ours(tmp_path: Path) -> None:
-    """It runs what others compiled; what it needs is a port, and the key that is its own."""
+def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:
+    """They run what others compiled; what each needs is a port, and the key that is its own."""
     secret = ("DATABASE_URL", "MEMORYHUB_SECRET_KEY", "MEMORYHUB_LLM_API_KEY", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY",
               "OPENAI_API_KEY", "GITHUB_TOKEN", "MEMORYHUB_ADMIN_PASSWORD")  # fmt: skip
     harmless = {
@@ -54,7 +61,14 @@ def test_the_model_server_is_told_no_secret_of_ours(tmp_path: Path) -> None:
         "LD_LIBRARY_PATH": "/opt/lib",
     }
     given = {**harmless, **dict.fromkeys(secret, "sesame")}
-    service = model_service(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, environment=given))
-    assert harmless.items() <= service.environment.items()
-    assert "sesame" not in service.environment.values()
-    assert set(service.environment) - set(harmless) == {"PYTHONUNBUFFERED", KEY_VARIABLE}
+    stack = Stack(
+        tmp_path, tmp_path, "127.0.0.1", 8000, database={}, environment=given, embedder_key="its own"
+    )
+    with socket.socket() as listener:
+        for service, key in (
+            (model_service(stack), KEY_VARIABLE),
+            (embedder_service(stack, listener), EMBEDDER_KEY_VARIABLE),
+        ):
+            assert harmless.items() <= service.environment.items()
+            assert "sesame" not in service.environment.values()
+            assert set(service.environment) - set(harmless) == {"PYTHONUNBUFFERED", key}
