@@ -43,7 +43,7 @@ class NoSuchLevel(ValueError):
 def set_level(name: str, level: str, *, minutes: int, now: datetime) -> Wanted:
     """From now on everywhere, for so long; all that is changed now. NoSuchLevel for what may not be changed."""
     level = level.upper()
-    if name.split(".")[0] not in OURS:
+    if not is_ours(name):
         own = ", ".join(OURS)
         raise NoSuchLevel(
             f"{name} is no logger of MemoryHub's own. Those of {own} and what is below them can be changed."
@@ -57,6 +57,11 @@ def set_level(name: str, level: str, *, minutes: int, now: datetime) -> Wanted:
     if not 1 <= minutes <= MOST_MINUTES:
         raise NoSuchLevel(f"Say for how long: 1 to {MOST_MINUTES} minutes.")
     return _change({name: (level, now + timedelta(minutes=minutes))}, now)
+
+
+def is_ours(name: str) -> bool:
+    """Whether its level may be changed."""
+    return name.split(".")[0] in OURS
 
 
 def set_back(*, now: datetime) -> None:
