@@ -9,6 +9,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from memoryhub.llm.probe import embedder_trouble
 from memoryhub.management.database import psycopg_settings
 from memoryhub.monitoring.health import look
 
@@ -36,6 +37,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         troubles = 0
+        if not settings.EMBEDDING_BASE_URL:
+            embedder_trouble()  # loads this process's own, which takes a busy machine longer than anyone waits below
         for name, part in look().parts.items():
             if part.ok:
                 self.stdout.write(f"{name}: well")
