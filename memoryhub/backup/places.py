@@ -54,17 +54,6 @@ class Place(ABC):
         """It can be read from any position."""
 
 
-def place_of(text: str | Path) -> Place:
-    if not str(text).startswith(SCHEME):
-        return FilePlace(Path(text))
-    from memoryhub.backup.buckets import BucketPlace  # brings boto3
-
-    bucket, _, key = str(text).removeprefix(SCHEME).partition("/")
-    if not bucket:
-        raise BackupError(f"{text} names no bucket: it must look like s3://bucket/folder/.")
-    return BucketPlace(bucket, key)
-
-
 class FilePlace(Place):
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -20,8 +20,9 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory
 from memoryhub import events
 from memoryhub.backup import databases
+from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.places import BackupError, place_of
+from memoryhub.backup.places import BackupError
 from memoryhub.management.database import close_connections
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
 from workspaces.artifacts import artifacts

@@ -17,8 +17,9 @@ from urllib3.exceptions import ProtocolError
 from memories.models import Memory
 from memoryhub import events
 from memoryhub.backup import buckets, databases, making
+from memoryhub.backup.addresses import place_of
 from memoryhub.backup.archive import Reader
-from memoryhub.backup.places import BackupError, place_of
+from memoryhub.backup.places import BackupError
 from tests.factories import make_asset, make_memory, make_user
 from tests.fakes.object_store import KEY, SECRET, empty_bucket, keys_in, running_store
 from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run

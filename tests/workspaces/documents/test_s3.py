@@ -17,8 +17,9 @@ from django.utils import timezone
 
 from memoryhub import events
 from memoryhub.backup import databases
+from memoryhub.backup.addresses import place_of
 from memoryhub.backup.making import make_backup
-from memoryhub.backup.places import BackupError, place_of
+from memoryhub.backup.places import BackupError
 from memoryhub.document_store import document_store
 from memoryhub.environment import Environment
 from memoryhub.errors import Conflict, Forbidden, Unavailable
