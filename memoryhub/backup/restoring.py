@@ -63,7 +63,10 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
         raise
     if was_empty:
         databases.drop(earlier)
-    _put_back_keys(keys, say)
+    if keys is None and archive.manifest.installation == installation():
+        say("The keys stay as they are here.")
+    else:
+        _put_back_keys(keys, say)
     return None if was_empty else earlier
 
 

@@ -174,6 +174,10 @@ def test_an_empty_installation_takes_it_with_its_keys(world: Path, settings: Any
     settings.BACKUP_PASSPHRASE = "another passphrase"
     with pytest.raises(CommandError, match="not the passphrase"):
         run("restore", world, replace=True)
+    settings.BACKUP_PASSPHRASE = ""
+    assert "The keys stay as they are here." in run("restore", world, replace=True)
+    settings.FORGET_KEY = "of another installation " * 2
+    assert "have to be typed again" in run("restore", world, replace=True)
 
 
 def test_what_is_no_whole_backup_is_refused_and_changes_nothing(world: Path, tmp_path: Path) -> None:
