@@ -88,8 +88,8 @@ test: $(if $(T),install-dev,lint)
 	@$(PYTEST) $(T)
 
 # The same tests with row security on: requests, turns and jobs ask the database as their person. T: which of them.
-ISOLATED := tests/test_access_matrix.py tests/test_isolation.py tests/test_access_of_tokens.py tests/memories tests/chat \
-	tests/workspaces
+ISOLATED := tests/test_access_matrix.py tests/test_isolation.py tests/test_access_of_tokens.py tests/test_access_of_streams.py \
+	tests/memories tests/chat tests/workspaces
 test-isolated: install-dev
 	@MEMORYHUB_ROW_SECURITY=on $(PYTEST) -m "not browser and not programs and not local_model" $(or $(T),$(ISOLATED))
 

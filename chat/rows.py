@@ -22,7 +22,7 @@ RULES: dict[str, Rule] = {
     "chat.Step": _OF_MESSAGE,
     "chat.ToolCall": _OF_MESSAGE,
     "chat.AnswerSource": _OF_MESSAGE,
-    "chat.AnswerRating": _OF_MESSAGE,
+    "chat.AnswerRating": with_row("chat_message", "message_id", f"{{row}}.user_id = {PERSON}"),
     "chat.ShortTermMemory": _OF_CHAT,
     "chat.Compaction": _OF_CHAT,
     "chat.ShareLink": _OF_CHAT,

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -64,6 +65,20 @@ def pytest_configure(config: pytest.Config) -> None:
     django_settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
     if django_settings.ROW_SECURITY:  # make test-isolated
         acting.become(acting.SYSTEM)  # what a test does by itself
+        threading.Thread.start = _started  # type: ignore[method-assign]  # and in threads of its own
+
+
+_start = threading.Thread.start
+
+
+def _started(thread: threading.Thread) -> None:
+    """Those that a test begins, itself or by a pool, ask for whom it asks; those of the product say so themselves."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in {"threading", "concurrent"}:
+        frame = frame.f_back
+    if frame.f_globals["__name__"].startswith("tests."):
+        thread.run = acting.carried(thread.run)  # type: ignore[method-assign]
+    _start(thread)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
+from memoryhub.database.acting import as_system
 from memoryhub.errors import Malformed
 from memoryhub.http import origin
 from memoryhub.ids import PATTERN
@@ -180,7 +181,8 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
     more = signing.dumps(events[PAGE_SIZE - 1].pk, salt=salt) if len(events) > PAGE_SIZE else ""
     events = events[:PAGE_SIZE]
     people = [event.target for event in events if event.target.startswith("usr_")]
-    names = dict(User.objects.filter(public_id__in=people).values_list("public_id", "username"))
+    with as_system():  # whoever was a member keeps their name here
+        names = dict(User.objects.filter(public_id__in=people).values_list("public_id", "username"))
     for event in events:
         event.sentence = sentence(event.verb)  # type: ignore[attr-defined]
         event.about = names.get(event.target, event.target)  # type: ignore[attr-defined]

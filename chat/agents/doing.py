@@ -50,15 +50,15 @@ def do(step: RunStep, *, ends: float) -> RunStep | None:
     """
     held = Held(step)
     try:
-        with acting_as(step.user_id):
-            return _do(held, ends)
+        return _do(held, ends)
     finally:
         _count_rest(held)
 
 
 def _do(held: Held, ends: float) -> RunStep | None:
     try:
-        outcome = _work(held, ends)
+        with acting_as(held.step.user_id):  # what becomes of it is noted also where they see it no more
+            outcome = _work(held, ends)
         if not outcome.spent:
             return settle(held, outcome, now=timezone.now())
         held.put_back(now=timezone.now())

@@ -20,6 +20,7 @@ from django.utils import timezone
 from chat.agents.course import hurry
 from chat.agents.doing import do
 from chat.agents.taking import take_next, takeable
+from memoryhub.database.acting import carried
 from memoryhub.database.locks import alone
 
 logger = logging.getLogger(__name__)
@@ -55,9 +56,8 @@ def _work(ends: float, at_once: int) -> int:
     busy, counts, threads = set[int](), list[int](), list[threading.Thread]()
 
     def begin() -> None:
-        threads.append(
-            threading.Thread(target=lambda: counts.append(_in_thread(ends, busy)), name="step", daemon=True)
-        )
+        take = carried(lambda: counts.append(_in_thread(ends, busy)))
+        threads.append(threading.Thread(target=take, name="step", daemon=True))
         threads[-1].start()
 
     for _ in range(at_once):

@@ -236,7 +236,7 @@ class Places:
 
 def _agents_at(ids: set[str]) -> dict[str, str]:
     found = Agent.objects.filter(public_id__in=ids).annotate(at=F("workspace__public_id"))
-    return dict(found.values_list("public_id", "at"))
+    return taken_by_none(Agent, ids) | dict(found.values_list("public_id", "at"))
 
 
 def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:

@@ -156,7 +156,8 @@ def advance(import_id: int, *, seconds: float) -> Outcome:
     with alone(LOCK, import_id) as is_alone:
         if not is_alone:
             return Outcome.ELSEWHERE
-        imported = Import.objects.at_work().filter(pk=import_id).first()
+        found = Import.objects.at_work().filter(pk=import_id)
+        imported = found.select_related("user", "workspace").first()  # whether they see it any more or not
         if imported is None:
             return Outcome.NOTHING
         if imported.attempts >= MAX_ATTEMPTS:
@@ -204,6 +205,7 @@ def _go_through(imported: Import, deadline: float) -> Outcome:
             locked = Import.objects.at_work().select_for_update(of=("self",)).filter(pk=imported.pk).first()
             if locked is None or locked.is_checking == stores:
                 return Outcome.NOTHING  # stopped, or deleted
+            locked.workspace = imported.workspace
             now = timezone.now()
             chunk.take(locked, piece.records, read, now=now, stores=stores)
             forget_lines(path_of(locked), [each.offset for each in piece.records if each.was_forgotten])

@@ -29,10 +29,9 @@ from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.chosen_model import chosen_for_chat
 from chat.turns.sources import sources_for
-from memories.models import Receipt
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
-from memories.recalling.receipts import store_receipt
+from memories.recalling.receipts import drop_receipt, store_receipt
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.connections.choice import Chosen
@@ -112,7 +111,7 @@ def _forget_attempt_before(answer: Message) -> None:
     answer.tool_calls.all().delete()
     answer.steps.all().delete()
     if not answer.memory_enabled:
-        Receipt.objects.filter(message_id=answer.public_id).delete()
+        drop_receipt(answer.public_id)
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:

@@ -15,6 +15,7 @@ from memories.models.receipt import Strength
 from memories.recalling import using
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
+from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
 from workspaces.models import User, Workspace
 
@@ -73,7 +74,7 @@ def store_receipt(
     with transaction.atomic():
         there = _hold([item.memory.pk for item, _ in pairs])
         kept = [pair for pair in pairs if pair[0].memory.pk in there]
-        Receipt.objects.filter(message_id=message_id).delete()
+        drop_receipt(message_id)
         receipt = Receipt.objects.create(
             message_id=message_id,
             workspace=workspace,
@@ -97,6 +98,11 @@ def store_receipt(
             for position, (item, (used, reason)) in enumerate(kept, start=1)
         )
     return receipt
+
+
+@by_system  # what was withheld is seen by its person alone, and who asks for the answer anew may be another
+def drop_receipt(message_id: str) -> None:
+    Receipt.objects.filter(message_id=message_id).delete()
 
 
 def _hold(ids: list[int]) -> set[int]:

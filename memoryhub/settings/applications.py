@@ -51,12 +51,17 @@ MIDDLEWARE = [
     "memoryhub.http.middleware.DomainErrorMiddleware",
     "workspaces.accounts.two_factor.TwoFactorMiddleware",
 ]
-if ROW_SECURITY:  # who asks is told to the database
-    SESSION_ENGINE = "memoryhub.http.session_store"
-    MIDDLEWARE.insert(0, "memoryhub.http.acting.DoorMiddleware")
-    MIDDLEWARE.insert(
-        MIDDLEWARE.index("memoryhub.languages.LanguageMiddleware"), "memoryhub.http.acting.PersonMiddleware"
-    )
+# With row security who asks is told to the database: the system, until the person is known.
+_KNOWN = MIDDLEWARE.index("memoryhub.languages.LanguageMiddleware")
+GUARDED_MIDDLEWARE = [
+    "memoryhub.http.acting.DoorMiddleware",
+    *MIDDLEWARE[:_KNOWN],
+    "memoryhub.http.acting.PersonMiddleware",
+    *MIDDLEWARE[_KNOWN:],
+]
+GUARDED_SESSIONS = "memoryhub.http.session_store"
+if ROW_SECURITY:
+    MIDDLEWARE, SESSION_ENGINE = GUARDED_MIDDLEWARE, GUARDED_SESSIONS
 ROOT_URLCONF = "memoryhub.urls"
 ASGI_APPLICATION = "memoryhub.asgi.application"
 TEMPLATES = [

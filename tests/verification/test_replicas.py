@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -96,6 +97,55 @@ def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
     doctor = hub.stack.said_by("doctor")
     assert "replica 1: well" in doctor
     assert "replica 2: cannot be reached. See its log" in doctor
+
+
+# Of somebody, at the replica: whether it is one, and all memories that there are for them, by a query that filters
+# nothing, by one of its own, in a transaction, and after another person has asked by the same connection.
+WRONG = """
+import json
+from django.db import transaction
+from memories.models import Memory
+from memoryhub.database import prepared
+from memoryhub.database.acting import acting_as
+from memoryhub.database.replicas.reading import answering, read
+from workspaces.models import User
+
+def wrongly():
+    found = list(Memory.objects.values_list("content", flat=True))
+    found += [text for (text,) in prepared.rows("SELECT content FROM memories_memory", ())]
+    with transaction.atomic():
+        found += Memory.objects.values_list("content", flat=True)
+    return prepared.rows("SELECT pg_is_in_recovery()", ())[0][0], sorted({*found})
+
+people = {name: User.objects.get(username=name).pk for name in ("olga", "paul")}
+said = {}
+with answering():
+    for name in ("olga", "paul", "olga"):
+        with acting_as(people[name]):
+            said[name] = read(people[name], wrongly)
+print(json.dumps(said))
+"""
+
+
+def test_a_replica_keeps_people_apart_as_the_primary_does(tmp_path: Path) -> None:
+    """Row security with replicas: who asks is told to each, and a read finds the person's own."""
+    with replicated_stack(tmp_path, **SETTINGS, MEMORYHUB_ROW_SECURITY="on") as (stack, pair):
+        stack.manage("row_security", "--enable")
+        hub = Hub(stack, pair, [stack.web()])
+        texts = {"olga": "The vault opens at nine.", "paul": "The cellar is damp."}
+        for name, text in texts.items():
+            person = signed_up(hub.webs[0], name)
+            place = place_of(person)
+            assert person.post(f"{place}/memories", json={"content": text}).status_code == 201
+            wait_until(lambda: reads_of_replica(hub, person, place), "it follows")  # noqa: B023  (waited for at once)
+            before = hub.reads("replica")
+            assert contents(person, place) == {text}
+            asked = {"query": "when is it open, and is it damp?"}
+            recalled = person.post(f"{place}/recall", json=asked).json()["memories"]
+            assert [each["content"] for each in recalled] == [text]
+            assert hub.reads("replica") == before + 2
+        said = json.loads(stack.manage("shell", "--verbosity", "0", "--command", WRONG).splitlines()[-1])
+        assert said == {name: [True, [text]] for name, text in texts.items()}
 
 
 def reads_of_replica(hub: Hub, person: http.Client, place: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
-from memoryhub.database.acting import by_system
+from memoryhub.database.acting import as_system, by_system
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from memoryhub.llm.addresses import literal
@@ -98,7 +99,7 @@ def create_connection(*, by: User, now: datetime, shared: bool = False, **values
         _require_own_allowed()
     made = Connection(owner=None if shared else by, created_at=now, updated_at=now)
     _set(made, values)
-    with transaction.atomic():
+    with _written_by(made), transaction.atomic():
         if not shared:
             User.objects.select_for_update(of=("self",)).get(pk=by.pk)
             if Connection.objects.live().filter(owner=by).count() >= MOST_OWN:
@@ -110,13 +111,18 @@ def create_connection(*, by: User, now: datetime, shared: bool = False, **values
     return made
 
 
+def _written_by(connection: Connection) -> AbstractContextManager[None]:
+    """Its person; those for everybody are no person's own to write, so they are the system's."""
+    return as_system() if connection.is_shared else nullcontext()
+
+
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
     """Change what is passed. Without ``api_key`` the key stays, unless the address goes to another server.
 
     Turns that begin after this use the new values, in every process.
     """
     get_connection(by, connection.public_id, to="change")
-    with transaction.atomic():
+    with _written_by(connection), transaction.atomic():
         held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
         if held is None:
             raise NotFound(NOT_YOURS)

@@ -89,8 +89,8 @@ def read(document_id: int, *, now: datetime) -> str:
 
 
 def _whose(document: Document) -> int | None:
-    """Who brought its newest file, if they are still a member: else it is read as the workspace's."""
-    brought = document.version_by_id or document.created_by_id
+    """Its owner, or who brought its newest file, if they are still a member: else it is read as the workspace's."""
+    brought = document.owner_id or document.version_by_id or document.created_by_id
     member = Membership.objects.filter(workspace=document.workspace_id, user=brought)
     return member.values_list("user_id", flat=True).first()
 

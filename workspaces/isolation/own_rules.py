@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workspaces.isolation.rules import (
     PERSON,
     Rule,
@@ -15,6 +17,7 @@ from workspaces.isolation.rules import (
 )
 
 _MINE = f"id = {PERSON}"
+_OWN = f"owner_id IS NULL OR owner_id = {PERSON}"
 _MY_PUBLIC_ID = f"(SELECT u.public_id FROM workspaces_user u WHERE u.id = {PERSON})"
 _CHOSEN_HERE = (
     "EXISTS (SELECT 1 FROM workspaces_workspace w WHERE w.connection_id = {row}.id) OR "
@@ -28,8 +31,8 @@ RULES: dict[str, Rule] = {
     "workspaces.PersonPicture": Rule(
         f"user_id = {PERSON} OR memoryhub_knows(user_id)", changes=f"user_id = {PERSON}"
     ),
-    "workspaces.User_groups": of_person(),
-    "workspaces.User_user_permissions": of_person(),
+    "workspaces.User_groups": replace(of_person(), only_read=True),  # rights are given in the admin
+    "workspaces.User_user_permissions": replace(of_person(), only_read=True),
     "workspaces.Workspace": of_workspace(column="id"),
     "workspaces.Membership": of_workspace(),
     "workspaces.Agent": of_workspace(),
@@ -40,16 +43,16 @@ RULES: dict[str, Rule] = {
     "workspaces.AuditEvent": Rule(
         f"by_id = {_MY_PUBLIC_ID} OR workspace_id IN (SELECT w.public_id FROM workspaces_workspace w)"
     ),
-    "workspaces.Artifact": of_workspace(f"owner_id IS NULL OR owner_id = {PERSON}", names="created_by_id"),
+    "workspaces.Artifact": of_workspace(_OWN, names="created_by_id"),
     "workspaces.ArtifactVersion": with_row("workspaces_artifact", "artifact_id"),
     # The shared ones, their own, and of others' those that something names which they see: it says that it is lost.
     "workspaces.Connection": Rule(
         f"owner_id IS NULL OR owner_id = {PERSON} OR {_CHOSEN_HERE}", changes=f"owner_id = {PERSON}"
     ),
-    "workspaces.Document": of_workspace(names="created_by_id"),
+    "workspaces.Document": of_workspace(_OWN, names="created_by_id"),
     "workspaces.DocumentPicture": with_row("workspaces_document", "document_id"),
     "workspaces.DocumentVersion": with_row("workspaces_document", "document_id"),
-    "workspaces.DocumentPassage": of_workspace(),
+    "workspaces.DocumentPassage": of_workspace(_OWN),
     "workspaces.PlaceStatistics": of_place(),
     "workspaces.CommonWord": of_place(),
     "workspaces.VectorIndex": of_place(),
@@ -75,12 +78,12 @@ RULES: dict[str, Rule] = {
     "socialaccount.SocialApp": shut("it holds the installation's secret"),
     "sessions.Session": shut("who reads one is signed in as its person"),
     "admin.LogEntry": of_person(),
-    "auth.Permission": nobodys(RIGHTS),
-    "auth.Group": nobodys(RIGHTS),
-    "auth.Group_permissions": nobodys(RIGHTS),
-    "contenttypes.ContentType": nobodys("kinds of rows are the same for all"),
+    "auth.Permission": nobodys(RIGHTS, only_read=True),
+    "auth.Group": nobodys(RIGHTS, only_read=True),
+    "auth.Group_permissions": nobodys(RIGHTS, only_read=True),
+    "contenttypes.ContentType": nobodys("kinds of rows are the same for all", only_read=True),
     "django_q.Task": nobodys("jobs are told ids, and of a failed one only its kind is kept"),
-    "django_q.Schedule": nobodys("what comes by itself is the installation's"),
+    "django_q.Schedule": nobodys("what comes by itself is the installation's", only_read=True),
     "django_q.OrmQ": nobodys("jobs are told ids alone, and whoever saves something queues one"),
 }
 
@@ -88,5 +91,5 @@ RULES: dict[str, Rule] = {
 TABLES: dict[str, Rule] = {
     "workspaces_cache": nobodys("counts under names that are hashed or say no more than an address"),
     "workspaces_written": nobodys("how far the log was when somebody last wrote: their key and a number"),
-    "django_migrations": nobodys("which version this is"),
+    "django_migrations": nobodys("which version this is", only_read=True),
 }

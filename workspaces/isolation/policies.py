@@ -24,21 +24,15 @@ POLICY = "memoryhub_rows"
 LOOKED_AT, MOST_LOOKED_AT = 1_000, 10_000
 WAIT_MS = 5000  # for the lock of a table; then it is said, and nothing was changed
 
-# Whose transaction it is, as `become` set it. Both are asked once a statement.
-_ASKING = """
-CREATE OR REPLACE FUNCTION memoryhub_person() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
-$$ SELECT nullif(current_setting('memoryhub.person', true), '')::bigint $$;
-CREATE OR REPLACE FUNCTION memoryhub_workspaces() RETURNS bigint[] LANGUAGE sql STABLE PARALLEL SAFE AS
-$$ SELECT nullif(current_setting('memoryhub.workspaces', true), '')::bigint[] $$;
-"""
-# The role last: before it, the connection's own looks up which workspaces they are.
+# The role last: before it, the connection's own looks up which workspaces they are. In one expression, which is half as
+# dear as three.
 _BECOME = f"""
 CREATE OR REPLACE FUNCTION memoryhub_become(person bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM set_config('memoryhub.person', person::text, true);
-    PERFORM set_config('memoryhub.workspaces', coalesce(
-        (SELECT array_agg(workspace_id)::text FROM {{memberships}} WHERE user_id = person), '{{{{}}}}'), true);
-    PERFORM set_config('role', '{ROLE}', true);
+    PERFORM set_config('memoryhub.person', person::text, true),
+        set_config('memoryhub.workspaces', coalesce(
+            (SELECT array_agg(workspace_id)::text FROM {{memberships}} WHERE user_id = person), '{{{{}}}}'), true),
+        set_config('role', '{ROLE}', true);
 END $$;
 REVOKE ALL ON FUNCTION memoryhub_become(bigint) FROM PUBLIC;
 """
@@ -122,14 +116,15 @@ def enable() -> Changed:
     """
     with changing() as schema:
         _make_role()
-        _run(_ASKING)
         _run(_BECOME.format(memberships="workspaces_membership"))
         _run(_KNOWS.format(schema=schema, there=_there(schema), role=ROLE))
         _run(_GRANTS.format(schema=schema, role=ROLE))
         changed, standing, said = Changed(), _standing(schema), table_rules()
         for table, rule in said.items():
-            if rule.shut_because:
-                _run(f"REVOKE ALL ON {table} FROM {ROLE}")
+            if rule.shut_because or rule.only_read:
+                _run(
+                    f"REVOKE {'ALL' if rule.shut_because else 'INSERT, UPDATE, DELETE'} ON {table} FROM {ROLE}"
+                )
             if standing[table] != _wanted(table, rule):
                 guard(table, rule)
                 (changed.guarded if rule.sees else changed.opened).append(table)
@@ -147,7 +142,7 @@ def disable() -> int:
         for function in (
             "memoryhub_become(bigint)",
             "memoryhub_knows(bigint)",
-            "memoryhub_person()",
+            "memoryhub_person()",  # of earlier versions
             "memoryhub_workspaces()",
         ):
             _run(f"DROP FUNCTION IF EXISTS {function}")

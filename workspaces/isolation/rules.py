@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from workspaces.index.places import AGENT_PLACES
 
-# Made by ``policies``. A subquery: asked once a statement and not once a row.
-PERSON = "(SELECT memoryhub_person())"
-WORKSPACES = "((SELECT memoryhub_workspaces())::bigint[])"
+# Whose transaction it is, as ``memoryhub_become`` set it (``policies``). In a subquery it is asked once a statement and
+# not once a row; a function of our own around it would be parsed anew for each statement that is planned.
+PERSON = "(SELECT nullif(current_setting('memoryhub.person', true), '')::bigint)"
+WORKSPACES = "((SELECT nullif(current_setting('memoryhub.workspaces', true), '')::bigint[])::bigint[])"
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Rule:
     which they may write; empty: all. ``names``: the column of who is shown with it, also when they have left.
 
     ``open_because``: there are no rows of anybody, so all are seen; why. ``shut_because``: nothing is granted at all.
+    ``only_read``: whose rows they ever are, a person writes none.
     """
 
     sees: str = ""
@@ -28,6 +30,7 @@ class Rule:
     names: str = ""
     open_because: str = ""
     shut_because: str = ""
+    only_read: bool = False
 
 
 _rules: dict[str, Rule] = {}
@@ -71,8 +74,8 @@ def of_place() -> Rule:
     )
 
 
-def nobodys(why: str) -> Rule:
-    return Rule(open_because=why)
+def nobodys(why: str, *, only_read: bool = False) -> Rule:
+    return Rule(open_because=why, only_read=only_read)
 
 
 def shut(why: str) -> Rule:

@@ -200,6 +200,9 @@ ATTACKS = {
     "another person": "SELECT memoryhub_become(1)",
     "a file of the server": "SELECT pg_read_file('/etc/passwd')",
     "a program on the server": "COPY workspaces_spent FROM PROGRAM 'true'",
+    "a group's rights": "INSERT INTO workspaces_user_groups (user_id, group_id) SELECT id, 1 FROM workspaces_user",
+    "rights of a group": "INSERT INTO auth_group_permissions (group_id, permission_id) VALUES (1, 1)",
+    "a program that a worker runs": "UPDATE django_q_schedule SET func = 'os.system'",
     "statistics": "SELECT stavalues1 FROM pg_statistic",
 }
 
