@@ -23,7 +23,7 @@ OLDEST_WAITING = "SELECT extract(epoch FROM now() - min(lock)) FROM django_q_orm
 def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
     """How long the oldest job has waited for somebody to take it; 0 if none waits or the database is away."""
     try:
-        with psycopg.connect(connect_timeout=3, **database) as connection:  # type: ignore[arg-type]
+        with psycopg.connect(**{**database, "connect_timeout": 3}) as connection:  # type: ignore[arg-type]
             row = connection.execute(OLDEST_WAITING).fetchone()
     except psycopg.Error:
         return 0.0  # a missing database is somebody else's illness

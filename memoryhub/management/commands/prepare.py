@@ -74,7 +74,7 @@ def check_database() -> None:
     """Say in a sentence what is wrong with a database that cannot be used. Raises CommandError."""
     whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
     try:
-        with psycopg.connect(**psycopg_settings(), connect_timeout=CONNECT_SECONDS) as connection:
+        with psycopg.connect(**psycopg_settings() | {"connect_timeout": CONNECT_SECONDS}) as connection:
             found = connection.execute(
                 "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
             ).fetchone()

@@ -20,6 +20,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import NOT_PROVIDED
 
+from memoryhub.local.worker_health import oldest_waiting_seconds
 from memoryhub.management.commands.prepare import Command, check_database, static_files_state
 from memoryhub.management.database import psycopg_settings, refuse_to_serve_newer_database
 
@@ -30,6 +31,15 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_a_database_that_can_be_used_is_fine(capsys: pytest.CaptureFixture[str]) -> None:
     check_database()  # does not raise
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.django_db
+def test_several_servers_which_have_their_own_time_to_connect_are_fine(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.DATABASES["default"]["OPTIONS"], "connect_timeout", "3")
+    check_database()
+    assert oldest_waiting_seconds(psycopg_settings()) == 0, "the worker's supervisor asks them, too"
 
 
 def test_a_database_that_is_away_is_said_with_the_settings_name(
