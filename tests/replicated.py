@@ -1,4 +1,4 @@
-"""A primary and a replica, real PostgreSQL servers on loopback, by streaming replication."""
+"""A primary and a replica, real PostgreSQL servers, by streaming replication. On loopback, unless told otherwise."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ _halls = count()
 class Server(EmbeddedPostgres):
     """One of the two. Its socket is not used."""
 
-    def __init__(self, data_dir: Path) -> None:
-        super().__init__(data_dir, durable=False)
-        self.port = free_port()
+    def __init__(self, data_dir: Path, host: str = "127.0.0.1", *, durable: bool = False) -> None:
+        super().__init__(data_dir, durable=durable)
+        self.host, self.port = host, free_port()
         data_dir.mkdir(exist_ok=True)
         data_dir.chmod(0o755)
 
     @property
     def url(self) -> str:
-        return f"postgres://{USER}@127.0.0.1:{self.port}/{DATABASE}"
+        return f"postgres://{USER}@{self.host}:{self.port}/{DATABASE}"
 
     @property
     def place(self) -> str:
-        return f"host=127.0.0.1 port={self.port} user={USER}"
+        return f"host={self.host} port={self.port} user={USER}"
 
     def command(self) -> list[str]:
-        more = {"listen_addresses": "127.0.0.1", "port": str(self.port), **REPLICATES}
+        more = {"listen_addresses": self.host, "port": str(self.port), **REPLICATES}
         return [*super().command(), *(f"--{name}={value}" for name, value in more.items())]
 
     def initialise(self) -> None:
@@ -66,7 +66,7 @@ class Server(EmbeddedPostgres):
             configuration.writelines(f"{name} = {value}\n" for name, value in REPLICATES.items())
 
     def _maintenance_settings(self) -> Mapping[str, str | int | bool]:
-        place: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "user": USER}
+        place: dict[str, Any] = {"host": self.host, "port": self.port, "user": USER}
         return {**place, "dbname": "postgres", "autocommit": True, "connect_timeout": 5}
 
     def run(self, program: str, *arguments: str) -> None:
@@ -123,8 +123,8 @@ class Server(EmbeddedPostgres):
 class Pair:
     """``primary`` and ``replica``, whichever is which at the moment."""
 
-    def __init__(self, folder: Path) -> None:
-        self.primary, self.replica = Server(folder / "one"), Server(folder / "two")
+    def __init__(self, primary: Server, replica: Server) -> None:
+        self.primary, self.replica = primary, replica
         lend_to(self.primary.data_dir)
         self.primary.initialise()
         self.primary.start()
@@ -136,6 +136,11 @@ class Pair:
         self.primary.ask("SELECT pg_reload_conf()")
         wait_until(lambda: self.primary.ask(SYNCHRONOUS), "the replica is a synchronous one")
 
+    def go_on_alone(self) -> None:
+        """The replica is dead: no commit waits for it any more."""
+        self.primary.ask("ALTER SYSTEM SET synchronous_standby_names = ''")
+        self.primary.ask("SELECT pg_reload_conf()")
+
     def change_places(self) -> None:
         """The replica is promoted; the other one, which is dead, is the next replica."""
         self.replica.promote()
@@ -144,7 +149,7 @@ class Pair:
     def environment(self) -> dict[str, str]:
         """What every host is given, whichever is the primary: both, in both."""
         both = [self.primary, self.replica]
-        hosts = ",".join(f"127.0.0.1:{each.port}" for each in both)
+        hosts = ",".join(f"{each.host}:{each.port}" for each in both)
         return {
             "DATABASE_URL": f"postgres://{USER}@{hosts}/{DATABASE}",
             "MEMORYHUB_REPLICA_URLS": ",".join(each.url for each in both),
@@ -159,7 +164,7 @@ class Pair:
 def replicated_stack(folder: Path, **env: str) -> Iterator[tuple[Stack, Pair]]:
     """A primary and a replica, with nothing else running yet. ``env`` goes to every process."""
     folder.chmod(0o755)
-    pair = Pair(folder)
+    pair = Pair(Server(folder / "one"), Server(folder / "two"))
     stack = Stack(folder, environment(folder, **pair.environment() | env), pair.primary)
     try:
         static_files_in(folder)

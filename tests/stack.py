@@ -39,10 +39,11 @@ def free_port() -> int:
 class Web:
     port: int
     process: subprocess.Popen[bytes]
+    host: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
 
 @dataclass

@@ -52,6 +52,16 @@ def test_the_alerts_sound_on_a_bad_day_and_are_silent_on_a_good_one() -> None:
     run("promtool", "test", "rules", "rules.test.yml", folder=DEPLOY / "prometheus")
 
 
+@needs("haproxy")
+def test_haproxy_understands_what_stands_before_the_web_hosts(tmp_path: Path) -> None:
+    text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
+    assert re.findall(r"^ +server \w+ (\S+):8000", text, re.MULTILINE) == ["web1.internal", "web2.internal"]
+    (tmp_path / "haproxy.cfg").write_text(
+        re.sub(r"web\d\.internal", "127.0.0.1", text)
+    )  # no names are looked up here
+    run("haproxy", "-c", "-q", "-f", "haproxy.cfg", folder=tmp_path)
+
+
 @needs("systemd-analyze")
 def test_systemd_understands_the_units(tmp_path: Path) -> None:
     units = sorted((DEPLOY / "systemd").iterdir())

@@ -17,8 +17,10 @@ NOT_THERE = (OSError, EOFError, ValueError)  # a connection that breaks, at what
 
 
 class ThinClient:
-    def __init__(self, port: int, *, connections: int = 100, patience: float = 30.0) -> None:
-        self.port, self.patience = port, patience
+    def __init__(
+        self, port: int, *, host: str = "127.0.0.1", connections: int = 100, patience: float = 30.0
+    ) -> None:
+        self.host, self.port, self.patience = host, port, patience
         self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # and since when
         self._room = asyncio.Semaphore(connections)
 
@@ -30,7 +32,7 @@ class ThinClient:
         ``first_event``: of a stream its beginning alone, after which the client hangs up.
         """
         text = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{who}Content-Length: {len(text)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\n{who}Content-Length: {len(text)}\r\n"
         async with self._room, asyncio.timeout(self.patience), self._connection() as (reader, writer, keep):
             writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + text)
             status, length = _head(await reader.readuntil(b"\r\n\r\n"))
@@ -50,7 +52,7 @@ class ThinClient:
         if self._idle:
             _, reader, writer = self._idle.pop()
         else:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            reader, writer = await asyncio.open_connection(self.host, self.port)
         kept = []
         try:
             yield reader, writer, lambda: kept.append(True)
