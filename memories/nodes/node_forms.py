@@ -50,7 +50,7 @@ class RelationForm(DomainForm):
         label=_("Relation"), max_length=RELATION_LENGTH, widget=_offering("usual-relations")
     )
     other = forms.CharField(
-        label=_("The other node"), max_length=NODE_NAME_LENGTH, widget=_offering("node-names")
+        label=_("The other topic"), max_length=NODE_NAME_LENGTH, widget=_offering("node-names")
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

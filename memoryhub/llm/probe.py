@@ -50,11 +50,13 @@ def _trouble_at(endpoint: Endpoint) -> str:
     return f"answers with an error ({status})" if status >= 500 else ""
 
 
-def list_models(endpoint: Endpoint, *, seconds: float) -> list[str]:
-    """The names that a server gives its models; none where nobody answers, or not as servers of this API do."""
+def list_models(endpoint: Endpoint, *, seconds: float) -> list[str] | None:
+    """The names that a server gives its models; None where nobody answers, or not as servers of this API do."""
     try:
         asked = ask_for_models(endpoint, seconds=seconds)
-        rows = asked.json()["data"] if asked.status_code == 200 and len(asked.content) <= MOST_LISTED else []
+        if asked.status_code != 200 or len(asked.content) > MOST_LISTED:
+            return None
+        rows = asked.json()["data"] or []  # Ollama without a model says null
         return [row["id"] for row in rows if isinstance(row["id"], str)]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError, RecursionError):
-        return []
+        return None

@@ -2,8 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const STEPS = 300;
-// Above these numbers relations, and names that would cover another one, are told only while pointed at.
-const MANY = { wide: { names: 30, types: 14 }, narrow: { names: 14, types: 7 } };
+const MOST_TYPES = { wide: 14, narrow: 7 }; // above it relations are told only while pointed at
 
 const make = (name, attributes = {}, text = "") => {
   const element = document.createElementNS(SVG, name);
@@ -89,20 +88,32 @@ function fit(points, width, height) {
   }));
 }
 
-// Of the most related nodes first, those whose name lies on no other's.
-function namesWithRoom(nodes, at, byDegree) {
-  const taken = [];
-  return new Set(
-    byDegree.filter((index) => {
-      const half = 4.2 * Math.min([...nodes[index].name].length, 20);
-      const box = { ...at[index], half };
-      const isFree = taken.every(
-        (other) => Math.abs(other.x - box.x) > other.half + half || Math.abs(other.y - box.y) > 20,
-      );
-      if (isFree) taken.push(box);
-      return isFree;
-    }),
-  );
+const put = (label, [x, y]) => {
+  label.setAttribute("x", x);
+  label.setAttribute("y", y);
+};
+const apart = (one, other) =>
+  one.x + one.width <= other.x ||
+  other.x + other.width <= one.x ||
+  one.y + one.height <= other.y ||
+  other.y + other.height <= one.y;
+
+// Each label takes the first of its places where it covers neither a dot nor a label that came before it; one that finds
+// none is told only while pointed at. Drawn first: only then has a text a size.
+function giveRoom(labels, dots, width) {
+  const taken = dots.map((dot) => dot.getBBox());
+  for (const { label, placesFor } of labels) {
+    const places = placesFor(label.getComputedTextLength() / 2);
+    const isFree = places.some((place) => {
+      put(label, place);
+      const box = label.getBBox();
+      const fits = box.x >= 0 && box.x + box.width <= width && taken.every((other) => apart(box, other));
+      if (fits) taken.push(box);
+      return fits;
+    });
+    if (!isFree) put(label, places[0]);
+    label.classList.toggle("map__label--quiet", !isFree);
+  }
 }
 
 function arrow(tip, from) {
@@ -118,14 +129,16 @@ function draw(figure) {
   const center = graph.nodes.findIndex((node) => node.id === figure.dataset.center);
   const points = layOut(graph.nodes.length, lines, center);
   const degree = graph.nodes.map((_, index) => lines.filter(({ low, high }) => low === index || high === index).length);
-  const byDegree = graph.nodes.map((_, index) => index).sort((one, other) => degree[other] - degree[one]);
+  const byDegree = graph.nodes
+    .map((_, index) => index)
+    .sort((one, other) => (other === center) - (one === center) || degree[other] - degree[one]);
   const radius = (node) => 7 + Math.min(9, 2 * Math.sqrt(node.memories));
 
   function redraw(width) {
     const narrow = width < 560;
     const few = graph.nodes.length < 8;
     const height = narrow ? (few ? 260 : 400) : few ? 280 : 460;
-    const limits = narrow ? MANY.narrow : MANY.wide;
+    const showsTypes = lines.length <= (narrow ? MOST_TYPES.narrow : MOST_TYPES.wide);
     const at = fit(points, width, height);
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, height });
     const parts = []; // [element, the nodes it belongs to]
@@ -146,36 +159,35 @@ function draw(figure) {
       if (toLow) group.append(arrow(start, end));
       svg.append(group);
       parts.push([group, [low, high]]);
-      const quiet = lines.length > limits.types ? " map__type--quiet" : "";
-      const middle = { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 + 4 };
-      const label = make("text", { class: `map__type${quiet}`, ...middle }, short(types.join(", "), narrow ? 16 : 26));
-      typeLabels.push(label);
+      const label = make("text", { class: "map__type map__label--quiet" }, short(types.join(", "), narrow ? 16 : 26));
+      const places = [0.5, 0.38, 0.62].map((part) => [a.x + (b.x - a.x) * part, a.y + (b.y - a.y) * part + 4]);
+      put(label, places[0]);
+      typeLabels.push({ label, placesFor: () => places });
       parts.push([label, [low, high]]);
     }
-    svg.append(...typeLabels);
+    svg.append(...typeLabels.map(({ label }) => label));
 
-    const named = graph.nodes.length > limits.names ? namesWithRoom(graph.nodes, at, byDegree) : new Set(byDegree);
-    graph.nodes.forEach((node, index) => {
-      const quiet = named.has(index) || index === center ? "" : " map__name--quiet";
+    const nameLabels = graph.nodes.map((node, index) => {
       // No tab stop: who goes by keyboard has the list.
       const link = make("a", { href: node.url, tabindex: -1, class: "map__node" });
       if (index === center) link.classList.add("map__node--center");
       const title = node.kind ? `${node.name} (${node.kind})` : node.name;
-      link.append(
-        make("title", {}, title),
-        make("circle", { class: "map__dot", cx: at[index].x, cy: at[index].y, r: radius(node) }),
-        make(
-          "text",
-          { class: `map__name${quiet}`, x: at[index].x, y: at[index].y + radius(node) + 15 },
-          short(node.name, narrow ? 14 : 20),
-        ),
-      );
+      const { x, y } = at[index];
+      const label = make("text", { class: "map__name" }, short(node.name, narrow ? 14 : 20));
+      const dot = make("circle", { class: "map__dot", cx: x, cy: y, r: radius(node) });
+      link.append(make("title", {}, title), dot, label);
       link.addEventListener("pointerenter", () => point(svg, parts, lines, index));
       link.addEventListener("pointerleave", () => point(svg, parts, lines, null));
       svg.append(link);
       parts.push([link, [index]]);
+      const [below, above] = [y + radius(node) + 15, y - radius(node) - 6];
+      const beside = radius(node) + 6;
+      const placesFor = (half) => [[x, below], [x, above], [x + beside + half, y + 4], [x - beside - half, y + 4]];
+      return { label, placesFor };
     });
     canvas.replaceChildren(svg);
+    const labels = [...byDegree.map((index) => nameLabels[index]), ...(showsTypes ? typeLabels : [])];
+    giveRoom(labels, [...svg.querySelectorAll(".map__dot")], width);
   }
 
   let drawn = 0;

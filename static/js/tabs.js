@@ -5,11 +5,19 @@ const groups = [...document.querySelectorAll("[data-tab]")];
 const groupOf = (link) => document.querySelector(link.getAttribute("href"))?.closest("[data-tab]");
 const key = `tab:${location.pathname}`;
 
+// On a phone they are wider than the window: the one that is shown stands in the middle of what is seen of them.
+function bring(link) {
+  const [around, box] = [link.parentElement.getBoundingClientRect(), link.getBoundingClientRect()];
+  link.parentElement.scrollLeft += box.x + box.width / 2 - around.x - around.width / 2;
+}
+
 function show(group) {
   for (const each of groups) each.classList.toggle("tabbed--open", each === group);
   for (const link of tabs) {
-    if (groupOf(link) === group) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
+    if (groupOf(link) === group) {
+      link.setAttribute("aria-current", "true");
+      bring(link);
+    } else link.removeAttribute("aria-current");
   }
   try {
     sessionStorage.setItem(key, group.dataset.tab);

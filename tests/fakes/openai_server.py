@@ -301,22 +301,22 @@ class ScriptedOpenAI:
                 yield piece
 
     async def _stream(self, reply: Answer, writer: asyncio.StreamWriter, options: Mapping[str, Any]) -> bool:
-        writer.write(_head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}))
-        _write_event(writer, _chunk({"role": "assistant", "content": None}))
+        writer.write(head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}))
+        write_event(writer, _chunk({"role": "assistant", "content": None}))
         await writer.drain()
         async for piece in self._pieces(reply):
-            _write_event(writer, _chunk({"content": piece}))
+            write_event(writer, _chunk({"content": piece}))
             await writer.drain()
         for fragment in _fragments(reply.calls):
-            _write_event(writer, _chunk({"tool_calls": [fragment]}))
+            write_event(writer, _chunk({"tool_calls": [fragment]}))
             await writer.drain()
         if reply.cut:
             return False  # without the last chunk of the transfer encoding: the connection just ends
         if reply.finish_reason is not None:
-            _write_event(writer, _chunk({}, reply.finish_reason))
+            write_event(writer, _chunk({}, reply.finish_reason))
             if options.get("include_usage"):
-                _write_event(writer, json.dumps({"id": "chatcmpl-1", "choices": [], "usage": USAGE}))
-            _write_event(writer, "[DONE]")
+                write_event(writer, json.dumps({"id": "chatcmpl-1", "choices": [], "usage": USAGE}))
+            write_event(writer, "[DONE]")
         writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True
@@ -333,13 +333,13 @@ async def _read_request(reader: asyncio.StreamReader) -> Received | None:
     return Received(first.split(" ")[1], headers, json.loads(body) if body else {})
 
 
-def _head(status: int, headers: Mapping[str, str]) -> bytes:
+def head(status: int, headers: Mapping[str, str]) -> bytes:
     lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 async def _send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-    writer.write(_head(status, {**headers, "content-length": str(len(body))}) + body)
+    writer.write(head(status, {**headers, "content-length": str(len(body))}) + body)
     await writer.drain()
 
 
@@ -350,7 +350,7 @@ async def _send_json(
     await _send(writer, status, json.dumps(body).encode(), headers)
 
 
-def _write_event(writer: asyncio.StreamWriter, data: str) -> None:
+def write_event(writer: asyncio.StreamWriter, data: str) -> None:
     event = f"data: {data}\n\n".encode()
     writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
 

@@ -39,12 +39,16 @@ def answered(browser: Browser, hub: str, demo: str) -> str:
     return address
 
 
-def faults(page: Page, **only: list[str]) -> list[str]:
-    """All that axe finds, each with the page and the first element; the rules may be named."""
+def faults(page: Page, *, before: str = "", **only: list[str]) -> list[str]:
+    """All that axe finds, each with the page and the first element; the rules may be named. ``before``: a function of
+    a script that is called when axe is there.
+    """
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     # What is well is a long list; sheets are not read twice: what imports others would be asked for beside the page.
     asked = {"resultTypes": ["violations"], "preload": False, **only}
+    if before:
+        page.evaluate(before)
     found: list[Any] = page.evaluate("asked => axe.run(asked).then((seen) => seen.violations)", asked)
     return [
         f"{page.url} {fault['id']}: {fault['nodes'][0]['html'][:200]} "

@@ -127,7 +127,7 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     files.nth(3).get_by_role("button", name="Leave out").click()
     expect(files).to_have_count(3)
     body.evaluate(BRING, ["drop", ["again.md", "The gas is off."]])
-    expect(files.nth(3).locator("[data-state]")).to_have_text("was here already, ready")
+    expect(files.nth(3).locator("[data-state]")).to_have_text("already here, ready")
     shoot(page, "documents-5-dropped-desktop-light")
     address = page.locator("#composer").get_attribute("data-documents")
     kept = page.request.get(str(address)).json()["items"]

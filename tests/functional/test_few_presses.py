@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from chat.models import Chat
 from tests.conftest import Cast
 from tests.factories import make_artifact, make_chat, make_memory, make_message
-from tests.fakes.openai_server import ScriptedOpenAI
+from tests.fakes.ollama import CHAT, Ollama
 from tests.functional.conftest import Open
 from tests.functional.test_keyboard import NAME, RING
 from workspaces.connections import local_servers
@@ -76,7 +76,7 @@ def make_it_private(hand: Hand) -> None:
 
 def connect_a_model(hand: Hand) -> None:
     hand.click(hand.page.get_by_role("button", name="Connect a model"))
-    hand.click(hand.page.get_by_role("button", name="Connect scripted-model"))
+    hand.click(hand.page.get_by_role("button", name=f"Connect {CHAT}"))
     expect(hand.page.locator("#toasts")).to_contain_text("is connected and answers")
 
 
@@ -96,8 +96,8 @@ def test_what_people_do_most_takes_two_presses(
     make_chat(cast.owner, cast.workspace, title="Spices of Zanzibar")
     make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
     settings.PEOPLE_MAY_CONNECT = settings.PEOPLE_MAY_CONNECT_INTERNAL = True
-    server = ScriptedOpenAI().start()
-    server.api_key = "none"  # as whoever has no key says
+    server = Ollama()
+    server.start()
     monkeypatch.setattr(local_servers, "SERVERS", {"ollama": ("Ollama", server.port)})
     page = open_as(cast.owner)
     page.set_viewport_size(WIDE)

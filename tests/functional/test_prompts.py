@@ -43,7 +43,7 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str
     page.keyboard.press("Escape")
     expect(offered).to_be_hidden()
     page.keyboard.type("x")
-    expect(offered).to_contain_text("No prompt holds “polx”")
+    expect(offered).to_contain_text("No prompt contains “polx”")
     page.keyboard.press("Backspace")
     expect(offered.get_by_role("button", name="Polite no")).to_be_visible()
     page.keyboard.press("Enter")

@@ -34,7 +34,7 @@ CONTEXT = 4096
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answered, and its models by their own names."""
+    """A server that answered, and its models by their own names; none if it has none yet."""
 
     key: str  # of SERVERS
     name: str
@@ -60,7 +60,9 @@ def look(*, by: User, now: datetime) -> list[Running]:
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [
-        Running(key, SERVERS[key][0], models) for key, models in zip(SERVERS, found, strict=True) if models
+        Running(key, SERVERS[key][0], models)
+        for key, models in zip(SERVERS, found, strict=True)
+        if models is not None
     ]
 
 
@@ -74,7 +76,7 @@ def connect(server: str, model: str, *, by: User, now: datetime, place: Workspac
     if server not in SERVERS:
         raise NotFound(_("This is none of the servers that are looked for."))
     spend("model tests", by, now=now)  # before anything is asked or kept
-    if model not in _models_at(server):
+    if model not in (_models_at(server) or []):
         raise Invalid(
             fields={"model": _("%s does not offer this model now. Look again.") % SERVERS[server][0]}
         )
@@ -96,12 +98,15 @@ def _address(server: str) -> str:
     return f"http://127.0.0.1:{SERVERS[server][1]}/v1"
 
 
-def _models_at(server: str) -> list[str]:
-    """By the rule for endpoints that are marked local: at an internal address, without redirects, past any proxy."""
+def _models_at(server: str) -> list[str] | None:
+    """By the rule for endpoints that are marked local: at an internal address, without redirects, past any proxy.
+    None where no such server answers, and where no name that it gives can be one.
+    """
     names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=SECONDS)
-    return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)][
-        :MOST_MODELS
-    ]
+    if not names:
+        return names
+    usable = [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
+    return usable[:MOST_MODELS] or None
 
 
 def _kept(server: str, model: str, by: User, now: datetime) -> Connection:

@@ -116,7 +116,7 @@ def test_what_is_typed_finds_names_before_texts_and_stays_data(cast: Cast) -> No
     assert html.index("Offer</bdi>") < html.index("Aa &lt;b&gt;</bdi>")
     assert "<script>" not in html and 'data-saved-prompt="&quot;&gt;&lt;script&gt;' in html
     assert "2 prompts" in html
-    assert "No prompt holds “%_”" in client(cast.viewer).get(choices, {"q": "%_"}).content.decode()
+    assert "No prompt contains “%_”" in client(cast.viewer).get(choices, {"q": "%_"}).content.decode()
 
 
 def test_over_rest_they_come_go_and_say_their_blanks(cast: Cast) -> None:

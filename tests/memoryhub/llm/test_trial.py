@@ -10,7 +10,7 @@ from memoryhub.llm.base import Capabilities
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.model_trial import Trial, try_model
 from memoryhub.llm.registry import EMBEDDED_CAPABILITIES, embedded_endpoint
-from tests.fakes.openai_server import Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
+from tests.fakes.openai_server import HOLD, Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
 CAPABILITIES = Capabilities(has_tools=True, can_extract=True, context_tokens=4096, local=False)
 CALLED, JSON = (
@@ -107,6 +107,16 @@ def test_it_waits_so_long_and_no_longer(
     found = tried(scripted_openai, Answer("ready"), Hang())
     assert found.outcomes["tools"] == "fails" and found.errors["tools"].code == "model_timeout"
     assert found.outcomes["json"] == "untried" and found.answers
+
+
+def test_one_that_is_slow_to_its_end_answers_all_the_same(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model on a processor alone, that says more than it was asked for."""
+    monkeypatch.setattr(model_trial, "SECONDS", 3.0)
+    found = tried(scripted_openai, Answer("ready", HOLD))
+    assert outcomes(found) == f"{ALL} tools:fails json:untried"
+    assert found.answers and found.errors["tools"].code == "model_timeout"
 
 
 @pytest.mark.local_model

@@ -21,7 +21,8 @@ from memoryhub.local.model_server import read_endpoint
 from tests.conftest import Cast
 from tests.factories import make_user
 from tests.fakes.local_model import running_local_model
-from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw, ScriptedOpenAI
+from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
+from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw
 from workspaces.access import default_workspace, get_workspace
 from workspaces.connections import local_servers
 from workspaces.models import User
@@ -32,10 +33,10 @@ CONNECT = "/connections/here/connect/"
 
 
 @pytest.fixture
-def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedOpenAI]:
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ollama]:
     """One server that runs, in Ollama's place; in the others' nobody."""
-    server = ScriptedOpenAI().start()
-    server.api_key = "none"  # as whoever has no key says
+    server = Ollama()
+    server.start()
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # held and not listened at: whoever connects is refused
         nobody = closed.getsockname()[1]
@@ -60,26 +61,49 @@ def client(user: User) -> Client:
     return made
 
 
-def test_a_model_is_found_and_answers_after_one_click(ollama: ScriptedOpenAI, admin: User) -> None:
+def test_a_model_is_found_and_answers_after_one_click(ollama: Ollama, admin: User) -> None:
     page = client(admin)
     home = default_workspace(admin)
     page.get("/", follow=True)  # the workspace visited last
     assert ollama.requests == [], "opening pages asks nobody"
     assert "Look for models" in page.get("/connections/").content.decode()
     found = page.post("/connections/here/").content.decode()
-    assert "Ollama" in found and "scripted-model" in found and "LM Studio</h3>" not in found
+    assert "Ollama" in found and "llama3.2:latest" in found and "LM Studio</h3>" not in found
     ollama.script(
         Answer("ready"), Answer(calls=[Call("get_time", {"city": "Rome"})]), Answer('{"fact": "Moved."}')
     )
-    done = page.post(CONNECT, {"server": "ollama", "model": "scripted-model"}, follow=True)
+    done = page.post(CONNECT, {"server": "ollama", "model": "llama3.2:latest"}, follow=True)
     assert "is connected and answers in “Personal” now" in done.content.decode()
     made = Connection.objects.get()
     assert (made.is_shared, made.is_local, made.has_key, made.context_tokens) == (True, True, False, 4096)
     assert (made.has_tools, made.can_extract) == (True, True), "as it was tried"
     home.refresh_from_db()
     assert home.connection == made
-    page.post(CONNECT, {"server": "ollama", "model": "scripted-model"})
+    page.post(CONNECT, {"server": "ollama", "model": "llama3.2:latest"})
     assert Connection.objects.count() == 1, "once more, it is the same one"
+
+
+def test_one_that_has_no_model_yet_is_told_from_one_that_does_not_run(ollama: Ollama, admin: User) -> None:
+    ollama.models = {}
+    found = client(admin).post("/connections/here/").content.decode()
+    assert "Ollama is running, but has no model yet" in found
+    assert "LM Studio is running" not in found and "None of them answers" not in found
+    with pytest.raises(Invalid):
+        local_servers.connect("ollama", CHAT, by=admin, now=timezone.now())
+
+
+def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin: User) -> None:
+    """Ollama lists models of all kinds, and says only when asked that one embeds or calls no tools."""
+    who: dict[str, Any] = {"by": admin, "now": timezone.now(), "place": default_workspace(admin)}
+    made = local_servers.connect("ollama", EMBEDDER, **who)
+    outcomes = {line.step: line.outcome for line in made.report.lines}
+    assert (made.report.answers, made.workspace, outcomes["model"]) == (False, None, "works")
+    assert outcomes["streams"] == "fails"
+    ollama.models[CHAT] = {"completion"}
+    ollama.script(Answer("ready"), Answer("It is noon, I think."), Answer('{"fact": "Moved."}'))
+    made = local_servers.connect("ollama", CHAT, **who)
+    assert made.report.answers and made.workspace is not None
+    assert (made.connection.has_tools, made.connection.can_extract) == (False, True)
 
 
 @pytest.mark.local_model
@@ -107,25 +131,23 @@ def test_a_real_llama_cpp_is_found_and_connected(
     assert not made.connection.has_tools, "it calls none, whatever it is told"
 
 
-def test_one_that_does_not_answer_is_kept_and_chosen_nowhere(ollama: ScriptedOpenAI, admin: User) -> None:
+def test_one_that_does_not_answer_is_kept_and_chosen_nowhere(ollama: Ollama, admin: User) -> None:
     ollama.respond = lambda request: Failure(500, "cannot load")
     home = default_workspace(admin)
-    made = local_servers.connect("ollama", "scripted-model", by=admin, now=timezone.now(), place=home)
+    made = local_servers.connect("ollama", "llama3.2:latest", by=admin, now=timezone.now(), place=home)
     assert (made.report.answers, made.workspace, made.connection.has_tools) == (False, None, False)
     home.refresh_from_db()
     assert home.connection is None
 
 
-def test_nobody_looks_into_this_network_without_leave(
-    ollama: ScriptedOpenAI, cast: Cast, settings: Settings
-) -> None:
+def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast, settings: Settings) -> None:
     """Owners, editors and strangers alike; and where people may connect, but not inside, no more."""
     settings.PEOPLE_MAY_CONNECT = True
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
         assert "Look for models" not in client(person).get("/connections/").content.decode()
         for act in (
             local_servers.look,
-            lambda **who: local_servers.connect("ollama", "scripted-model", **who),
+            lambda **who: local_servers.connect("ollama", "llama3.2:latest", **who),
         ):
             with pytest.raises(Forbidden):
                 act(by=person, now=timezone.now())
@@ -133,7 +155,7 @@ def test_nobody_looks_into_this_network_without_leave(
     settings.PEOPLE_MAY_CONNECT_INTERNAL = True
     made = local_servers.connect(
         "ollama",
-        "scripted-model",
+        "llama3.2:latest",
         by=cast.editor,
         now=timezone.now(),
         place=get_workspace(cast.editor, cast.workspace.public_id),
@@ -141,17 +163,15 @@ def test_nobody_looks_into_this_network_without_leave(
     assert (made.connection.owner, made.connection.is_local, made.workspace) == (cast.editor, False, None)
 
 
-def test_nothing_that_is_sent_says_where_is_asked(
-    ollama: ScriptedOpenAI, admin: User, settings: Settings
-) -> None:
+def test_nothing_that_is_sent_says_where_is_asked(ollama: Ollama, admin: User, settings: Settings) -> None:
     who: dict[str, Any] = {"by": admin, "now": timezone.now()}
     for server in ("http://169.254.169.254", "127.0.0.1:22", "ollama@evil", "ollama/../x", "", "__class__"):
         with pytest.raises(NotFound):
-            local_servers.connect(server, "scripted-model", **who)
-    for model in ("another", "", "scripted-model\r\nX: y", "x" * 5000):
+            local_servers.connect(server, "llama3.2:latest", **who)
+    for model in ("another", "", "llama3.2:latest\r\nX: y", "x" * 5000):
         with pytest.raises(Invalid):
             local_servers.connect("ollama", model, **who)
-    fields = {"server": "ollama", "model": "scripted-model", "base_url": "http://10.0.0.1/v1", "port": "22"}
+    fields = {"server": "ollama", "model": "llama3.2:latest", "base_url": "http://10.0.0.1/v1", "port": "22"}
     client(admin).post(CONNECT, fields)
     assert Connection.objects.get().base_url == ollama.base_url
     assert Client(enforce_csrf_checks=True).post("/connections/here/").status_code in {302, 403}
@@ -162,7 +182,7 @@ def test_nothing_that_is_sent_says_where_is_asked(
     Connection.objects.all().delete()
     asked = len(ollama.requests)
     with pytest.raises(TooManyRequests):
-        local_servers.connect("ollama", "scripted-model", **who)
+        local_servers.connect("ollama", "llama3.2:latest", **who)
     assert not Connection.objects.exists() and len(ollama.requests) == asked, "what is refused does nothing"
 
 
@@ -194,9 +214,9 @@ def test_nothing_that_is_sent_says_where_is_asked(
     ],
 )
 def test_what_speaks_no_such_language_is_no_server(
-    ollama: ScriptedOpenAI, admin: User, monkeypatch: pytest.MonkeyPatch, reply: Any
+    ollama: Ollama, admin: User, monkeypatch: pytest.MonkeyPatch, reply: Any
 ) -> None:
     monkeypatch.setattr(ollama, "_choose", lambda request: reply)
     monkeypatch.setattr(local_servers, "SECONDS", 0.3)
     assert local_servers.look(by=admin, now=timezone.now()) == []
-    assert list_models(Endpoint("http://192.0.2.1/v1", "", "", AddressRange.INTERNAL), seconds=0.2) == []
+    assert list_models(Endpoint("http://192.0.2.1/v1", "", "", AddressRange.INTERNAL), seconds=0.2) is None
