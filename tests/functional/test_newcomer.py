@@ -1,0 +1,90 @@
+"""Somebody new, with the mouse: shares a chat, makes a workspace and goes to and fro, and forgets for good."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import Answer
+from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
+from tests.functional.test_story import open_panel, send
+from tests.stack import PASSWORD
+
+SAID = "The spare key is with Ines"
+
+
+def switch_to(page: Page, name: str) -> None:
+    """By the menu at the head of the list, which lies behind a button on a phone."""
+    show = page.get_by_role("button", name="Show the list of chats").first
+    if show.is_visible():
+        show.click()
+    page.get_by_text("Switch workspace").locator("..").click()
+    page.locator("#sidebar").get_by_role("link", name=name, exact=True).click()
+
+
+@LOOKS
+def test_shared_switched_and_forgotten(
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+) -> None:
+    scripted_hub.server.respond = lambda request: Answer(
+        "[]" if str(request.messages[0]["content"]).startswith("You read") else "Noted."
+    )
+    page = open_scripted_page(size, scheme)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    sign_up(page, f"newcomer-{size}-{scheme}")
+    page.get_by_role("button", name="Yes, remember").click()
+    finished(send(page, SAID))
+    chat = page.url
+    message = page.locator(".message--user")
+    message.hover()
+    message.get_by_role("button", name="Remember this").click()
+    expect(message.locator(".remember-slot")).to_contain_text("Remembered")
+
+    page.locator("details.share > summary").click()
+    page.get_by_role("button", name="Copy a new link").click()
+    expect(page.locator("#announce")).to_have_text("Copied")
+    shared = page.evaluate("navigator.clipboard.readText()")
+    assert page.request.get(shared).status == 200
+    shoot(page, f"newcomer-shared-{size}-{scheme}")
+    page.keyboard.press("Escape")
+
+    switch_to(page, "All workspaces")
+    page.get_by_label("Name").fill("Harbour")
+    page.get_by_role("button", name="Create workspace").click()
+    welcome = page.locator("#welcome-title")
+    expect(welcome).to_have_text("A new chat in Harbour")
+    switch_to(page, "Personal")
+    expect(welcome).to_have_text("A new chat in Personal")
+    switch_to(page, "Harbour")
+    expect(welcome).to_have_text("A new chat in Harbour")
+    expect(page.locator("#chat-list")).not_to_contain_text(SAID)
+    shoot(page, f"newcomer-harbour-{size}-{scheme}")
+
+    page.goto(chat)
+    card = open_panel(page).locator("[data-memory]", has_text=SAID)
+    card.hover()
+    card.locator("summary", has_text="More").last.click()
+    card.get_by_role("link", name="Forget for good").click()
+    page.get_by_label("Password").fill(PASSWORD)  # asked for before what cannot be undone, once
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator(".said")).to_have_text(SAID)
+    assert not faults(page)
+    page.get_by_role("button", name="Forget for good").click()
+    expect(page.get_by_text("recall finds nothing that says it")).to_be_visible()
+    shoot(page, f"newcomer-forgotten-{size}-{scheme}")
+
+    page.goto(chat)
+    show = page.get_by_role("button", name="Show the list of chats").first
+    if show.is_visible():
+        show.click()
+    row = page.locator("#chat-list .chat-row", has_text=SAID)
+    row.hover()
+    row.locator("summary").click()
+    row.get_by_role("link", name="Forget for good").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("for good"))
+    page.get_by_role("button", name="Forget for good").click()
+    expect(page.locator("#chat-list .chat-row", has_text=SAID)).to_have_count(0)
+    assert page.request.get(chat).status == page.request.get(shared).status == 404
