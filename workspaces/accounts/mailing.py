@@ -76,6 +76,24 @@ def retry(*, now: datetime, seconds: float) -> int:
     return sent
 
 
+def reseal() -> tuple[int, int]:
+    """Seal what waits under the first of the present keys: how many mails were, and how many no key opens."""
+    done = lost = 0
+    for pk in list(WaitingMail.objects.values_list("pk", flat=True)):
+        with transaction.atomic():
+            mail = WaitingMail.objects.select_for_update().filter(pk=pk).first()
+            if mail is None:  # sent meanwhile
+                continue
+            try:
+                mail.sealed = sealing.reseal(mail.sealed)
+            except sealing.Unsealable:
+                lost += 1
+                continue
+            mail.save(update_fields=["sealed"])
+            done += 1
+    return done, lost
+
+
 def _keep(message: EmailMessage, *, now: datetime) -> None:
     whole: Any = message.message()
     said = {

@@ -6,11 +6,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from smtplib import SMTPDataError, SMTPRecipientsRefused, SMTPServerDisconnected
 from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
+from django.core.management import call_command
 from django.utils import timezone
 
 from memoryhub import mail
@@ -108,6 +110,22 @@ def test_it_is_given_up_after_a_day_or_where_it_is_refused_for_good(server: Smtp
     assert WaitingMail.objects.count() == 0
     assert not mailing.is_for_good(SMTPServerDisconnected("away"))
     assert mailing.is_for_good(SMTPDataError(554, b"spam"))
+
+
+def test_what_waits_is_sealed_anew_and_sent_once_the_old_key_is_gone(server: Smtp, settings: Any) -> None:
+    gone, old, new = "g" * 40, "o" * 40, "n" * 40
+    settings.EMAIL_PORT = 1  # nobody is there
+    for key in (gone, old):
+        settings.ENCRYPTION_KEYS = [key]
+        post(f"{key[0]}@example.org")
+    settings.ENCRYPTION_KEYS, out = [new, old], StringIO()
+    for _ in range(2):
+        call_command("reseal", stdout=out)
+    assert out.getvalue().count("1 mails that wait are under the first key") == 2
+    assert out.getvalue().count("1 mails are sealed with a key that is not there") == 2
+    settings.ENCRYPTION_KEYS, settings.EMAIL_PORT = [new], server.port
+    assert mailing.retry(now=timezone.now() + timedelta(minutes=2), seconds=20) == 1
+    assert len(server.taken) == 1 and not WaitingMail.objects.exists()
 
 
 def test_a_test_mail_says_what_the_server_said(server: Smtp, settings: Any) -> None:
