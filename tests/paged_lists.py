@@ -38,7 +38,7 @@ from tests.factories import (
     make_webhook,
     make_workspace,
 )
-from workspaces.models import Agent, ApiKey, Membership, Role
+from workspaces.models import Agent, ApiKey, DataRequest, Membership, Role
 from workspaces.models.artifact import Artifact
 from workspaces.models.connection import Connection
 from workspaces.models.document import Document
@@ -357,6 +357,16 @@ class Keys(Listed):
         return ApiKey.objects.latest("pk")
 
 
+class DataRequests(Listed):
+    address = f"{API}/account/requests"
+
+    def add(self) -> DataRequest:
+        now, owner = timezone.now(), self.cast.owner
+        return DataRequest.objects.create(
+            user=owner, person=owner.public_id, kind="deletion", state="withdrawn", asked_at=now, due_at=now
+        )
+
+
 class Documents(Listed):
     address = f"{API}/workspaces/{{workspace_id}}/documents"
 
@@ -502,6 +512,7 @@ class Deliveries(Listed):
 
 LISTS: list[type[Listed]] = [
     Keys,
+    DataRequests,
     Webhooks,
     Deliveries,
     Documents,

@@ -76,6 +76,7 @@ urlpatterns = [
     path(TEMPLATES, run_templates.RunTemplateList.as_view(), name="run_templates"),
     path(TEMPLATE, run_templates.RunTemplateDetail.as_view(), name="run_template"),
     path(f"{TEMPLATE}/start", run_templates.RunTemplateStart.as_view(), name="run_template_start"),
+    path("account/requests/<req_id:copy_id>/copy", exchange.PersonalCopy.as_view(), name="personal_copy"),
     path("export", exchange.Export.as_view(), name="export"),
     path("imports", exchange.ImportList.as_view(), name="imports"),
     path(IMPORT, exchange.ImportDetail.as_view(), name="import"),

@@ -18,11 +18,14 @@ from chat.exchange import run
 from chat.exchange.chunk import ROW_FOR_EACH
 from chat.exchange.export import export_response
 from chat.exchange.one_chat import chat_response
+from chat.exchange.personal_copy import copy_response
 from chat.exchange.preview import with_texts
 from chat.exchange.upload import refuse_too_large
 from chat.exchange.upload_form import UploadForm
 from chat.models.imports import Import, ImportStatus, Outcome
 from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.data_requests.requests import get_copy
 from workspaces.models import Workspace
 from workspaces.pages.page_request import PageRequest
 
@@ -50,6 +53,15 @@ def export_workspace(request: PageRequest, ws_id: str) -> StreamingHttpResponse:
 @require_GET
 def export_all(request: PageRequest) -> StreamingHttpResponse:
     return export_response(request.user, now=timezone.now())
+
+
+@require_GET
+def personal_copy(request: PageRequest, copy_id: str) -> StreamingHttpResponse:
+    """Whoever sits down at an open browser is asked for the password first: it is all there is at once."""
+    now = timezone.now()
+    asked = get_copy(request.user, copy_id, now=now)
+    ask_for_password(request)
+    return copy_response(request.user, asked=asked, now=now)
 
 
 @require_GET

@@ -9,6 +9,7 @@ urlpatterns = [
     path("workspaces/<str:ws_id>/export/", views.export_workspace, name="export_workspace"),
     path("export/", views.export_all, name="export_all"),
     path("chats/<str:chat_id>/export/", views.export_chat, name="export_chat"),
+    path("profile/requests/<str:copy_id>/copy/", views.personal_copy, name="personal_copy"),
     path("imports/", views.imports, name="imports"),
     path("imports/<str:import_id>/", views.import_page, name="import"),
     path("imports/<str:import_id>/progress/", views.progress, name="progress"),

@@ -17,6 +17,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotFound
+from django.utils import timezone
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -149,6 +150,10 @@ class DatabaseState(Collector):
         yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
         failed = count_or_estimate(Failure.objects.all())[0]
         yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
+        overdue = apps.get_model("workspaces", "DataRequest").objects.overdue(timezone.now()).count()
+        yield _gauge(
+            "memoryhub_data_requests_overdue", "Requests of people for their data, too late.", overdue
+        )
         live = apps.get_model("memories", "Memory").objects.filter(deleted_at=None)
         text = "Live memories; above 1,000 the planner's estimate."
         yield _gauge("memoryhub_memories", text, count_or_estimate(live)[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from memoryhub.database.acting import by_system
@@ -13,7 +14,7 @@ from workspaces.accounts.sessions import end_other_sessions
 from workspaces.actions.removal import Counts, counted, empty
 from workspaces.actions.workspaces import remove_workspace
 from workspaces.audit import Verb, record
-from workspaces.models import Membership, Role, User, Workspace
+from workspaces.models import DataRequest, Membership, RequestState, Role, User, Workspace
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ def delete_account(user: User) -> Counts:
             )
         end_other_sessions(user, keep=None, by=user)
         record(Verb.ACCOUNT_DELETED, by=user, target=user.public_id)
+        # Whatever they asked for of their data has come about with it.
+        DataRequest.objects.open().filter(user=user).update(state=RequestState.DONE, ended_at=Now())
+        DataRequest.objects.filter(user=user).update(reason="", expires_at=None)
         gone: Counts = empty(workspace_ids=[], user_id=user.pk, by=user)
         for workspace in plan.removed:
             gone += remove_workspace(workspace, by=user)

@@ -39,6 +39,7 @@ RULES: dict[str, Rule] = {
     "workspaces.ApiKey": of_person(),
     "workspaces.SignIn": of_person(),
     "workspaces.Spent": of_person(),
+    "workspaces.DataRequest": of_person(),
     "workspaces.DoneRequest": of_person(),
     "workspaces.AuditEvent": Rule(
         f"by_id = {_MY_PUBLIC_ID} OR workspace_id IN (SELECT w.public_id FROM workspaces_workspace w)"

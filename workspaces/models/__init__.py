@@ -5,6 +5,7 @@ from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
 )
+from workspaces.models.data_request import DataRequest, DataRequestQuerySet, RequestKind, RequestState
 from workspaces.models.document import (
     Document,
     DocumentPassage,
@@ -55,6 +56,8 @@ __all__ = [
     "CommonWord",
     "Connection",
     "ConnectionQuerySet",
+    "DataRequest",
+    "DataRequestQuerySet",
     "DeliveryStatus",
     "Document",
     "DocumentPassage",
@@ -79,6 +82,8 @@ __all__ = [
     "PersonPicture",
     "PlaceStatistics",
     "Purpose",
+    "RequestKind",
+    "RequestState",
     "Retention",
     "Role",
     "SignIn",

@@ -19,6 +19,7 @@ FAILED = """
 SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() - interval '1 day'
 GROUP BY func ORDER BY count(*) DESC LIMIT 5
 """
+OVERDUE = "SELECT count(*) FROM workspaces_datarequest WHERE state = 'open' AND due_at < now()"
 WHAT_TO_DO = {
     "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",
     "migrations": "Run `manage.py migrate` with the newest version that was started here.",
@@ -45,7 +46,7 @@ class Command(BaseCommand):
             else:
                 troubles += 1
                 self.stdout.write(f"{name}: {part.why}. {WHAT_TO_DO[name.split()[0]]}")
-        for trouble in [*_disk(), *_open_to_the_network(), *_failed_jobs()]:
+        for trouble in [*_disk(), *_open_to_the_network(), *_in_the_database()]:
             troubles += 1
             self.stdout.write(trouble)
         if troubles:
@@ -73,13 +74,19 @@ def _open_to_the_network() -> list[str]:
     return found
 
 
-def _failed_jobs() -> list[str]:
+def _in_the_database() -> list[str]:
     try:
         with psycopg.connect(**psycopg_settings()) as connection:
             failed = connection.execute(FAILED).fetchall()
+            overdue = connection.execute(OVERDUE).fetchone()
     except psycopg.Error:
         return []  # said above, as the database's or the migrations' trouble
-    return [
+    found = [
         f"jobs: {number} of {func} failed in a day. Its reason is in the admin, under Failed tasks."
         for func, number in failed
     ]
+    if overdue and overdue[0]:
+        found.append(
+            f"requests: {overdue[0]} of people for their data are overdue. They are in the admin, under Data requests."
+        )
+    return found
