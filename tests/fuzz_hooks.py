@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import schemathesis
@@ -16,6 +17,8 @@ OF_RUNS = (
     "inputs",
     "from_step",
 )  # whose right forms and names the domain knows alone
+
+NUMBERS = count(1)
 
 
 def make_right(case: Any) -> None:
@@ -43,6 +46,8 @@ def make_right(case: Any) -> None:
             case.body.pop(name, None)
         if "username" in case.body:
             case.body["username"] = "sam"
+        if case.path.endswith("/template") and "name" in case.body:  # no other of the workspace has it
+            case.body["name"] = f"Compared {next(NUMBERS)}"
 
 
 @schemathesis.hook
