@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import get_ident
 
 import httpx2
 import pytest
@@ -154,12 +156,23 @@ class Failing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: httpx2.Response | Exception) -> None:
         self.answers, self.asked, self.pauses = list(answers), list[httpx2.Request](), list[float]()
-        monkeypatch.setattr("time.sleep", self.pauses.append)
+        mine, wait, wait_async = get_ident(), time.sleep, asyncio.sleep
 
-        async def sleep(seconds: float) -> None:
-            self.pauses.append(seconds)
+        def sleep(seconds: float) -> None:
+            if get_ident() == mine:
+                self.pauses.append(seconds)
+            else:
+                wait(seconds)
 
-        monkeypatch.setattr("asyncio.sleep", sleep)
+        async def sleep_async(seconds: float) -> None:
+            if get_ident() == mine:
+                self.pauses.append(seconds)
+            else:
+                await wait_async(seconds)
+
+        # Servers that other tests left running wait in threads of theirs.
+        monkeypatch.setattr("time.sleep", sleep)
+        monkeypatch.setattr("asyncio.sleep", sleep_async)
         self.transport = httpx2.MockTransport(self.answer)
         self.hub = MemoryHub("http://hub.test", "mh_key", transport=self.transport, retries=3)
 
