@@ -10,8 +10,8 @@ NODE_PROGRAMS := tests/programs/node_modules
 APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
-# How many processes share the tests: one for each core, four at most, each with a Postgres of its own. 0: no sharing.
-TESTERS ?= logical
+# How many processes share the tests: one for each core, four at most, each with a Postgres of its own. One file (T) is not shared (0).
+TESTERS ?= $(if $(filter %.py,$(T)),0,logical)
 PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 # What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -94,8 +94,7 @@ test-isolated: install-dev
 	@MEMORYHUB_ROW_SECURITY=on $(PYTEST) -m "not browser and not programs and not local_model" $(or $(T),$(ISOLATED))
 
 # While one works: what changed is linted, and what needs no database, process or browser is tested.
-QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting \
-	tests/test_architecture.py tests/test_translatable.py
+QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting tests/test_architecture.py
 quick: install-dev
 	@changed=$$(git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py'); \
 	if [ -n "$$changed" ]; then $(VENV)/bin/ruff check $$changed && $(VENV)/bin/ruff format --check $$changed; fi

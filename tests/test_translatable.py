@@ -195,7 +195,9 @@ def test_what_a_domain_error_says_is_translated() -> None:
     assert len(kinds) > 15
     assert [kind for kind in kinds if not isinstance(kind.default_message, Promise)] == []
     names = {kind.__name__ for kind in kinds}
-    assert [(path, text) for path in DOMAIN for text in unmarked(parsed(path), names)] == []
+    raised = re.compile(rf"\b(?:{'|'.join(names)})\(")
+    raising = [path for path in DOMAIN if raised.search(path.read_text())]
+    assert [(path, text) for path in raising for text in unmarked(parsed(path), names)] == []
 
 
 @pytest.mark.parametrize(
@@ -247,7 +249,8 @@ def ungrouped(tree: ast.AST) -> list[str]:
 
 
 def test_numbers_in_a_sentence_are_grouped_as_its_language_does() -> None:
-    assert [(path, text) for path in DOMAIN for text in ungrouped(parsed(path))] == []
+    grouping = [path for path in DOMAIN if re.search(r",[.\d\w]*}", path.read_text())]
+    assert [(path, text) for path in grouping for text in ungrouped(parsed(path))] == []
     both = '_("At most %s.") % f"{most:,}"; _("%(a)s") % {"a": f"{a:,.2f} of {b}"}'
     assert len(ungrouped(ast.parse(both))) == 2
 

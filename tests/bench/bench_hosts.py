@@ -1,11 +1,12 @@
 """Two web hosts, two workers, a primary and a replica behind HAProxy, each killed in turn and one upgraded, under load.
 
-    python -m tests.bench.bench_hosts [--rate 200] [--seconds 300] [--decides-after 2]
+    python -m tests.bench.bench_hosts [--rate 200] [--seconds 300] [--decides-after 2] [--mix light]
 
 Each is a host of its own (``tests.bench.namespaces``): a network namespace with an address on a bridge, and a view of
 the files in which no other host's are; what they share is the folder of files. The proxy is Debian's HAProxy with
 ``deploy/haproxy/haproxy.cfg``. Eight people list, read, recall, save (with an ``Idempotency-Key``) and edit (without)
-through it, on time, whether earlier requests have been answered or not; times count from when they were due. Meanwhile
+through it, on time, whether earlier requests have been answered or not; times count from when they were due (``--mix
+light``: mostly what open pages ask for again and again, so that two cores can carry 200 a second). Meanwhile
 all processes of one host after the other get SIGKILL; it comes back before the next goes. The replica is a synchronous
 one: when it has died the primary goes on alone, and when the primary has died the replica is promoted,
 ``--decides-after`` seconds later, by the commands of docs/operations.md, as whoever watches over them would. At the end
@@ -49,13 +50,11 @@ PEOPLE, UNDER_WAY, PATIENCE = 8, 400, 60.0
 REBOOTS = 2.0  # seconds that a killed host stays away
 DOCUMENT_EVERY = 5.0
 PORT = 8000
-MIX = {
-    "list memories": 45,
-    "read one memory": 20,
-    "recall": 15,
-    "save": 15,
-    "edit": 5,
-}  # of a hundred requests
+# Of a hundred requests.
+MIXES = {
+    "full": {"list memories": 45, "read one memory": 20, "recall": 15, "save": 15, "edit": 5},
+    "light": {"badge": 45, "read one memory": 40, "list memories": 10, "recall": 1, "save": 3, "edit": 1},
+}
 WRITES = {"save", "edit"}
 
 
@@ -197,8 +196,9 @@ class Happening:
 class Steady(Load):
     """So many a second, and never more than UNDER_WAY of them unanswered."""
 
-    def __init__(self, client: ThinClient, people: list[Person]) -> None:
+    def __init__(self, client: ThinClient, people: list[Person], mix: dict[str, int]) -> None:
         super().__init__(client, people)
+        self.mix = mix
         self.answers: list[Answered] = []
         self.over = False
 
@@ -212,7 +212,10 @@ class Steady(Load):
         return status
 
     async def _one(self, due: float) -> None:
-        kind, person = self.random.choices(list(MIX), list(MIX.values()))[0], self.random.choice(self.people)
+        kind, person = (
+            self.random.choices([*self.mix], [*self.mix.values()])[0],
+            self.random.choice(self.people),
+        )
         try:
             status = await self.act(kind, person)
             failed = "" if status < 400 else str(status)
@@ -291,7 +294,7 @@ async def run(hub: Hub, options: argparse.Namespace) -> bool:
     client = ThinClient(80, host=hub.proxy.address, connections=UNDER_WAY, patience=PATIENCE)
     assert hub.proxy.process is not None
     front = Web(80, hub.proxy.process, hub.proxy.address)
-    load = Steady(client, [Person(front, f"person{number}") for number in range(PEOPLE)])
+    load = Steady(client, [Person(front, f"person{number}") for number in range(PEOPLE)], MIXES[options.mix])
     for person in load.people:
         for _ in range(STORED):
             assert await load.act("save", person) == 201
@@ -303,7 +306,7 @@ async def run(hub: Hub, options: argparse.Namespace) -> bool:
     bringing.cancel()
     load.over = True
     await sending
-    report(load.answers, happenings)
+    report(load, happenings)
     await asyncio.to_thread(wait_until, documents.are_read, "the workers have read every document")
     print(
         f"documents read by the workers: all {len(documents.brought)}; not taken: {dict(documents.failures) or 'none'}"
@@ -314,10 +317,11 @@ async def run(hub: Hub, options: argparse.Namespace) -> bool:
     return not missing and not twice
 
 
-def report(answers: list[Answered], happenings: list[Happening]) -> None:
+def report(load: Steady, happenings: list[Happening]) -> None:
+    answers = load.answers
     took = max(each.at for each in answers) - happenings[0].began
     print(f"{len(answers):,} requests in {took:.0f} s")
-    for kind in [*MIX, "all"]:
+    for kind in [*load.mix, "all"]:
         own = [each for each in answers if kind in {"all", each.kind}]
         print(f"  {kind:<16} {line_of(own)}")
     print("from one to the next, with the longest time without an answered read, and without a write:")
@@ -354,6 +358,7 @@ def main() -> None:
     parser.add_argument(
         "--decides-after", type=float, default=2.0, help="seconds until a dead server is noticed (2)"
     )
+    parser.add_argument("--mix", choices=MIXES, default="full", help="what is asked for (full)")
     parser.add_argument("--within", type=Path, help=argparse.SUPPRESS)  # the same program, in its namespaces
     options = parser.parse_args()
     if options.within:
