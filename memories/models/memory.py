@@ -155,6 +155,8 @@ class Memory(models.Model):
         editable=False, null=True
     )  # words, with the place as a lexeme; see memories.recalling.words
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Saved without a look for near-duplicates: none is looked for when its vector comes late (writing.late_vectors).
+    own_row = models.BooleanField(default=False, db_default=False, editable=False)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed_at = models.DateTimeField(null=True, blank=True)

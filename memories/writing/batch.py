@@ -121,8 +121,9 @@ class Batch:
         ``kept_up_to``: rows as they were elsewhere. Only equal texts and keys of up to that one are looked at, and a
         key that is taken there changes nothing.
         """
+        own = dedupe == "create" or not near
         memories = [
-            _with_past(gate.new_row(draft, None, by=by, now=self.now), past)
+            _with_past(gate.new_row(draft, None, by=by, now=self.now, own_row=own), past)
             for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)
         ]
         number_rows(memories)

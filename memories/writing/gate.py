@@ -152,7 +152,9 @@ def save_embedded(
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, giver):
                 require_room("memories", by or draft.author)
-                return Saved(_insert(draft, embedded, may_replace, giver, by=by, now=now), created=True)
+                own_row = dedupe == "create" or not near
+                row = new_row(draft, may_replace, by=by, now=now, own_row=own_row)
+                return Saved(_insert(row, draft, embedded, giver, by=by, now=now), created=True)
 
 
 def edit_memory(
@@ -294,7 +296,9 @@ def link(memory: Memory, *, to: Memory) -> Memory:
         return locked
 
 
-def new_row(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Memory:
+def new_row(
+    draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime, own_row: bool = False
+) -> Memory:
     """What a cleaned draft becomes, not saved yet."""
     return Memory(
         workspace=draft.workspace,
@@ -317,6 +321,7 @@ def new_row(draft: Draft, may_replace: Memory | None, *, by: User | None, now: d
         source_excerpt=draft.source_excerpt,
         source_details=dict(draft.source_details),
         may_replace=may_replace,
+        own_row=own_row,
         content_hash=draft.content_hash,
         secret_rules=RULES,
         created_at=now,
@@ -325,15 +330,14 @@ def new_row(draft: Draft, may_replace: Memory | None, *, by: User | None, now: d
 
 
 def _insert(
+    memory: Memory,
     draft: Draft,
     embedded: Embedded | None,
-    may_replace: Memory | None,
     giver: Memory | None,
     *,
     by: User | None,
     now: datetime,
 ) -> Memory:
-    memory = new_row(draft, may_replace, by=by, now=now)
     if giver is not None:
         give_key_up(giver, to=memory, by=by, now=now)
     memory.save(force_insert=True)

@@ -35,7 +35,8 @@ def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
 def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     """Store a vector made in the background, unless the memory was edited or deleted while it was being made.
 
-    A memory that was saved without one is compared now: a duplicate is merged, that is the newer goes (softly).
+    A memory that was saved without one is compared now, unless it was to be a row of its own: a duplicate is merged,
+    that is the newer goes (softly).
     """
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)
@@ -43,12 +44,12 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
         made_of = (memory.content, memory.source_excerpt)
         if locked is None or (locked.content, locked.source_excerpt) != made_of:
             return
-        never_compared = locked.updated_at == locked.created_at and not locked.embeddings.exists()
+        is_as_saved = locked.updated_at == locked.created_at and not locked.embeddings.exists()
         if not put_vectors(embedded.model, [(locked, embedded)]):
             queue_embedding([locked.pk])  # recall went over to another model meanwhile
             return
         Memory.objects.filter(pk=locked.pk).update(embedding_failed_at=None)
-        if never_compared:
+        if is_as_saved and not locked.own_row:
             _compare_late(locked, embedded, now=now)
         announce(locked, "embed")
 

@@ -36,6 +36,7 @@ DERIVED = (
     "search",
     "secret_rules",
     "brought_by",
+    "own_row",
     "embedding_failed_at",
 )  # made anew where it is imported
 ID_LENGTH = 32

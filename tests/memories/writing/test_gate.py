@@ -24,6 +24,7 @@ from memories.writing.gate import (
     restore_memory,
     save_memory,
 )
+from memories.writing.many import save_memories
 from memoryhub.database import prepared
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
@@ -243,6 +244,22 @@ def test_duplicates_found_late_are_merged_into_the_older(cast: Cast, fake_embedd
     assert [revision.action for revision in newer.revisions.order_by("pk")] == ["create", "merge"]
     older.refresh_from_db()
     assert older.deleted_at is None
+
+
+@pytest.mark.parametrize("how", [{}, {"dedupe": "create"}, {"near": False}])
+def test_what_was_to_be_a_row_of_its_own_is_not_compared_late(
+    cast: Cast, fake_embedder: FakeEmbedder, how: dict[str, Any]
+) -> None:
+    save_memory(draft(cast, "Our office dog is called Rufus"), by=cast.editor, now=NOW)
+    fake_embedder.error = EmbedderUnavailable()
+    texts = ["Our office dog here is called Rufus", "Our office dog there is called Rufus"]
+    if "near" not in how:
+        save_memory(draft(cast, texts.pop()), by=cast.editor, now=NOW, **how)
+    save_memories([draft(cast, text) for text in texts], by=cast.editor, now=NOW, **how)
+    fake_embedder.error = None
+    late = Memory.objects.exclude(content="Our office dog is called Rufus")
+    assert tasks.embed_memories(memory_ids=list(late.values_list("pk", flat=True))) == 2
+    assert late.filter(deleted_at=None, may_replace=None).count() == (2 if how else 0)
 
 
 def test_a_late_vector_neither_resurrects_nor_overwrites(cast: Cast, fake_embedder: FakeEmbedder) -> None:
