@@ -16,15 +16,15 @@ window.htmx?.defineExtension("morph", {
   },
 });
 
-// The panel that was asked for before anything else; htmx, which has not looked at the page yet, is not to ask again.
-async function placePanel(panel, asked) {
+// The panel that theme.js placed, or could not: htmx, which has not looked at the page yet, is not to ask again.
+async function takePanel(panel, placed) {
   panel.setAttribute("hx-trigger", "panel:missed once");
-  const html = await asked;
-  if (html) htmx.swap(panel, html, { swapStyle: "innerHTML" });
-  else panel.dispatchEvent(new CustomEvent("panel:missed"));
+  const came = await placed;
+  htmx.process(panel);
+  htmx.trigger(panel, came ? "htmx:afterSettle" : "panel:missed");
 }
 
-if (window.askedPanel) placePanel(document.getElementById("panel"), window.askedPanel);
+if (window.panelPlaced) takePanel(document.getElementById("panel"), window.panelPlaced);
 
 const isOpen = (column) => {
   if (!wide.matches) return root.dataset.sheet === column;

@@ -12,11 +12,21 @@
     // Storage is blocked: the system's theme and the default columns are fine.
   }
 
-  // The memories are asked for at once where their column is open: they need not wait for the other scripts (shell.js).
+  // The memories are asked for at once where their column is open, and stand in it as soon as there is a column: neither
+  // waits for the other scripts. Of these shell.js does the rest; it is told whether they came.
   const { panel } = document.currentScript.dataset;
   const isOpen = root.dataset.panel ? root.dataset.panel === "open" : matchMedia("(min-width: 1280px)").matches;
-  if (panel && isOpen && matchMedia("(min-width: 1100px)").matches) {
-    const asked = fetch(panel, { headers: { "HX-Request": "true" } });
-    window.askedPanel = asked.then((answer) => (answer.ok && !answer.redirected ? answer.text() : "")).catch(() => "");
-  }
+  if (!panel || !isOpen || !matchMedia("(min-width: 1100px)").matches) return;
+  const parsed = new Promise((done) => {
+    document.addEventListener("readystatechange", done, { once: true });
+  });
+  const place = async () => {
+    const answer = await fetch(panel, { headers: { "HX-Request": "true" } });
+    if (!answer.ok || answer.redirected) return false;
+    const html = await answer.text();
+    await parsed;
+    document.getElementById("panel").innerHTML = html;
+    return true;
+  };
+  window.panelPlaced = place().catch(() => false);
 })();
