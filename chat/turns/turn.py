@@ -27,7 +27,7 @@ from chat.turns.prepare import prepare
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation, queue_extraction
 from memoryhub import events
-from memoryhub.database.acting import become
+from memoryhub.database.acting import become, by_system
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
@@ -133,6 +133,7 @@ async def _keep(live: LiveAnswer) -> None:
         kept, silent = text, 0.0
 
 
+@by_system  # for the others, where its person was removed meanwhile
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
     """False when this process should stop writing: on request, or because the answer was taken from it."""
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
@@ -158,6 +159,7 @@ async def _finish(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             await asyncio.sleep(1)
 
 
+@by_system
 def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
     now = timezone.now()
     with transaction.atomic():
