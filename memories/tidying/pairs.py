@@ -5,7 +5,7 @@ Found by comparing vectors of the newest ``COMPARED`` memories that a person see
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -67,7 +67,10 @@ def pairs_in(workspace: Workspace, user: User) -> Pairs:
         known = [(shown[a], shown[b]) for a, b in keys if a in shown and b in shown]
         return [Pair(a, b) for a, b in known if (b.pk, a.pk, texts_of(b, a)) not in kept]
 
-    return Pairs(pairs(same), pairs(differing), partly)
+    found = Pairs(pairs(same), pairs(differing), partly)
+    if kept and not found.duplicates and not found.contradictions:
+        cache.delete(key)  # all are decided: the next look judges what is less near
+    return found
 
 
 def texts_of(memory: Memory, other: Memory | None) -> str:
@@ -77,8 +80,11 @@ def texts_of(memory: Memory, other: Memory | None) -> str:
 
 def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
     """The keys (older, newer) of duplicates and of contradictions, and whether there are more than were compared."""
-    rows = live_in(workspace, user).order_by("-pk").values_list("pk", "content")[: COMPARED + 1]
-    texts = dict(rows)
+    newest = live_in(workspace, user).order_by("-pk").values_list("pk", "content", "content_hash")
+    rows = list(newest[: COMPARED + 1])
+    texts = {pk: text for pk, text, _ in rows}
+    hashes = {pk: content_hash for pk, _, content_hash in rows}
+    kept = _kept(hashes)
     partly = len(texts) > COMPARED
     linked = live_in(workspace, user).filter(may_replace__in=live_in(workspace, user)).order_by("-pk")
     differing = [
@@ -89,7 +95,9 @@ def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], 
         if may_contradict(before, after, get_reader())
     ]
     same: list[tuple[int, int]] = []
-    for older, newer in islice(_nearest(list(texts)[:COMPARED]), JUDGED):
+    nearest = _nearest(list(texts)[:COMPARED])
+    undecided = ((a, b) for a, b in nearest if (b, a, f"{hashes[b]} {hashes[a]}") not in kept)
+    for older, newer in islice(undecided, JUDGED):
         if (older, newer) in differing:
             continue
         if may_merge(texts[older], texts[newer], get_reader()):
@@ -128,6 +136,6 @@ def _loaded(workspace: Workspace, user: User, keys: list[tuple[int, int]]) -> li
     return list(live_in(workspace, user).filter(pk__in=ids).select_related("author", "workspace", "agent"))
 
 
-def _kept(shown: dict[int, Memory]) -> set[tuple[int, int | None, str]]:
+def _kept(shown: Collection[int]) -> set[tuple[int, int | None, str]]:
     rows = KeptAsIs.objects.filter(Q(memory__in=shown) & Q(other__in=shown))
     return set(rows.values_list("memory", "other", "texts"))

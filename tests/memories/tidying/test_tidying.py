@@ -112,6 +112,23 @@ def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cas
     assert contradictions() == [(older.content, "The launch is on March 17")]
 
 
+def test_pairs_that_were_kept_make_room_for_what_is_less_near(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memories.tidying.pairs.JUDGED", 1)
+    for text in ("Olive plays the cello", "The kiosk closes at six", "The kiosk closes at 6"):
+        make_memory(text, cast.owner, cast.workspace)
+    twice = Draft("Olive plays the cello", cast.workspace, cast.owner)
+    save_memory(twice, by=cast.owner, now=NOW, dedupe="create")
+    [pair] = pairs_in(cast.workspace, cast.editor).duplicates
+    assert pair.newer.content == "Olive plays the cello"
+    deciding.keep(pair.newer, beside=pair.older, by=cast.editor, now=NOW)
+    assert pairs_in(cast.workspace, cast.editor).duplicates == []
+    assert said(pairs_in(cast.workspace, cast.editor).duplicates) == [
+        ("The kiosk closes at six", "The kiosk closes at 6")
+    ]
+
+
 def test_lists_of_what_is_old_unused_unindexed_and_waiting(cast: Cast) -> None:
     long_ago, last_month = NOW - timedelta(days=200), NOW - timedelta(days=40)
     texts = {
