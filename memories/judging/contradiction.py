@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memories.judging.duplicates import may_merge
-from memories.judging.encoder import Encoder
-
 # A word, or of a script without blanks each character and the next.
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -15,14 +12,11 @@ SHARED = 3  # parts that both have, at least: two greetings have none or two
 SHARE = 0.5  # of the shorter one's parts
 
 
-def may_contradict(a: str, b: str, encoder: Encoder | None = None) -> bool:
-    """True when both say something about the same thing and are no rewordings of each other."""
-    return about_the_same(a, b) and not may_merge(a, b, encoder)
-
-
 def about_the_same(a: str, b: str) -> bool:
-    """Asked of the words, not of vectors: greetings and thanks are near to each other in every embedder, and say
-    nothing that could be wrong.
+    """Whether two that are no rewordings of each other may contradict.
+
+    Asked of the words, not of vectors: greetings and thanks are near to each other in every embedder, and say nothing
+    that could be wrong.
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)

@@ -13,7 +13,7 @@ import numpy as np
 from django.core.cache import caches
 from django.db.models import Q
 
-from memories.judging.contradiction import about_the_same, may_contradict
+from memories.judging.contradiction import about_the_same
 from memories.judging.duplicates import may_merge
 from memories.models import KeptAsIs, Memory
 from memories.models.memory import MEMORY
@@ -87,23 +87,22 @@ def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], 
     kept = _kept(hashes)
     partly = len(texts) > COMPARED
     linked = live_in(workspace, user).filter(may_replace__in=live_in(workspace, user)).order_by("-pk")
-    differing = [
-        (min(older, newer), max(older, newer))
+    said = {
+        (min(older, newer), max(older, newer)): (before, after)
         for older, newer, before, after in linked.values_list(
             "may_replace_id", "pk", "may_replace__content", "content"
         )[:MOST_LINKED]
-        if may_contradict(before, after, get_reader())
-    ]
-    same: list[tuple[int, int]] = []
+    }
     nearest = _nearest(list(texts)[:COMPARED])
     undecided = ((a, b) for a, b in nearest if (b, a, f"{hashes[b]} {hashes[a]}") not in kept)
-    for older, newer in islice(undecided, JUDGED):
-        if (older, newer) in differing:
-            continue
-        if may_merge(texts[older], texts[newer], get_reader()):
-            same.append((older, newer))
-        elif about_the_same(texts[older], texts[newer]):
-            differing.append((older, newer))
+    said |= {(older, newer): (texts[older], texts[newer]) for older, newer in islice(undecided, JUDGED)}
+    same: list[tuple[int, int]] = []
+    differing: list[tuple[int, int]] = []
+    for pair, (a, b) in said.items():
+        if may_merge(a, b, get_reader(), likely=True):
+            same.append(pair)
+        elif about_the_same(a, b):
+            differing.append(pair)
     return same, differing, partly
 
 

@@ -24,6 +24,7 @@ from workspaces.models import PassageVector, User, Workspace
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
+LIKELY = ("The printer on the second floor is out of order", "The printer on the second floor does not work")
 
 
 def said(pairs: list[Pair]) -> list[tuple[str, str]]:
@@ -110,6 +111,15 @@ def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cas
     deciding.keep(newer, beside=older, by=cast.editor, now=NOW)
     edit_memory(newer, by=cast.editor, now=NOW, content="The launch is on March 17")
     assert contradictions() == [(older.content, "The launch is on March 17")]
+
+
+def test_what_is_rather_the_same_than_not_is_for_a_person_to_decide(cast: Cast) -> None:
+    """The gate keeps the two apart and links them; here they stand as said twice, not as a contradiction."""
+    older = make_memory(LIKELY[0], cast.owner, cast.workspace)
+    newer = save_memory(Draft(LIKELY[1], cast.workspace, cast.owner), by=cast.owner, now=NOW)
+    assert newer.created and newer.memory.may_replace == older
+    found = pairs_in(cast.workspace, cast.editor)
+    assert (said(found.duplicates), found.contradictions) == ([LIKELY], [])
 
 
 def test_pairs_that_were_kept_make_room_for_what_is_less_near(
