@@ -79,12 +79,18 @@ def check_database() -> None:
                 "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
             ).fetchone()
             refuse_newer_database(connection)
+            encoding = connection.info.parameter_status("server_encoding")
     except NewerDatabase as error:
         raise CommandError(str(error)) from None
     except psycopg.OperationalError as error:
         raise CommandError(f"Cannot reach {whose}: {error}") from error
     if found is None:
         raise CommandError(f"The server of {whose} does not have pgvector. Install it there and start again.")
+    if encoding != "UTF8":
+        raise CommandError(
+            f"The encoding of {whose} is {encoding}, and MemoryHub needs UTF8. Make the database anew: "
+            "CREATE DATABASE memoryhub TEMPLATE template0 ENCODING 'UTF8'"
+        )
 
 
 def static_files_state() -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.core.management import CommandError
-from django.db import models
+from django.db import connection, models
 from django.db.migrations import AddField, AddIndex, CreateModel, Migration, RemoveField, RunSQL
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
@@ -50,6 +50,22 @@ def test_a_database_that_is_away_is_said_with_the_settings_name(
     monkeypatch.setitem(settings.DATABASES, "default", away)
     with pytest.raises(CommandError, match="Cannot reach the database that DATABASE_URL names"):
         check_database()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_keeps_bytes_and_no_letters_is_refused(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Debian's makes them where no language is set. Whatever is read from one is bytes."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE of_bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
+    try:
+        monkeypatch.setitem(settings.DATABASES["default"], "NAME", "of_bytes")
+        with pytest.raises(CommandError, match="is SQL_ASCII, and MemoryHub needs UTF8"):
+            check_database()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP DATABASE of_bytes")
 
 
 def test_psycopg_gets_all_but_djangos_pool(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
