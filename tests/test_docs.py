@@ -31,7 +31,7 @@ RUN_ELSEWHERE = {"docs/api.md"}
 # What is neither ours nor Python's: a reader has it, or is told how to come by it.
 OTHERS = {
     "apt-get", "cd", "docker", "export", "git", "haproxy", "kubectl", "npm", "npx", "pg_basebackup", "pg_ctl",
-    "pg_rewind", "pip", "pre-commit", "promtool", "psql", "systemctl", "systemd-analyze",
+    "pg_rewind", "pip", "pre-commit", "promtool", "psql", "sh", "systemctl", "systemd-analyze",
 }  # fmt: skip
 OURS = re.compile(
     r"^(\w+=\S+ )*(make|(\S*/)?python3?|pytest|promtool|docker|kubectl|(\.venv/bin/python )?manage\.py) \S"
