@@ -16,7 +16,7 @@ PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 # What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run install install-tracing install-dev programs test test-isolated quick lint format fuzz attack docs docs-site messages untranslated lock audit licences clean clean-data
+.PHONY: help run install install-tracing install-dev programs test test-isolated quick lint format fuzz attack container docs docs-site messages untranslated lock audit licences clean clean-data
 
 help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
@@ -27,6 +27,7 @@ help:
 	@echo "make lint        style, types, import contracts, templates"
 	@echo "make format      rewrite Python and templates in the project's style"
 	@echo "make attack      the attack suite alone, with counts by kind"
+	@echo "make container   build the image and start every compose file, with podman; some 20 minutes"
 	@echo "make fuzz        let schemathesis question the API, and show its own report; send /v1 and /mcp 2,000 hostile requests"
 	@echo "make docs        write the table of who may use which route (docs/access.md)"
 	@echo "make docs-site   build the docs as a site, in var/docs-site"
@@ -124,6 +125,12 @@ attack: install-dev
 fuzz: install-dev
 	@FUZZ_EVERY_ROUTE=1 $(PY) -m pytest tests/test_api_fuzz_command.py -s -q
 	@HOSTILE_REQUESTS=2000 $(PY) -m pytest tests/chat/doors/test_hostile.py -s -q
+
+# By hand only, as root. KEEP=1 keeps the images in var/containers, and the next time takes less.
+KEEP ?=
+container: install-dev
+	@CONTAINERS=$(CURDIR)/var/containers $(PY) -m pytest -o faulthandler_timeout=3600 tests/verification/test_container.py
+	@$(if $(KEEP),:,rm -rf var/containers)
 
 messages: install-dev
 	@$(PY) -m tests.messages

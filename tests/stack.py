@@ -123,13 +123,17 @@ class Stack:
 def signed_up(web: Web, username: str) -> http.Client:
     """A client with a session of a new account, and the CSRF token in its headers."""
     client = http.Client(base_url=web.url, timeout=60, follow_redirects=True)
+    sign_up(client, username)
+    return client
+
+
+def sign_up(client: http.Client, username: str) -> None:
     client.get("/accounts/signup/")
     form = {"username": username, "password1": PASSWORD, "password2": PASSWORD}
     token = client.cookies["csrftoken"]
     done = client.post("/accounts/signup/", data=form | {"csrfmiddlewaretoken": token})
     assert done.status_code == 200, done.text
     client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
-    return client
 
 
 @cache
