@@ -17,6 +17,7 @@ from memories.judging.extraction.rules import LEAST, extract_with_rules
 from memoryhub.llm.e5.encoder import MultilingualEncoder
 from tests.bench.judging_data import Message, messages
 
+Counts = tuple[int, int, int, list[str]]  # facts that are marked, found, statements kept, the mistaken ones
 ENOUGH = 0.6  # of the letters of both, in common: then it is the fact that was marked
 
 
@@ -25,8 +26,7 @@ def shingles(text: str) -> set[str]:
     return {plain[at : at + 3] for at in range(max(len(plain) - 2, 1))}
 
 
-def found_of(message: Message, encoder: Encoder, least: float) -> tuple[int, int, int, list[str]]:
-    """How many facts are marked, were found, how many statements were kept, and the mistaken ones."""
+def found_of(message: Message, encoder: Encoder, least: float) -> Counts:
     kept = [
         candidate.text for candidate in extract_with_rules([("user", message.text)], encoder, least=least)
     ]
@@ -46,16 +46,11 @@ def _likeness(a: set[str], b: set[str]) -> float:
     return 2 * len(a & b) / (len(a) + len(b))
 
 
-def score(of: Sequence[Message], encoder: Encoder, least: float) -> str:
-    cells = []
-    for name, group in (
-        ("en", [each for each in of if each.language == "en"]),
-        ("others", [each for each in of if each.language != "en"]),
-    ):
-        counts = [found_of(message, encoder, least)[:3] for message in group]
-        facts, found, kept = (sum(column) for column in zip(*counts, strict=True))
-        cells.append(f"{name}: precision {found / max(kept, 1):.3f} recall {found / facts:.3f} of {facts}")
-    return "; ".join(cells)
+def shares(counts: Sequence[Counts]) -> str:
+    facts = sum(row[0] for row in counts)
+    found = sum(row[1] for row in counts)
+    kept = sum(row[2] for row in counts)
+    return f"{len(counts):4} {facts:4}  {found / max(kept, 1):.3f}  {found / max(facts, 1):.3f}"
 
 
 def main() -> None:
@@ -70,15 +65,17 @@ def main() -> None:
     begun = time.perf_counter()
     measured = [(message, found_of(message, encoder, LEAST)) for message in known]
     print(f"{(time.perf_counter() - begun) / len(known) * 1000:.0f} ms a message")
-    for split in ("fit", "tune", "held back", "held back, short", "held back, blind"):
+    for split in ("fit", "tune", "held back", "held back, short", "held back, blind", "held back, last"):
         print(f"\n{split}: messages, facts, precision, recall")
         for language in sorted({message.language for message in known}):
             of = [counts for m, counts in measured if (m.language, m.split) == (language, split)]
             if of:
-                facts, found, kept = (sum(row[at] for row in of) for at in range(3))
-                print(
-                    f"{language}  {len(of):4} {facts:4}  {found / max(kept, 1):.3f}  {found / max(facts, 1):.3f}"
-                )
+                print(f"{language}  {shares(of)}")
+    held = [(m.language == "en", counts) for m, counts in measured if m.split.startswith("held back")]
+    for name, is_english in (("English", True), ("others", False)):
+        print(
+            f"all held back, {name}: {shares([counts for english, counts in held if english is is_english])}"
+        )
     if show:
         for message, (*_, wrong) in measured:
             if wrong and message.split == "tune":

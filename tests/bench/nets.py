@@ -48,11 +48,14 @@ class Remembering:
     def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
         order = sorted(set(texts), key=len)
         parts = [order[at : at + READ] for at in range(0, len(order), READ)]
+        self.encoder = encoder
         self.known = {
             text: read for part in parts for text, read in zip(part, encoder.states(part), strict=True)
         }
 
     def states(self, texts: Sequence[str]) -> list[Read]:
+        new = [text for text in texts if text not in self.known]
+        self.known |= dict(zip(new, self.encoder.states(new), strict=True))
         return [self.known[text] for text in texts]
 
 
