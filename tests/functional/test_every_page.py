@@ -1,5 +1,5 @@
-"""Every page there is: axe is silent at both widths, light and dark; none is too wide, at 200 % neither, and on a phone
-whatever is pressed is as large as a finger.
+"""Every page there is: axe is silent at both widths, light and dark; none is too wide, at 200 % neither, nothing on it
+is cut or covered, however long names are, and on a phone whatever is pressed is as large as a finger.
 
 The pages are those of the access matrix that are whole pages, those of accounts, and those of the admin.
 """
@@ -17,7 +17,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page
+from pytest_django.fixtures import Settings
 
+from chat.models import Chat
 from memories.models import Extraction, Memory, Refusal
 from tests.api import type_password_again
 from tests.conftest import Cast
@@ -26,7 +28,7 @@ from tests.functional.conftest import SIZES, Open, shoot
 from tests.functional.test_accessibility import faults
 from tests.routes import PAGE_ROWS
 from tests.world import World, make_world
-from workspaces.models import User
+from workspaces.models import Connection, User, Workspace
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -116,6 +118,49 @@ SMALL = """() => {
     .map(({ width, height, html }) => `${Math.round(width)} x ${Math.round(height)}: ${html}`);
 }"""
 
+# What is said beyond the edge of the window, or of what it is in, without an ellipsis.
+CUT = """() => {
+  const found = [...document.querySelectorAll(".scroll, .sidebar__list, .panel__body")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => `${each.className} moves sideways`);
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    const element = text.parentElement;
+    const aside = element.closest(".visually-hidden, .skip-link, svg, option");
+    if (!text.data.trim() || aside || !element.checkVisibility()) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    const { left, right, width } = range.getBoundingClientRect();
+    for (let around = element; width && around; around = around.parentElement) {
+      const { overflowX, textOverflow } = getComputedStyle(around);
+      if (textOverflow === "ellipsis" || around.matches("pre, .tabs, .prose *")) break;
+      const box = around === document.body ? { left: 0, right: innerWidth } : around.getBoundingClientRect();
+      if ((overflowX !== "visible" || around === document.body) && (left < box.left - 1 || right > box.right + 1)) {
+        found.push(`cut: ${text.data.trim().slice(0, 80)} in ${around.outerHTML.slice(0, 80)}`);
+        break;
+      }
+    }
+  }
+  return found;
+}"""
+# What is pressed and is under something else, when it has been scrolled to.
+COVERED = """() => {
+  const pressed = "a[href], button, summary, select, input:not([type=hidden]), textarea";
+  const seen = { visibilityProperty: true, opacityProperty: true };
+  const found = [];
+  for (const each of document.querySelectorAll(pressed)) {
+    const aside = each.closest("[inert], [aria-hidden=true], .visually-hidden, .skip-link, :disabled");
+    if (aside || !each.checkVisibility(seen)) continue;
+    each.scrollIntoView({ block: "center", inline: "center" });
+    const box = each.getClientRects()[0];
+    if (!box || box.width < 2 || box.height < 2) continue;
+    const there = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    if (each.contains(there) || each.closest("label")?.contains(there)) continue;
+    found.push(`${each.outerHTML.slice(0, 120)} is under ${there?.outerHTML.slice(0, 80)}`);
+  }
+  return found;
+}"""
+LONG = "The quarterly planning of the northern distribution centre and all of its partners"
+
 
 def faults_of(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
     """At each width everything, and in the dark once more what colours can do wrong. Colours are looked at in each
@@ -135,7 +180,10 @@ def faults_of(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
         across = page.evaluate("document.documentElement.scrollWidth")
         if across > width:
             found.append(f"{address} {size}: is {across} wide")
-        if size == "phone" and not is_admin:
+        if is_admin:
+            continue
+        found += [f"{address} {size}: {each}" for each in page.evaluate(CUT) + page.evaluate(COVERED)]
+        if size == "phone":
             found += [f"{address}: {small}" for small in page.evaluate(SMALL)]
     return found
 
@@ -154,8 +202,21 @@ def whole_pages(world: World, person: User) -> Iterable[str]:
             yield world.address(row)
 
 
-def test_no_page_of_the_matrix_has_a_fault(cast: Cast, open_as: Open) -> None:
+def make_names_long(cast: Cast, world: World) -> None:
+    """Of what people name: some of many words, some of none that a line could be broken at."""
+    unbroken = LONG.replace(" ", "_").lower()
+    Workspace.objects.filter(pk=cast.workspace.pk).update(name=LONG)
+    Chat.objects.filter(public_id=world.ids["chat_id"]).update(title=unbroken)
+    Connection.objects.filter(public_id=world.ids["connection_id"]).update(name=LONG[:60], model=unbroken)
+    for person in (cast.owner, cast.viewer):
+        person.username = f"{person.username}_{unbroken}"
+        person.save()
+
+
+def test_no_page_of_the_matrix_has_a_fault(cast: Cast, open_as: Open, settings: Settings) -> None:
+    settings.EMBEDDED_MODEL, settings.LLM_MODEL = False, LONG.replace(" ", "-")
     world = make_world(cast)
+    make_names_long(cast, world)
     page = open_as(cast.owner)
     addresses = list(whole_pages(world, cast.owner))
     assert len(addresses) > 15, addresses
