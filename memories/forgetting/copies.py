@@ -17,8 +17,12 @@ from django.db import connection
 from django.db.models import F, Q, QuerySet
 
 from memories.models import CopyKind, KeptCopy, Memory, ReceiptItem, Revision
+from memories.models.memory import PLACE
+from memories.recalling.kind import MEMORIES
 from memories.recalling.words import index_lexemes, unindex_words
+from memoryhub.database import prepared
 from workspaces.actions.removal import Counts
+from workspaces.index.kinds import of_places
 from workspaces.models import User
 
 BATCH = 500
@@ -31,10 +35,11 @@ LEAST_PHRASE = 8  # characters: what is shorter stands in many texts that are ab
 QUOTING = ("content", "summary", "source_excerpt", "key")  # of what a history keeps
 
 # What an excerpt lent to a vector goes with it: the statement's own takes its place.
-_OWN_VECTOR = """
-UPDATE workspaces_passagevector SET embedding = statement, statement = NULL
-WHERE kind = 1 AND ref = ANY(%s) AND statement IS NOT NULL
-"""
+_OWN_VECTOR = f"""
+UPDATE workspaces_passagevector v SET embedding = v.statement, statement = NULL FROM memories_memory m
+WHERE m.id = ANY(%(refs)s::bigint[]) AND v.place = {PLACE} AND v.kind = 1 AND v.ref = m.id
+  AND v.place = ANY(%(places)s::bigint[]) AND v.statement IS NOT NULL
+"""  # noqa: S608  constants only
 # A row that somebody removes at this moment needs no note, and nobody waits for them here.
 _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE SKIP LOCKED"
 
@@ -166,8 +171,7 @@ def drop_excerpts(ids: Sequence[int]) -> int:
         unindex_words(part)
         Memory.objects.filter(pk__in=part).update(source_excerpt="")
         index_lexemes(part)
-        with connection.cursor() as cursor:
-            cursor.execute(_OWN_VECTOR, [list(part)])
+        prepared.rows(_OWN_VECTOR, of_places(MEMORIES, part))
     return len(ids)
 
 

@@ -36,7 +36,8 @@ from memories.models import (
     Revision,
     Tombstone,
 )
-from memories.models.memory import MEMORY, place_of
+from memories.models.memory import place_of
+from memories.recalling.kind import MEMORIES
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.words import unindex_words
 from memories.writing import tombstones
@@ -47,12 +48,12 @@ from memoryhub.errors import Forbidden
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of
 from workspaces.audit import MOST_WORDS, Verb, Word, record
+from workspaces.index.embedding import drop_vectors
 from workspaces.leaving_machine import Reach
 from workspaces.models import (
     Agent,
     CommonWord,
     Membership,
-    PassageVector,
     PlaceStatistics,
     Role,
     User,
@@ -315,7 +316,7 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
 def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
     """Delete rows that are locked, with everything that hangs on them."""
     words = unindex_words(ids)
-    vectors, _ = PassageVector.objects.filter(kind=MEMORY, ref__in=ids).delete()
+    vectors = drop_vectors(MEMORIES, ids)
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
     removed = named("memory words", words) + named("memory embeddings", vectors)
     return removed + _counting(Memory.objects.filter(pk__in=ids).delete()[1], own)

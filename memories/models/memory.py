@@ -259,7 +259,7 @@ class Memory(models.Model):
     @property
     def embeddings(self) -> models.QuerySet[PassageVector]:
         """Its vectors in the index, one a model."""
-        return PassageVector.objects.filter(kind=MEMORY, ref=self.pk)
+        return PassageVector.objects.filter(kind=MEMORY, place=self.place, ref=self.pk)
 
     @property
     def is_live(self) -> bool:

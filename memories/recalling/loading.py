@@ -32,6 +32,7 @@ _OLDER = ["id", "public_id", "content", "expires_at", "deleted_at"]
 _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text
+             AND e.place = ANY(%(places)s::bigint[])
        ), (SELECT max(n.id) FROM memories_memory n WHERE n.may_replace_id = m.id AND n.deleted_at IS NULL
            AND (n.expires_at IS NULL OR n.expires_at > %(now)s::timestamptz)),
        {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"o.{name}" for name in _OLDER)}

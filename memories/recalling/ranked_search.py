@@ -66,6 +66,7 @@ FROM memories_memory m
 LEFT JOIN workspaces_user u ON u.id = m.author_id
 LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = ANY(%(missing)s::bigint[])
     AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
+    AND e.place = ANY(%(places)s::bigint[])
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
   AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
   AND {PLACE} = ANY(%(places)s::bigint[])
@@ -83,6 +84,7 @@ SELECT e.ref,
        l2_norm({_PART.format(_STATEMENT, *_ENGLISH)})
 FROM workspaces_passagevector e
 WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
+  AND e.place = ANY(%(places)s::bigint[])
 """  # noqa: S608  constants only
 _NO_VECTOR = {"vector": None, "model": "", "dimension": 0}
 
@@ -191,7 +193,13 @@ class RankedSearch:
             return items
         ids = prepared.bigints(item.memory.pk for item in items)
         wish = prepared.halfvec(using.fitted().wish)
-        given = {"asked": prepared.halfvec(self.asked), "wish": wish, "ids": ids, "model": active.label}
+        given = {
+            "asked": prepared.halfvec(self.asked),
+            "wish": wish,
+            "ids": ids,
+            "model": active.label,
+            "places": self.params["places"],
+        }
         rows = prepared.rows(_PRODUCTS, given)
         sure = using.sureness(self.asked, [products for _, *products in rows], looked_up=looked_up)
         of = {ref: each for (ref, *_), each in zip(rows, sure, strict=True)}

@@ -12,6 +12,7 @@ from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.usage import live_in
 from memories.writing import review
 from workspaces.index.embedding import active_model, embeddable
+from workspaces.index.places import place_of
 from workspaces.models import EmbeddingModel, User, Workspace
 from workspaces.models.passage import has_vector
 
@@ -42,7 +43,13 @@ def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQue
     rows, model = live_in(workspace, user, now), active_model()
     if model is None:
         return rows.none()
-    rows = rows.filter(embeddable(EmbeddingModel.objects.active()), ~has_vector(MEMORY, model))
+    agents = workspace.agents.values_list("pk", flat=True)
+    places = [
+        place_of(workspace.pk),
+        place_of(0, owner_id=user.pk),
+        *(place_of(0, agent_id=pk) for pk in agents),
+    ]
+    rows = rows.filter(embeddable(EmbeddingModel.objects.active()), ~has_vector(MEMORY, model, places))
     return rows.order_by("created_at", "pk")
 
 

@@ -5,7 +5,7 @@ Found by comparing vectors of the newest ``COMPARED`` memories that a person see
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -33,7 +33,9 @@ KEPT_SECONDS = 600
 CHUNK = 512
 _VECTORS = """
 SELECT ref, place, halfvec_send(coalesce(statement, embedding)) FROM workspaces_passagevector
-WHERE live AND kind = %(kind)s::smallint AND model = %(model)s::text AND ref = ANY(%(ids)s::bigint[]) ORDER BY ref
+WHERE live AND kind = %(kind)s::smallint AND model = %(model)s::text AND ref = ANY(%(ids)s::bigint[])
+  AND place = ANY(%(places)s::bigint[])
+ORDER BY ref
 """
 
 
@@ -80,10 +82,10 @@ def texts_of(memory: Memory, other: Memory | None) -> str:
 
 def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
     """The keys (older, newer) of duplicates and of contradictions, and whether there are more than were compared."""
-    newest = live_in(workspace, user).order_by("-pk").values_list("pk", "content", "content_hash")
-    rows = list(newest[: COMPARED + 1])
-    texts = {pk: text for pk, text, _ in rows}
-    hashes = {pk: content_hash for pk, _, content_hash in rows}
+    found = live_in(workspace, user).order_by("-pk")
+    rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
+    texts = {memory.pk: memory.content for memory in rows}
+    hashes = {memory.pk: memory.content_hash for memory in rows}
     kept = _kept(hashes)
     partly = len(texts) > COMPARED
     linked = live_in(workspace, user).filter(may_replace__in=live_in(workspace, user)).order_by("-pk")
@@ -93,7 +95,7 @@ def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], 
             "may_replace_id", "pk", "may_replace__content", "content"
         )[:MOST_LINKED]
     }
-    nearest = _nearest(list(texts)[:COMPARED])
+    nearest = _nearest(rows[:COMPARED])
     undecided = ((a, b) for a, b in nearest if (b, a, f"{hashes[b]} {hashes[a]}") not in kept)
     said |= {(older, newer): (texts[older], texts[newer]) for older, newer in islice(undecided, JUDGED)}
     same: list[tuple[int, int]] = []
@@ -106,12 +108,14 @@ def _compared(workspace: Workspace, user: User) -> tuple[list[tuple[int, int]], 
     return same, differing, partly
 
 
-def _nearest(ids: list[int]) -> Iterator[tuple[int, int]]:
+def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
     """Pairs of keys (older, newer) of one place whose cosine is at least ``NEAR``, the nearest first."""
     model = active_model()
-    if model is None or len(ids) < 2:
+    if model is None or len(memories) < 2:
         return
-    rows = prepared.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": prepared.bigints(ids)})
+    ids = prepared.bigints(memory.pk for memory in memories)
+    places = prepared.bigints({memory.place for memory in memories})
+    rows = prepared.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
     found: list[tuple[float, int, int]] = []
     for place in {place for _, place, _ in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]

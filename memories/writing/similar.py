@@ -31,7 +31,8 @@ WITH near AS MATERIALIZED (
     ORDER BY embedding <=> %(vector)s::halfvec LIMIT {CANDIDATES}
 ), nearest AS MATERIALIZED (
     SELECT ref, greatest(1 - (coalesce(statement, embedding) <=> %(vector)s::halfvec), {_ENGLISH}) AS cosine
-    FROM near JOIN workspaces_passagevector USING (id) ORDER BY cosine DESC LIMIT {NEAREST}
+    FROM near JOIN workspaces_passagevector USING (id) WHERE place = %(place)s::bigint
+    ORDER BY cosine DESC LIMIT {NEAREST}
 )
 SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
 WHERE cosine >= %(least)s::float8 AND m.id < %(before)s::bigint

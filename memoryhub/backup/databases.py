@@ -25,7 +25,7 @@ QUICKLY = "--compress=gzip:1"
 PATIENCE = 3.0  # seconds
 _TABLES = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND n.nspname = 'public' ORDER BY c.relname
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname = 'public' ORDER BY c.relname
 """
 _OTHERS = """
 SELECT count(*) FROM pg_stat_activity

@@ -231,10 +231,11 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
         if (locked.workspace, locked.owner) == (place, owner):
             return get_artifact(by, artifact.public_id)
         unindex_words(ARTIFACTS, [locked.pk])
+        vectors = PassageVector.objects.filter(place=locked.place, kind=ARTIFACT, ref=locked.pk)
         locked.workspace, locked.owner = place, owner
         locked.save(update_fields=["workspace", "owner"])
         index_words(ARTIFACTS, [locked.pk])
-        PassageVector.objects.filter(kind=ARTIFACT, ref=locked.pk).update(place=locked.place)
+        vectors.update(place=locked.place)
         note(Verb.ARTIFACT_MOVED, artifact, by)
         if owner is None:
             note(Verb.ARTIFACT_ADDED, locked, by)
@@ -329,7 +330,7 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
         by_model=by_model,
         created_at=now,
     )
-    PassageVector.objects.filter(kind=ARTIFACT, ref=artifact.pk).delete()
+    PassageVector.objects.filter(place=artifact.place, kind=ARTIFACT, ref=artifact.pk).delete()
     index_words(ARTIFACTS, [artifact.pk])
     queue_embedding(ARTIFACTS, [artifact.pk])
 
@@ -353,7 +354,8 @@ def _lock(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact
 def _set_deleted(locked: Artifact, at: datetime | None) -> None:
     locked.deleted_at = at
     locked.save(update_fields=["deleted_at", "updated_at"])
-    PassageVector.objects.filter(kind=ARTIFACT, ref=locked.pk).update(live=at is None)
+    vectors = PassageVector.objects.filter(place=locked.place, kind=ARTIFACT, ref=locked.pk)
+    vectors.update(live=at is None)
 
 
 def remove(ids: list[int]) -> Counts:

@@ -157,6 +157,7 @@ def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -
         if (locked.workspace, locked.owner) == (place, owner):
             return get_document(by, document.public_id)
         refs = list(locked.passages.values_list("pk", flat=True))
+        vectors = PassageVector.objects.filter(place=locked.place, kind=DOCUMENT, ref__in=refs)
         unindex_words(DOCUMENTS, refs)
         locked.workspace, locked.owner, locked.updated_at = place, owner, now
         try:
@@ -166,7 +167,7 @@ def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -
             raise Conflict(_("The same content is there already, as another document.")) from None
         locked.passages.update(workspace=place, owner=owner)
         index_words(DOCUMENTS, refs)
-        PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(place=locked.place)
+        vectors.update(place=locked.place)
         note(Verb.DOCUMENT_MOVED, document, by)
         if owner is None:
             note(Verb.DOCUMENT_ADDED, locked, by)
@@ -190,7 +191,7 @@ def take_out(locked: Document, *, now: datetime) -> None:
     refs = list(locked.passages.values_list("pk", flat=True))
     unindex_words(DOCUMENTS, refs)
     locked.passages.update(deleted_at=now)
-    PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(live=False)
+    PassageVector.objects.filter(place=locked.place, kind=DOCUMENT, ref__in=refs).update(live=False)
 
 
 def restore(document: Document, *, by: User, now: datetime) -> Document:
@@ -207,7 +208,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
             locked.passages.update(deleted_at=None)
             refs = list(locked.passages.order_by("number").values_list("pk", flat=True))
             index_words(DOCUMENTS, refs)
-            PassageVector.objects.filter(kind=DOCUMENT, ref__in=refs).update(live=True)
+            PassageVector.objects.filter(place=locked.place, kind=DOCUMENT, ref__in=refs).update(live=True)
             queue_embedding_of(refs)
             note(Verb.DOCUMENT_RESTORED, document, by)
             if locked.status == DocumentStatus.WAITING:

@@ -102,7 +102,12 @@ def find_in(
     if embedded := embedded_query(query, where):
         model, vector = embedded
         vectors = PassageVector.objects.filter(
-            kind=DOCUMENT, live=True, model=model, dimension=len(vector), ref__in=rows.values("pk")
+            place__in=where.places,
+            kind=DOCUMENT,
+            live=True,
+            model=model,
+            dimension=len(vector),
+            ref__in=rows.values("pk"),
         ).annotate(distance=CosineDistance("embedding", HalfVector(vector)))
         nearest = vectors.order_by("distance").values_list("ref", "distance")[:CANDIDATES]
         cosines = {ref: 1 - distance for ref, distance in nearest}
@@ -117,7 +122,7 @@ def find_in(
 def by_words_only(documents: Iterable[Document], *, now: datetime) -> set[int]:
     """Those of them that were read just now and are not yet found by what they mean, or not all of it. Two queries."""
     read = [
-        each.pk
+        each
         for each in documents
         if each.status == DocumentStatus.READY and each.updated_at > now - EMBEDDED_WITHIN
     ]
@@ -125,8 +130,9 @@ def by_words_only(documents: Iterable[Document], *, now: datetime) -> set[int]:
         return set()
     active = EmbeddingModel.objects.active()
     if active is None:  # the first of all
-        return set(read)
-    return set(missing(active, DOCUMENTS).filter(document__in=read).values_list("document", flat=True))
+        return {each.pk for each in read}
+    passages = missing(active, DOCUMENTS, {each.place for each in read})
+    return set(passages.filter(document__in=read).values_list("document", flat=True))
 
 
 def _clean(query: str) -> str:

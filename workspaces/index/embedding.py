@@ -25,7 +25,7 @@ from memoryhub.llm.base import Embedder, Vectors, embed_question
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
 from workspaces.index.cooldown import cooldown
-from workspaces.index.kinds import Kind, Passage, kind_of
+from workspaces.index.kinds import Kind, Passage, kind_of, of_places
 from workspaces.leaving_machine import Reach
 from workspaces.models import EmbeddingModel, ModelState, PassageVector
 from workspaces.models.passage import has_vector
@@ -42,20 +42,25 @@ _STILL_USED = """
 SELECT 1 FROM workspaces_embeddingmodel WHERE label = %s AND state IN ('active', 'building') FOR SHARE
 """
 
-# One row of ``put_vectors``, which does the same for many.
+# One row of ``put_vectors``, which does the same for many. No key is named that a conflict would be of: the row that
+# is the passage's is held, and in a table in parts (index.partitions) the keys are others.
 _PUT = f"""
 WITH used AS MATERIALIZED ({_STILL_USED.replace("%s", "%(model)s::text")})
 INSERT INTO workspaces_passagevector (kind, ref, place, model, dimension, live, embedding, statement)
 SELECT %(kind)s::smallint, %(ref)s::bigint, %(place)s::bigint, %(model)s::text, %(dimension)s::int, %(live)s::boolean,
        %(embedding)s::halfvec, %(statement)s::halfvec
 FROM used
-ON CONFLICT (kind, ref, model) DO UPDATE SET place = excluded.place, dimension = excluded.dimension,
-    live = excluded.live, embedding = excluded.embedding, statement = excluded.statement
 RETURNING id
 """  # noqa: S608  constants only
-_DROP_OTHERS = """
+_DROP = """
 DELETE FROM workspaces_passagevector
-WHERE kind = %(kind)s::smallint AND ref = %(ref)s::bigint AND model <> %(model)s::text
+WHERE place = %(place)s::bigint AND kind = %(kind)s::smallint AND ref = %(ref)s::bigint
+"""
+_DROP_OF = """
+DELETE FROM workspaces_passagevector v USING {table} m
+WHERE m.id = ANY(%(refs)s::bigint[]) AND v.place = {place} AND v.kind = {number} AND v.ref = m.id
+  AND v.place = ANY(%(places)s::bigint[])
+RETURNING 1
 """
 
 Text = tuple[str, str]  # a passage's own and its excerpt
@@ -306,10 +311,15 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
         "statement": None if embedded.search is embedded.statement else prepared.halfvec(embedded.statement),
     }
     if not is_new:
-        prepared.rows(_DROP_OTHERS, given)
+        prepared.rows(_DROP, given)
     if not prepared.rows(_PUT, given):
-        prepared.rows(_DROP_OTHERS, {**given, "model": ""})
         queue_embedding(kind, [passage.pk])
+
+
+def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
+    """Take the vectors of these out; how many. While the rows are there, by which their places are known."""
+    statement = _DROP_OF.format(**vars(of), table=of.table)
+    return len(prepared.rows(statement, of_places(of, refs)))
 
 
 def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
@@ -334,12 +344,10 @@ def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
         )
         for passage, embedded in pairs
     ]
-    PassageVector.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["kind", "ref", "model"],
-        update_fields=["place", "dimension", "live", "embedding", "statement"],
-    )
+    for kind_number in {row.kind for row in rows}:
+        before = {"place__in": {row.place for row in rows}, "ref__in": {row.ref for row in rows}}
+        PassageVector.objects.filter(kind=kind_number, model=label, **before).delete()
+    PassageVector.objects.bulk_create(rows)
     return True
 
 

@@ -26,9 +26,10 @@ def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
         model = embedding.active_or_first()
         if model is None:
             return 0
-        wanted = reembedding.missing(model, kind).order_by("pk")
         for start in range(0, len(refs), embedding.BATCH):
-            batch = list(wanted.filter(pk__in=refs[start : start + embedding.BATCH]))
+            rows = list(kind.rows().filter(pk__in=refs[start : start + embedding.BATCH]))
+            wanted = reembedding.missing(model, kind, {row.place for row in rows})
+            batch = list(wanted.filter(pk__in=[row.pk for row in rows]).order_by("pk"))
             if not batch:
                 continue
             made = embedding.embed_each(model, [kind.text_of(row) for row in batch])

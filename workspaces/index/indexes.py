@@ -29,7 +29,7 @@ PREFIX = "passages_near_"
 PREFIXES = [PREFIX, "memories_near_"]  # the latter of before there were kinds: replaced, then dropped
 INDEX_FROM = 20_000  # live vectors of one place and model: from here an exact scan takes tens of milliseconds
 DROP_BELOW = 12_000  # lower, so that a place near the limit does not gain and lose an index every few minutes
-MOST_INDEXES = 32  # each one costs every insert and every plan a little
+MOST_INDEXES = 32  # of a table, or of each of its parts: each one costs every insert and every plan a little
 MOST_DIMENSIONS = 64_000  # of pgvector's bit indexes
 COUNT_FROM = (
     2_000  # live passages of a kind in a place: from here counting them for every question is what takes time
@@ -42,8 +42,8 @@ RECOUNT_AFTER = 0.05  # of a place's passages have come or gone since it was cou
 LOCK = 7_221_903_441  # one such job at a time, whatever process it runs in
 
 _LIVE_VECTORS = """
-SELECT place, kind, model, dimension, count(*) FROM workspaces_passagevector WHERE live
-GROUP BY place, kind, model, dimension HAVING count(*) >= %s ORDER BY count(*) DESC
+SELECT place, kind, model, dimension, count(*), tableoid::regclass::text FROM workspaces_passagevector WHERE live
+GROUP BY place, kind, model, dimension, tableoid HAVING count(*) >= %s ORDER BY count(*) DESC
 """
 _COMMON = """
 INSERT INTO workspaces_commonword (place, kind, lexeme, passage_count)
@@ -52,8 +52,9 @@ GROUP BY place, kind, lexeme HAVING count(*) >= %s
 """
 _PRESENT = """
 SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = 'workspaces_passagevector'::regclass
-  AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
+WHERE (i.indrelid = 'workspaces_passagevector'::regclass OR i.indrelid IN (
+    SELECT inhrelid FROM pg_inherits WHERE inhparent = 'workspaces_passagevector'::regclass
+)) AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
 """
 _HALFVEC = "((embedding::halfvec({size})) halfvec_cosine_ops)"
 _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
@@ -68,6 +69,7 @@ class Wanted:
     model: str
     dimension: int
     vectors: int
+    table: str = "workspaces_passagevector"  # or the part of it where they are (index.partitions)
 
     @property
     def name(self) -> str:
@@ -124,13 +126,17 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
     valid = {name for name, is_valid in present.items() if is_valid}
     VectorIndex.objects.exclude(name__in=valid).delete()
     recorded = set(VectorIndex.objects.values_list("name", flat=True))
-    wanted = [found for found in counts if found.vectors >= INDEX_FROM or found.name in valid][:MOST_INDEXES]
+    paying = [found for found in counts if found.vectors >= INDEX_FROM or found.name in valid]
+    of_table = {
+        table: [found for found in paying if found.table == table] for table in {f.table for f in paying}
+    }
+    wanted = [found for each in of_table.values() for found in each[:MOST_INDEXES]]
     for found in wanted:
         began = time.monotonic()
         if found.name not in valid:
             if found.name in present:
                 _drop(own, found.name, done)
-            _build(own, found)
+            build(own, found)
             done.built.append(found.name)
         if found.name not in recorded:  # also one that Postgres finished after its job had been killed
             _record(found, time.monotonic() - began, now)
@@ -140,16 +146,18 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
         _drop(own, name, done)
 
 
-def _build(own: Connection, wanted: Wanted) -> None:
+def build(own: Connection, wanted: Wanted, *, table: str = "", name: str = "") -> None:
+    """Elsewhere under another name where these are given."""
     index = _HALFVEC if wanted.dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     size = sql.Literal(wanted.dimension)
     own.execute(
         sql.SQL(
-            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON workspaces_passagevector USING hnsw "
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {table} USING hnsw "
             + index
             + " WHERE place = {place} AND kind = {kind} AND model = {model} AND dimension = {size} AND live"
         ).format(
-            name=sql.Identifier(wanted.name),
+            name=sql.Identifier(name or wanted.name),
+            table=sql.Identifier(table or wanted.table),
             place=sql.Literal(wanted.place),
             kind=sql.Literal(wanted.kind),
             model=sql.Literal(wanted.model),
@@ -169,8 +177,12 @@ def _record(wanted: Wanted, seconds: float, now: datetime) -> None:
 
 def _drop(own: Connection, name: str, done: Upkeep) -> None:
     VectorIndex.objects.filter(name=name).delete()  # first: nobody is to look for it any more
-    own.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+    drop(own, name)
     done.dropped.append(name)
+
+
+def drop(own: Connection, name: str) -> None:
+    own.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
 
 
 def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:

@@ -6,11 +6,13 @@ of a kind are its passages; in the index they are a ``kind`` (the number) and a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from django.db.models import Model, QuerySet
+
+from memoryhub.database import prepared
 
 
 class Passage(Protocol):
@@ -77,6 +79,16 @@ class Kind:
         return [field for field in (self.heading, self.text, self.excerpt) if field]
 
 
+def of_places(of: Kind, refs: Iterable[int]) -> dict[str, str]:
+    """``refs`` and ``places``, for a statement about what the index has of these rows: said beforehand, no part of its
+    tables is looked at but those that the rows' places are in. One query.
+    """
+    given = {"refs": prepared.bigints(refs)}
+    found = prepared.rows(_PLACES.format(place=of.place, table=of.table), given)
+    return given | {"places": prepared.bigints(place for (place,) in found)}
+
+
+_PLACES = "SELECT DISTINCT {place} FROM {table} m WHERE m.id = ANY(%(refs)s::bigint[])"
 _kinds: dict[int, Kind] = {}
 
 

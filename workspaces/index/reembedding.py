@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -157,9 +157,11 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
                 return Outcome.SWITCHED
 
 
-def missing(model: EmbeddingModel, kind: Kind) -> QuerySet[Any]:
-    """The rows of a kind that still need a vector of this model before recall can go over to it."""
-    rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label))
+def missing(model: EmbeddingModel, kind: Kind, places: Iterable[int] | None = None) -> QuerySet[Any]:
+    """The rows of a kind that still need a vector of this model before recall can go over to it; where all that are
+    looked at are in some ``places``, say so.
+    """
+    rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label, places))
     refused = model.refused.get(str(kind.number))
     return rows.exclude(pk__in=refused) if refused else rows
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from memoryhub.database import prepared
-from workspaces.index.kinds import Kind
+from workspaces.index.kinds import Kind, of_places
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight never changes by what others say.
@@ -35,6 +35,7 @@ ON CONFLICT (place, lexeme, kind, ref) DO UPDATE SET weight = excluded.weight
 _UNINDEX = """
 DELETE FROM workspaces_passageword w USING {table} m
 WHERE m.id = ANY(%(refs)s::bigint[]) AND w.place = {place} AND w.kind = {number} AND w.ref = m.id
+  AND w.place = ANY(%(places)s::bigint[])
   AND w.lexeme IN (SELECT lexeme FROM {words}(m))
 RETURNING 1
 """
@@ -149,7 +150,7 @@ def index_words(of: Kind, refs: Sequence[int]) -> None:
 def unindex_words(of: Kind, refs: Sequence[int]) -> int:
     """Take the words of these out: before their text changes, and when they are deleted; how many."""
     statement = _UNINDEX.format(**vars(of), table=of.table)
-    return len(prepared.rows(statement, {"refs": prepared.bigints(refs)}))
+    return len(prepared.rows(statement, of_places(of, refs)))
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:

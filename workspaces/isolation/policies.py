@@ -74,7 +74,7 @@ _STANDS = """
 SELECT c.relname, c.relrowsecurity,
        coalesce(string_agg(obj_description(p.oid, 'pg_policy'), ',' ORDER BY p.polname), '')
 FROM pg_class c LEFT JOIN pg_policy p ON p.polrelid = c.oid AND p.polname LIKE 'memoryhub\\_%%'
-WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p') GROUP BY c.oid
+WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.oid
 """
 
 

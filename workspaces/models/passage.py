@@ -6,13 +6,44 @@ there). No foreign keys: a trigger that each kind's table has takes the rows of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.db import models
+from django.db.models.functions import Coalesce
 from pgvector.django import HalfVectorField
 
+from workspaces.index.kinds import kind as registered
+from workspaces.index.places import AGENT_PLACES
 
-def has_vector(kind: int, model: str | models.Subquery) -> models.Exists:
-    """Of rows of this kind: whether this model's vector is there."""
-    return models.Exists(PassageVector.objects.filter(kind=kind, ref=models.OuterRef("pk"), model=model))
+
+def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | None = None) -> models.Exists:
+    """Of rows of this kind: whether this model's vector is there. ``places``: where they all are, if that is known;
+    then no other is looked at, however the statement is planned.
+    """
+    named: dict[str, Any] = {
+        "kind": kind,
+        "place": _place(registered(kind).model),
+        "ref": models.OuterRef("pk"),
+    }
+    if places is not None:
+        named["place__in"] = list(places)
+    return models.Exists(PassageVector.objects.filter(model=model, **named))
+
+
+def _place(of: type[models.Model]) -> models.Expression:
+    """The place of the outer query's row, as ``workspaces.index.places`` has it: of whom it has a column."""
+    ways: dict[str, Any] = {
+        "owner": models.OuterRef("owner_id") * -1,
+        "agent": models.OuterRef("agent_id") + AGENT_PLACES,
+        "workspace": models.OuterRef("workspace_id"),
+    }
+    there = {field.name for field in of._meta.concrete_fields}
+    number = models.BigIntegerField()
+    found = [
+        models.ExpressionWrapper(way, output_field=number) for name, way in ways.items() if name in there
+    ]
+    return Coalesce(*found) if len(found) > 1 else found[0]
 
 
 class PassageVector(models.Model):

@@ -151,13 +151,13 @@ def test_an_index_of_before_there_were_kinds_is_used_until_another_takes_its_pla
         seconds=1, built_at=NOW,
     )  # fmt: skip
     before = find(workspace, user, made[7])
-    build, known = indexes._build, []
+    build, known = indexes.build, []
 
     def built(own: Any, wanted: indexes.Wanted) -> None:
         known.extend(VectorIndex.objects.values_list("name", flat=True))
         build(own, wanted)
 
-    monkeypatch.setattr(indexes, "_build", built)
+    monkeypatch.setattr(indexes, "build", built)
     said = keep_up(now=NOW)
     assert known == said.dropped == ["memories_near_old"]
     assert present() == said.built == [VectorIndex.objects.get().name]

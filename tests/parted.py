@@ -1,0 +1,69 @@
+"""A database whose index lies in parts by place, and which of them each statement looked into.
+
+The server's own counts say so, of what ran and not of what was planned: a part that was pruned while the statement ran
+is not counted, and what a trigger did is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+from psycopg import sql
+
+from workspaces.index import partitions
+
+PARTS = 16
+TABLE = re.compile(r"workspaces_passage(vector|word)\b")
+_LOOKED_INTO = """
+SELECT relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del
+FROM pg_stat_xact_user_tables WHERE relname ~ '^workspaces_passage(vector|word)_[0-9]+_[0-9]+$'
+"""
+
+
+@contextmanager
+def parted(parts: int = PARTS) -> Iterator[None]:
+    partitions.repartition(parts)
+    try:
+        yield
+    finally:
+        partitions.repartition(0)
+
+
+class Watched:
+    """By statement, without its values' differing lengths: the most parts of one table that it looked into."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, int] = defaultdict(int)
+
+    def __call__(self, execute: Any, statement: str, params: Any, many: bool, context: Any) -> Any:
+        shown = statement.as_string() if isinstance(statement, sql.Composable) else statement
+        is_about = bool(TABLE.search(shown)) or shown.lstrip().startswith("DELETE")
+        before = _looked_into() if is_about else {}
+        result = execute(statement, params, many, context)
+        if is_about:
+            new = [name for name, times in _looked_into().items() if times != before.get(name)]
+            of_table = [sum(name.startswith(table.name) for name in new) for table in partitions.TABLES]
+            text = " ".join(re.sub(r"(%s, )+%s", "%s", shown).split())
+            self.parts[text] = max(self.parts[text], *of_table)
+        return result
+
+
+@contextmanager
+def watched() -> Iterator[Watched]:
+    """In a transaction: the counts are of one. Planned as for large tables: of a few rows all are read and hashed."""
+    seen = Watched()
+    with connection.cursor() as cursor:
+        for way in ("hashjoin", "mergejoin", "seqscan"):
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+    with connection.execute_wrapper(seen):
+        yield seen
+
+
+def _looked_into() -> dict[str, int]:
+    bare = connection.connection.cursor()
+    return dict(bare.execute(_LOOKED_INTO).fetchall())

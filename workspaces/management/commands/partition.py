@@ -1,0 +1,51 @@
+"""`manage.py partition --parts N`: the index of what can be found in parts by place, or whole again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memoryhub.management.database import running_database
+from memoryhub.management.progress import Progress
+from workspaces.index import partitions
+
+
+class Command(BaseCommand):
+    help = (
+        "Put the vectors and words of what can be found into parts by place, for installations whose index outgrows "
+        "the memory of a server; --parts 0 makes them whole again. People go on working meanwhile. May be interrupted "
+        "at any time and run again: it goes on where it was."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--parts", type=int, help="How many, 2 to 256; 0: whole. Without it: only say how it is."
+        )
+
+    def handle(self, *args: Any, parts: int | None, **options: Any) -> None:
+        if parts is not None and parts != 0 and not 2 <= parts <= partitions.MOST_PARTS:
+            raise CommandError(f"So many parts are not possible: 0, or 2 to {partitions.MOST_PARTS}.")
+        with running_database():
+            if parts is not None:
+                self._repartition(parts)
+            for table in partitions.TABLES:
+                number = partitions.parts_of(table)
+                self.stdout.write(f"{table.name}: {f'{number} parts' if number else 'whole'}")
+
+    def _repartition(self, parts: int) -> None:
+        progress = Progress(self.stderr)
+        try:
+            compared = partitions.repartition(parts, progress.show)
+        except partitions.Unequal as unequal:
+            raise CommandError(f"Nothing was changed: the copy is not the same. {unequal}") from None
+        except partitions.Busy:
+            raise CommandError(
+                "Long transactions use the tables, or indexes are being built, or another run is at it. Run this "
+                "again: it goes on where it was."
+            ) from None
+        finally:
+            progress.end()
+        for name, rows in compared.items():
+            self.stdout.write(f"{name}: rows and their checksum before and after: {rows}")
