@@ -26,6 +26,7 @@ pytestmark = [
 MOST_PRESSES = 2
 MOST_TABS = 120
 WIDE: Any = {"width": 1440, "height": 900}
+PHONE: Any = {"width": 390, "height": 844}
 
 
 @dataclass
@@ -148,15 +149,16 @@ def write(page: Page, name: str, text: str) -> None:
     page.keyboard.type(text)
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["desktop", "phone"])
 def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
-    cast: Cast, open_as: Open
+    cast: Cast, open_as: Open, size: Any
 ) -> None:
     chat = make_chat(cast.owner, cast.workspace, title="Crossings")
     make_message(chat, "When is the ferry?", author=cast.owner)
     make_message(chat, "At nine.", role="assistant")
     artifact = make_artifact(cast.owner, cast.workspace, "print('old')", title="Greeting")
     page = open_as(cast.owner)
-    page.set_viewport_size(WIDE)
+    page.set_viewport_size(size)
     place = f"/workspaces/{cast.workspace.public_id}/"
 
     page.goto(f"{place}documents/")
