@@ -110,6 +110,8 @@ SELECT (SELECT (count(*), sum(hashtextextended(ROW({row})::text, 0)))::text FROM
        (SELECT (count(*), sum(hashtextextended(ROW({row})::text, 0)))::text FROM {next})
 """
 _PRIMARY = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"
+# A plan that is kept for all values knows no place when it is made, and looks into every part.
+_PLANNED = "ALTER DATABASE {} {} plan_cache_mode"
 _PARTS = "SELECT count(*) FROM pg_inherits WHERE inhparent = %s::regclass"
 
 
@@ -133,6 +135,9 @@ def repartition(parts: int, say: Say = lambda text: None) -> dict[str, str]:
     Raises Unequal and Busy.
     """
     with _alone(), closing(psycopg.connect(**psycopg_settings(), autocommit=True)) as own:
+        database = _value("SELECT quote_ident(current_database())", [])
+        if parts:  # first: who does not own the database is told so before anything is done
+            _run(_PLANNED.format(database, "SET") + " = force_custom_plan")
         _run(_NOTES)
         compared = {}
         for table in TABLES:
@@ -147,6 +152,8 @@ def repartition(parts: int, say: Say = lambda text: None) -> dict[str, str]:
             _patiently(lambda table=table, built=built: _swap(table, parts, built))  # type: ignore[misc]
             say(f"{table.name}: done")
         _run("DROP TABLE workspaces_repartition")
+        if not parts:
+            _run(_PLANNED.format(database, "RESET"))
         for table in TABLES:
             _run(f"ANALYZE {table.name}")  # nobody else does it of a table in parts as a whole
     return compared

@@ -59,7 +59,7 @@ n AS MATERIALIZED (
 ), frequencies AS (
     SELECT q.lexeme, sum(coalesce(c.passage_count, (
         SELECT count(*) FROM workspaces_passageword w
-        WHERE w.place = p.place AND w.lexeme = q.lexeme AND w.kind = {{number}}
+        WHERE w.place = p.place AND w.place = ANY(%(places)s::bigint[]) AND w.lexeme = q.lexeme AND w.kind = {{number}}
     )))::float8 AS df
     FROM {ASKED}
     CROSS JOIN unnest(%(places)s::bigint[]) p(place)

@@ -213,6 +213,26 @@ def test_row_security_holds_in_parts(olive: User) -> None:
         assert policies.stands() == []
 
 
+def test_every_search_is_planned_for_its_places(olive: User) -> None:
+    """What psycopg has prepared, Postgres soon keeps a plan of, for any places: then all parts are looked into."""
+
+    def kept() -> int:
+        connection.close()
+        for _ in range(20):
+            assert recall("which room is blue?", place, olive, reach=HERE).items
+        ((number,),) = ask(
+            "SELECT sum(generic_plans) FROM pg_prepared_statements WHERE statement ~ 'workspaces_passage'"
+        )
+        return int(number)
+
+    place = Workspace.objects.get(name="Place 1")
+    assert kept() > 0
+    repartition(4)
+    assert kept() == 0
+    repartition(0)
+    assert kept() > 0
+
+
 def test_how_many_is_bounded() -> None:
     with pytest.raises(CommandError, match="2 to 256"):
         call_command("partition", parts=1)
