@@ -24,7 +24,7 @@ from memories.tidying.lists import without_vector
 from memories.tidying.pairs import pairs_in
 from memories.writing.gate import Draft, delete_memory, edit_memory, restore_memory, save_memory
 from memories.writing.many import save_memories
-from tests.factories import HERE, make_agent, make_artifact, make_document, make_memory
+from tests.factories import HERE, make_artifact, make_document, make_memory
 from tests.parted import PARTS, TABLE, Watched, parted, watched
 from tests.routes import ROWS
 from tests.test_access_matrix import ask
@@ -83,7 +83,7 @@ def test_of_memories(world: World) -> None:
     cast, now = world.cast, timezone.now()
     here, owner = cast.workspace, cast.owner
     with watched() as seen:
-        agent = make_agent(owner, here)
+        agent = here.agents.get()
         memory = make_memory("The launch is on May 4", owner, here)
         make_memory("The launch is on May 5", owner, here, agent=agent, scope=Scope.AGENT)
         own = make_memory("I am vegetarian", owner, scope=Scope.USER)
