@@ -22,7 +22,7 @@ from tests.bench.nets import Remembering, fit_net, together
 from tests.memories.extraction_sentences import FOUND, NOTHING
 
 TARGET = Path(keeping.__file__).with_name("head.npz")
-HIDDEN, NETS, STEPS, DROPPED = 48, 10, 2000, 0.5
+HIDDEN, NETS, STEPS, DROPPED = 48, 3, 2000, 0.5
 FOLDS = 5
 LEASTS = (0.5, 0.6, 0.65, 0.68, 0.7, 0.75)
 SAME = 0.75  # of the characters of both: then a clause is the fact that was marked

@@ -174,6 +174,11 @@ def test_answers_are_copied_as_markdown_and_code_blocks_alone(
     answer.locator(".code-block").hover()
     answer.get_by_role("button", name="Copy code").click()
     assert page.evaluate("navigator.clipboard.readText()") == "print('hello')\n"
+    page.mouse.move(0, 0)
+    page.set_viewport_size(
+        {"width": 390, "height": 844}
+    )  # by touch nothing is hovered: it is there all the same
+    expect(answer.get_by_role("button", name="Copy code")).to_have_css("opacity", "1")
 
 
 @BOTH

@@ -39,6 +39,5 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    older_may_run = True  # a function that older code does not call itself
     dependencies = [("workspaces", "0036_data_requests")]
     operations = [migrations.RunSQL(FORGET, BEFORE)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import HERE, PASSWORD, make_chat, make_key_text, make_memory, make_message
 from tests.raw_search import places_with
+from workspaces.actions.removal import KNOWN
 from workspaces.models import AuditEvent, User, Workspace
 
 TEXT = "The safe opens with <b>7-3-9</b>"
@@ -184,6 +186,8 @@ def test_an_account_goes_by_its_page(cast: Cast) -> None:
     assert client.post("/profile/delete/", {"confirm": "olive"}).status_code == 422
     done = client.post("/profile/delete/", {"confirm": "eddie"}).content.decode()
     assert "Your account has been deleted" in done
+    named = set(re.findall(r'<th scope="row">(.*?)</th>', done))
+    assert {"Memories", "Workspaces"} <= named <= {*map(str, KNOWN.values()), "Other notes about them"}
     assert places_with(TEXT) == []
     assert not User.objects.filter(username="eddie").exists()
     for session in (client, elsewhere):
