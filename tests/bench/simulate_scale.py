@@ -271,6 +271,15 @@ def mean_cost(costs: dict[int, Cost], sizes: Sequence[int], by_size: bool) -> fl
     return float(np.average(each, weights=sizes if by_size else None))
 
 
+def print_plans(simulation: Simulation, before: dict[int, set[str]]) -> None:
+    print(f"\nplans with the sizes of {MEMORIES:,} memories in {PARTS} parts:")
+    for size, used in before.items():
+        now, parts, whole_read = simulation.plans(size)
+        others = ", ".join(sorted(now ^ used)) or "the same indexes as of whole tables here"
+        said = "A LARGE TABLE IS READ WHOLE" if whole_read else "no table read whole"
+        print(f"  {size:>6,}: {parts} parts, {said}; {others}")
+
+
 def run(memories: int, dimension: int | None, questions: int) -> None:
     from django.core.management.base import OutputWrapper
     from django.db import connection
@@ -315,12 +324,7 @@ def run(memories: int, dimension: int | None, questions: int) -> None:
         print(f"of {asked} recalls in parts, statements on its tables took a kept plan {again} times")
         blow_up(Path(rows("SHOW data_directory")[0][0]), memories)
         progress.end()
-        print(f"\nplans with the sizes of {MEMORIES:,} memories in {PARTS} parts:")
-        for size, (used, _, _) in before.items():
-            now, parts, whole_read = simulation.plans(size)
-            others = ", ".join(sorted(now ^ used)) or "the same indexes as of whole tables here"
-            said = "A LARGE TABLE IS READ WHOLE" if whole_read else "no table read whole"
-            print(f"  {size:>6,}: {parts} parts, {said}; {others}")
+        print_plans(simulation, {size: used for size, (used, _, _) in before.items()})
     sizes = synthetic.long_tail(MEMORIES, WORKSPACES, [])
     computed(costs, sizes, web, embedding, bytes_each, words, indexes.INDEX_FROM, indexes.MOST_INDEXES)
 

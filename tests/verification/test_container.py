@@ -61,8 +61,8 @@ def parts_of(address: str, client: http.Client) -> dict[str, Any]:
             said = client.get(f"{address}/readyz").text
             if json.loads(said)["status"] == "ok":
                 return dict(json.loads(said)["parts"])
-        except (http.TransportError, ValueError):
-            pass
+        except (http.TransportError, ValueError) as error:
+            said += f" ({error!r})"[:200]
         time.sleep(2)
     raise AssertionError(f"not ready after {PATIENCE_SECONDS} s, it says {said}")
 

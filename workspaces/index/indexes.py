@@ -14,6 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
+from itertools import groupby, islice
+from operator import attrgetter
 
 from django.db import connection, transaction
 from psycopg import Connection, sql
@@ -127,10 +129,8 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
     VectorIndex.objects.exclude(name__in=valid).delete()
     recorded = set(VectorIndex.objects.values_list("name", flat=True))
     paying = [found for found in counts if found.vectors >= INDEX_FROM or found.name in valid]
-    of_table = {
-        table: [found for found in paying if found.table == table] for table in {f.table for f in paying}
-    }
-    wanted = [found for each in of_table.values() for found in each[:MOST_INDEXES]]
+    of_tables = groupby(sorted(paying, key=attrgetter("table")), attrgetter("table"))
+    wanted = [found for _, each in of_tables for found in islice(each, MOST_INDEXES)]
     for found in wanted:
         began = time.monotonic()
         if found.name not in valid:
@@ -140,9 +140,7 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
             done.built.append(found.name)
         if found.name not in recorded:  # also one that Postgres finished after its job had been killed
             _record(found, time.monotonic() - began, now)
-    for name in present.keys() - {
-        found.name for found in wanted
-    }:  # last: one of the name before is used until now
+    for name in present.keys() - {found.name for found in wanted}:  # last: one is used until now by its name before
         _drop(own, name, done)
 
 

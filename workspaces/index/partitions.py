@@ -174,9 +174,8 @@ def _begin(table: Table, parts: int) -> None:
             part = table.part(number, parts)
             values = f"FOR VALUES WITH (MODULUS {parts}, REMAINDER {number})"
             _run(f"CREATE TABLE {part} PARTITION OF {table.next} {values} {table.storage}")
-            _run(
-                f"ALTER TABLE {part} ENABLE ROW LEVEL SECURITY"
-            )  # nobody but its owner reads a part by its name
+            # Nobody but its owner reads a part by its name.
+            _run(f"ALTER TABLE {part} ENABLE ROW LEVEL SECURITY")
         _run(f"ALTER TABLE {table.next} ENABLE ROW LEVEL SECURITY")
         for name, key in table.keys:
             said = key.format(place=", place" if parts else "")
