@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -196,10 +197,8 @@ def test_hostile_queries_are_never_a_server_error(world: World, row: Row) -> Non
     client = Client(raise_request_exception=False)
     client.force_login(world.cast.owner)
     names = ("limit", "cursor", "workspace_id", "format", "lang", "scope", "category", "tag", "key")
-    for value in NO_VALUES:
-        query = "&".join(f"{name}={_quoted(value)}" for name in names)
-        response = client.get(f"{world.url(row)}?{query}")
-        assert response.status_code < 500, value
+    for query in queries(names, API_ROWS.index(row)):
+        assert client.get(f"{world.url(row)}?{query}").status_code < 500, query
 
 
 @pytest.mark.parametrize("row", PAGE_ROWS, ids=str)
@@ -212,10 +211,23 @@ def test_hostile_addresses_of_pages_are_never_a_server_error(world: World, row: 
         broken = World(world.cast, dict.fromkeys(world.ids, wrong), {}, {})
         assert send(broken.url(Row(row.method, row.route, row.statuses))).status_code == 404, wrong
     names = ("q", "before", "category", "source", "at", "as", "after", "page")
-    for value in NO_VALUES if reads else NO_VALUES[:2]:  # what is sent is not in the address
-        query = "&".join(f"{name}={_quoted(value)}" for name in names)
-        assert send(f"{world.url(row)}?{query}").status_code < 500, value
+    for query in queries(names, PAGE_ROWS.index(row))[
+        : 2 if reads else 1
+    ]:  # what is sent is not in the address
+        assert send(f"{world.url(row)}?{query}").status_code < 500, query
 
 
+def queries(names: tuple[str, ...], turn: int) -> list[str]:
+    """Two of the six ways in which the names have the values, each name another than its neighbours: what is refused
+    in one does not hide the rest. Three routes, one after the other, try every value of every name.
+    """
+    ways = (2 * turn % len(NO_VALUES), (2 * turn + 1) % len(NO_VALUES))
+    return [
+        "&".join(f"{name}={_quoted(NO_VALUES[(way + n) % len(NO_VALUES)])}" for n, name in enumerate(names))
+        for way in ways
+    ]
+
+
+@cache
 def _quoted(value: str) -> str:
     return "".join(f"%{byte:02x}" for byte in value.encode("utf-8", "surrogatepass"))

@@ -232,7 +232,14 @@ _RULES = (
     ),
 )
 _NUMBER = re.compile("[0-9]+")
-_WORD = re.compile(_any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True)))
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Compiled when a text is first looked at: it takes a twentieth of what a process takes to start."""
+    return re.compile(
+        _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
+    )
 
 
 @lru_cache(maxsize=1000)
@@ -246,10 +253,10 @@ def _words(lower: str) -> Iterator[re.Match[str]]:
     begun = end = 0
     for number in _NUMBER.finditer(lower):
         if number.start() - _REACH - _LONGEST > end:
-            yield from _WORD.finditer(lower, begun, end)
+            yield from _word().finditer(lower, begun, end)
             begun = number.start() - _REACH - _LONGEST
         end = number.start()
-    yield from _WORD.finditer(lower, begun, end)
+    yield from _word().finditer(lower, begun, end)
 
 
 def _find_named(lower: str, upper: str) -> Finding | None:

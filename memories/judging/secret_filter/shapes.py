@@ -7,6 +7,7 @@ is looked at once however many rules there are.
 import base64
 import binascii
 import re
+from functools import cache
 
 from memories.judging.secret_filter.alternatives import choice_of, spell_out
 from memories.judging.secret_filter.finding import Finding
@@ -30,13 +31,17 @@ def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]
 
 
 _BEFORE = "(?<![A-Za-z0-9])(?=[A-Za-z0-9_])"  # the look-ahead passes over signs and blanks at little cost
-_SHAPE = _compile(RULES, _BEFORE)
-_SIGN = _compile(SIGNED, "")
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...]:
+    """Compiled when a text is first looked at, not when a process starts."""
+    return (_compile(RULES, _BEFORE), RULES), (_compile(SIGNED, ""), SIGNED)
 
 
 def find_shape(text: str) -> Finding | None:
     """Return the first credential in `text` (folded) that its own shape gives away."""
-    for pattern, rules in ((_SHAPE, RULES), (_SIGN, SIGNED)):
+    for pattern, rules in _patterns():
         if match := pattern.search(text):
             kind = next(kind for kind, rule in rules if re.compile(rule).match(text, match.start()))
             return Finding(kind, match.start(), match.end())
