@@ -140,7 +140,8 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
             done.built.append(found.name)
         if found.name not in recorded:  # also one that Postgres finished after its job had been killed
             _record(found, time.monotonic() - began, now)
-    for name in present.keys() - {found.name for found in wanted}:  # last: one is used until now by its name before
+    # Last: one is used until now by its name before.
+    for name in present.keys() - {found.name for found in wanted}:
         _drop(own, name, done)
 
 
