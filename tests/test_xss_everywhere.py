@@ -60,6 +60,7 @@ APPS = ("workspaces", "memories", "chat")
 MACHINE = {
     "workspaces.User": {"password", "picture_version"},
     "workspaces.GroupGrant": {"role"},
+    "workspaces.DirectoryGroup": {"name", "external_id"},
     "workspaces.WaitingMail": {"sealed"},
     "workspaces.Connection": {"sealed_key"},
     "workspaces.ApiKey": {"key_hash", "beginning"},

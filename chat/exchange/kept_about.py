@@ -24,6 +24,7 @@ ABOUT = {
     "workspaces.SignIn": ("user", ""),
     "workspaces.Membership": ("user", ""),
     "workspaces.GroupGrant": ("user", ""),
+    "workspaces.DirectoryGroup_members": ("user", ""),
     "workspaces.ApiKey": ("user", ""),
     "workspaces.Connection": ("owner", ""),
     "workspaces.Webhook": ("created_by", "workspace"),

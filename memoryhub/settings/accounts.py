@@ -73,13 +73,17 @@ SSO_GROUPS_CLAIM = env.text("SSO_GROUPS_CLAIM")
 SSO_GROUPS = env.lists(
     "SSO_GROUPS", r"staff|ws_[A-Za-z0-9]{24}:(owner|editor|viewer)", "staff or ws_…:editor"
 )
-if bool(SSO_GROUPS) != bool(SSO_GROUPS_CLAIM) or (SSO_GROUPS and OIDC is None):
-    raise ImproperlyConfigured(
-        "MEMORYHUB_SSO_GROUPS_CLAIM, MEMORYHUB_SSO_GROUPS and MEMORYHUB_OIDC_URL go together."
-    )
 SCIM_TOKEN = env.text("SCIM_TOKEN")  # empty: /scim/v2 is not there
 if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
     raise ImproperlyConfigured("MEMORYHUB_SCIM_TOKEN is shorter than 32 characters.")
+if SSO_GROUPS_CLAIM and (not SSO_GROUPS or OIDC is None):
+    raise ImproperlyConfigured(
+        "MEMORYHUB_SSO_GROUPS_CLAIM needs MEMORYHUB_SSO_GROUPS and MEMORYHUB_OIDC_URL."
+    )
+if SSO_GROUPS and not (SSO_GROUPS_CLAIM or SCIM_TOKEN):
+    raise ImproperlyConfigured(
+        "MEMORYHUB_SSO_GROUPS needs MEMORYHUB_SSO_GROUPS_CLAIM, or a directory (MEMORYHUB_SCIM_TOKEN)."
+    )
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True  # whom SingleSignOn.authenticate_by_email names
 PASSWORD_SIGN_IN = env.flag("PASSWORD_SIGN_IN", True)
 if not PASSWORD_SIGN_IN:

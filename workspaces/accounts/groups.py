@@ -1,5 +1,5 @@
 """What groups of the identity provider give: places in workspaces, and being staff. Brought up to date at each single
-sign-on; what people gave, changed or took away since stays as they have it.
+sign-on, or as the directory changes them; what people gave, changed or took away since stays as they have it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.models import Q
 from memoryhub.errors import Conflict
 from workspaces.actions.workspaces import lock, lost_right, record_member, refuse_to_lose
 from workspaces.audit import Verb, record
-from workspaces.models import GroupGrant, Membership, Role, User, Workspace
+from workspaces.models import DirectoryGroup, GroupGrant, Membership, Role, User, Workspace
 
 logger = logging.getLogger(__name__)
 MOST_GROUPS = 2000  # that are looked at
@@ -38,6 +38,12 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
             )
             return None
     return []
+
+
+def of_directory(person: User) -> list[str]:
+    """As the directory says (``workspaces.scim.groups``), those that the settings give anything for."""
+    said = DirectoryGroup.objects.filter(members=person, name__in=settings.SSO_GROUPS)
+    return list(said.values_list("name", flat=True))
 
 
 def apply_groups(person: User, groups: Collection[str]) -> None:

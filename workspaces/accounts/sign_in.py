@@ -37,7 +37,7 @@ from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
 from memoryhub.http import origin
 from workspaces.accounts import passwords, sessions
-from workspaces.accounts.groups import apply_groups
+from workspaces.accounts.groups import apply_groups, of_directory
 from workspaces.accounts.usernames import ALIKE, check_username
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
@@ -177,7 +177,9 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
         details["single_sign_on"] = True
     record(Verb.SIGNED_IN, by=user, details=details)
     sociallogin = kwargs.get("sociallogin")
-    if settings.SSO_GROUPS and sociallogin is not None and "groups" in sociallogin.account.extra_data:
+    if settings.SSO_GROUPS and not settings.SSO_GROUPS_CLAIM:
+        apply_groups(user, of_directory(user))  # what they give may be set anew since
+    elif settings.SSO_GROUPS and sociallogin is not None and "groups" in sociallogin.account.extra_data:
         apply_groups(user, sociallogin.account.extra_data["groups"])
 
 

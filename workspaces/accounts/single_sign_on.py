@@ -58,7 +58,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
             raise ValueError("an id with a NUL")
         told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
         kept = {"preferred_username": told.get("username"), "email": told.get("email")}
-        groups = groups_in(sociallogin.account.extra_data) if settings.SSO_GROUPS else None
+        groups = groups_in(sociallogin.account.extra_data) if settings.SSO_GROUPS_CLAIM else None
         sociallogin.account.extra_data = {name: value for name, value in kept.items() if value}
         if groups is not None:
             sociallogin.account.extra_data["groups"] = groups

@@ -68,6 +68,8 @@ RULES: dict[str, Rule] = {
     "workspaces.Budget": of_either(),
     "workspaces.Retention": of_workspace(),
     "workspaces.GroupGrant": of_person(),
+    "workspaces.DirectoryGroup": nobodys("groups are the directory's", only_read=True),
+    "workspaces.DirectoryGroup_members": replace(of_person(), only_read=True),
     "workspaces.WaitingMail": nobodys("mails wait sealed, with a key that the database does not have"),
     "workspaces.Webhook": of_workspace(),
     "workspaces.WebhookDelivery": with_row("workspaces_webhook", "webhook_id"),

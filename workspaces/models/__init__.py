@@ -15,7 +15,7 @@ from workspaces.models.document import (
     DocumentVersion,
 )
 from workspaces.models.embedding_model import EmbeddingModel, ModelState
-from workspaces.models.group_grant import GroupGrant
+from workspaces.models.group_grant import DirectoryGroup, GroupGrant
 from workspaces.models.growth import CommonWord, PlaceStatistics, VectorIndex
 from workspaces.models.invitation import Invitation
 from workspaces.models.oauth import OAuthClient, OAuthCode, OAuthToken, TokenKind
@@ -59,6 +59,7 @@ __all__ = [
     "DataRequest",
     "DataRequestQuerySet",
     "DeliveryStatus",
+    "DirectoryGroup",
     "Document",
     "DocumentPassage",
     "DocumentPicture",

@@ -10,6 +10,7 @@ from typing import Any
 from allauth.core.internal import ratelimit
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -17,14 +18,15 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
 
 from memoryhub.ids import PATTERN
-from workspaces.models import User
-from workspaces.scim import accounts, reading
+from workspaces.models import DirectoryGroup, User
+from workspaces.scim import accounts, groups, reading
 from workspaces.scim.errors import ScimError
 
+GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 LIST = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
-MOST = 200  # users on a page
+MOST = 200  # on a page
 View = Callable[..., HttpResponse]
 
 
@@ -68,19 +70,9 @@ def users(request: HttpRequest) -> HttpResponse:
         answer["Location"] = _location(request, made)
         return answer
     found = User.objects.order_by("pk")
-    if (name := reading.username_asked_for(request.GET.get("filter", ""))) is not None:
+    if (name := reading.asked_for(request.GET.get("filter", ""), "userName")) is not None:
         found = found.filter(username__iexact=name.replace("\x00", ""))
-    start, count = _number(request, "startIndex", 1), min(_number(request, "count", MOST), MOST)
-    start = max(1, start)
-    page = list(found[start - 1 : start - 1 + max(0, count)])
-    body = {
-        "schemas": [LIST],
-        "totalResults": found.count(),
-        "startIndex": start,
-        "itemsPerPage": len(page),
-        "Resources": [_user(request, each) for each in page],
-    }
-    return _json(body)
+    return _page(request, found, _user)
 
 
 @scim("GET", "PUT", "PATCH")
@@ -93,6 +85,40 @@ def user(request: HttpRequest, user_id: str) -> HttpResponse:
         read = reading.changes_of if request.method == "PATCH" else reading.values_of
         person = accounts.change_account(person, read(_body(request)), now=timezone.now())
     return _json(_user(request, person))
+
+
+@scim("GET", "POST")
+def many_groups(request: HttpRequest) -> HttpResponse:
+    _refuse_beside_a_claim()
+    if request.method == "POST":
+        made = groups.make_group(reading.group_of(_body(request)))
+        answer = _json(_group(request, made), 201)
+        answer["Location"] = _location(request, made)
+        return answer
+    found = DirectoryGroup.objects.order_by("pk")
+    if (name := reading.asked_for(request.GET.get("filter", ""), "displayName")) is not None:
+        found = found.filter(name__iexact=name.replace("\x00", ""))
+    return _page(request, found, _group)
+
+
+@scim("GET", "PUT", "PATCH", "DELETE")
+def one_group(request: HttpRequest, group_id: str) -> HttpResponse:
+    _refuse_beside_a_claim()
+    if request.method == "DELETE":
+        groups.change_group(group_id, lambda group: None)
+        return HttpResponse(status=204)
+    if request.method != "GET":
+        body = _body(request)
+        if request.method == "PATCH":
+            groups.change_group(group_id, lambda group: reading.group_after(group, body))
+            return HttpResponse(status=204)  # a group may be large, and directories ask for no more
+        groups.change_group(group_id, lambda group: reading.group_of(body))
+    return _json(_group(request, groups.group_with(group_id)))
+
+
+def _refuse_beside_a_claim() -> None:
+    if settings.SSO_GROUPS_CLAIM:
+        raise ScimError(501, "Groups come with single sign-on here (MEMORYHUB_SSO_GROUPS_CLAIM).")
 
 
 @scim("GET")
@@ -114,16 +140,32 @@ def provider(request: HttpRequest) -> HttpResponse:
 
 @scim("GET")
 def resource_types(request: HttpRequest) -> HttpResponse:
-    kind = {
-        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:ResourceType"],
-        "id": "User",
-        "name": "User",
-        "endpoint": "/Users",
-        "schema": USER,
-    }
-    return _json(
-        {"schemas": [LIST], "totalResults": 1, "startIndex": 1, "itemsPerPage": 1, "Resources": [kind]}
-    )
+    offered = {"User": USER} if settings.SSO_GROUPS_CLAIM else {"User": USER, "Group": GROUP}
+    kinds = [
+        {
+            "schemas": ["urn:ietf:params:scim:schemas:core:2.0:ResourceType"],
+            "id": kind,
+            "name": kind,
+            "endpoint": f"/{kind}s",
+            "schema": schema,
+        }
+        for kind, schema in offered.items()
+    ]
+    return _list(kinds, len(kinds), 1)
+
+
+def _page(
+    request: HttpRequest, found: QuerySet[Any], shape: Callable[[HttpRequest, Any], dict[str, Any]]
+) -> HttpResponse:
+    start, count = _number(request, "startIndex", 1), min(_number(request, "count", MOST), MOST)
+    start = max(1, start)
+    page = [shape(request, each) for each in found[start - 1 : start - 1 + max(0, count)]]
+    return _list(page, found.count(), start)
+
+
+def _list(page: list[dict[str, Any]], total: int, start: int) -> HttpResponse:
+    body = {"schemas": [LIST], "totalResults": total, "startIndex": start, "itemsPerPage": len(page)}
+    return _json(body | {"Resources": page})
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
@@ -161,8 +203,24 @@ def _user(request: HttpRequest, person: User) -> dict[str, Any]:
     }
 
 
-def _location(request: HttpRequest, person: User) -> str:
-    return request.build_absolute_uri(reverse("scim:user", args=[person.public_id]))
+def _group(request: HttpRequest, group: DirectoryGroup) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "schemas": [GROUP],
+        "id": group.public_id,
+        "displayName": group.name,
+        "meta": {"resourceType": "Group", "location": _location(request, group)},
+    }
+    if group.external_id:
+        said["externalId"] = group.external_id
+    if "members" not in request.GET.get("excludedAttributes", "").replace(" ", "").split(","):
+        members = group.members.order_by("pk").values_list("public_id", "username")
+        said["members"] = [{"value": ref, "display": name} for ref, name in members]
+    return said
+
+
+def _location(request: HttpRequest, what: User | DirectoryGroup) -> str:
+    route = "scim:user" if isinstance(what, User) else "scim:group"
+    return request.build_absolute_uri(reverse(route, args=[what.public_id]))
 
 
 def _error(error: ScimError) -> HttpResponse:
