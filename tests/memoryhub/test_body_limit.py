@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import pytest
@@ -215,6 +215,32 @@ def test_neither_is_a_later_one_of_a_connection_waited_for(port: int) -> None:
         connection.sendall(whole[:20])
         answer(connection)  # until it hangs up
     assert PATIENCE * 0.9 <= time.monotonic() - began < PATIENCE + 2
+
+
+@pytest.mark.parametrize("whole", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent", [b"GET /", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 5000]
+)
+def test_a_head_without_end_is_refused_before_it_fills_the_memory(
+    port: int, whole: bytes, sent: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        if whole:
+            connection.sendall(whole)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(sent)
+        with suppress(ConnectionError):
+            for _ in range(100):
+                connection.sendall(b"a" * 10_000)
+                time.sleep(0.002)  # for the server to have read it
+            raise AssertionError("a million bytes of a head were taken")
+
+
+def test_a_long_head_that_ends_is_read(port: int) -> None:
+    head = "Content-Length: 1\r\nConnection: close\r\nX-Long: " + "a" * 50_000
+    with begun(port, head=head) as connection:
+        connection.sendall(b"a")
+        assert b"x-size: 1" in answer(connection)
 
 
 def test_who_takes_long_to_be_answered_is_not_hung_up_on(port: int) -> None:
