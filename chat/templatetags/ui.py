@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
+from unicodedata import bidirectional
 from zlib import crc32
 
 from django import template
@@ -18,8 +19,8 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
+from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from memoryhub.languages import translated
 from workspaces.documents.reading.formats import FACE_SIDE
@@ -29,6 +30,19 @@ register = template.Library()
 
 
 AVATAR_COLOURS = 5  # as many as the series of a chart, which are told apart on every surface (tokens.css)
+TURNS = {
+    "R",
+    "AL",
+    "RLE",
+    "LRE",
+    "RLO",
+    "LRO",
+    "RLI",
+    "LRI",
+    "FSI",
+    "PDI",
+    "PDF",
+}  # what may turn a line round
 DIRECTIONAL = {
     "chevron-left",
     "chevron-right",
@@ -99,6 +113,14 @@ def initials(person: Any) -> str:
 def money(value: Decimal) -> str:
     """An amount of the installation's currency."""
     return amount(value)
+
+
+@register.filter
+def isolated(name: str) -> str:
+    """A name within a sentence, kept from turning what stands beside it round: in its marks where anything could."""
+    if get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
+        return f"\u2068{name}\u2069"
+    return name
 
 
 @register.filter

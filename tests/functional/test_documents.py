@@ -166,7 +166,10 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     expect(warning).to_be_hidden()
     address = page.url
     page.get_by_label("Private chat").check(force=True)
+    expect(warning).to_be_hidden()  # until a file is about to be brought
+    open_more(page)
     expect(warning).to_be_visible()
+    page.keyboard.press("Escape")
     body.evaluate(BRING, ["drop", ["diagnosis.md", "Nobody may know."]])
     expect(files.locator("[data-state]")).to_have_text("ready", timeout=30_000)
     shoot(page, "documents-7-private-phone-light")

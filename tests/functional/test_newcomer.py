@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from tests.conftest import Cast
+from tests.factories import make_memory
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import LOOKS, Open, ScriptedHub, finished, shoot, sign_up
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import open_panel, send
 from tests.stack import PASSWORD
+from workspaces.models import Workspace
 
 SAID = "The spare key is with Ines"
 
@@ -88,3 +92,46 @@ def test_shared_switched_and_forgotten(
     page.get_by_role("button", name="Forget for good").click()
     expect(page.locator("#chat-list .chat-row", has_text=SAID)).to_have_count(0)
     assert page.request.get(chat).status == page.request.get(shared).status == 404
+
+
+# Where each of these stands from the left, as it is drawn.
+PLACE_OF = """([element, ...words]) => {
+  const text = document.createTreeWalker(document.querySelector(element), NodeFilter.SHOW_TEXT).nextNode();
+  const range = document.createRange();
+  return words.map((word) => {
+    const at = text.data.indexOf(word);
+    range.setStart(text, at);
+    range.setEnd(text, at + word.length);
+    return range.getBoundingClientRect().left;
+  });
+}"""
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("database_beside_the_browser")
+def test_long_texts_hostile_names_and_the_way_in(cast: Cast, open_as: Open) -> None:
+    page = open_as(None)
+    page.goto("/accounts/login/")
+    expect(page.get_by_role("link", name="Forgot your password?")).to_have_count(1)
+
+    make_memory("Word " * 100, cast.owner, cast.workspace)
+    Workspace.objects.filter(pk=cast.workspace.pk).update(name="Crew \u202eevil")
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    here = f"/workspaces/{cast.workspace.public_id}/"
+    page.goto(here)
+    card = page.locator("#panel [data-memory]")
+    expect(card.locator(".memory__meta")).to_contain_text("Saved by you")
+    expect(card.locator(".memory__meta")).not_to_contain_text(cast.owner.username)
+    more = card.locator(".memory__more > summary")
+    expect(more.get_by_text("More")).to_be_visible()
+    expect(more.get_by_text("Less")).to_be_hidden()
+    more.click()
+    expect(more.get_by_text("Less")).to_be_visible()
+    expect(more.get_by_text("More")).to_be_hidden()
+
+    brackets = page.evaluate(PLACE_OF, [".readers__long", "evil", "(3)"])
+    assert brackets == sorted(brackets), "a name turned round what stands after it"
+    page.goto(f"{here}documents/")
+    words = page.evaluate(PLACE_OF, [".page__lead", "evil", "can"])
+    assert words == sorted(words)
