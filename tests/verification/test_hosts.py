@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from django.core.management import CommandError, call_command
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from tests.memoryhub.local.processes import wait_until
-from tests.migrated import environment
+from tests.migrated import environment, lend_to
 from tests.stack import ROOT, Web, free_port, signed_up
 
 SAID = "The vault opens at nine."
@@ -46,6 +47,21 @@ def host(folder: Path, parts: str, env: dict[str, str], code: Path = ROOT) -> It
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[str]:
     """The address of an empty database."""
+    with served(tmp_path) as address:
+        yield address
+
+
+@pytest.fixture
+def migrated(tmp_path: Path) -> Iterator[str]:
+    """The address of a database that this version has brought up to date."""
+    (tmp_path / "database").mkdir()
+    lend_to(tmp_path / "database")
+    with served(tmp_path) as address:
+        yield address
+
+
+@contextmanager
+def served(tmp_path: Path) -> Iterator[str]:
     tmp_path.chmod(0o755)
     server = EmbeddedPostgres(tmp_path / "database", durable=False)
     server.initialise()
@@ -104,8 +120,12 @@ def next_version(folder: Path, *, mild: bool) -> Path:
     parts = ("manage.py", "chat", "memories", "memoryhub", "workspaces", "static", "templates")
     files = subprocess.check_output(["git", "ls-files", "-z", "--", *parts], cwd=ROOT, text=True)
     for name in filter(None, files.split("\0")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
+        compiled = (
+            [cache_from_source(name)] if name.endswith(".py") else []
+        )  # else each process compiles it anew
+        for each in (name, *filter(lambda path: (ROOT / path).exists(), compiled)):
+            (folder / each).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / each, folder / each)
     known = folder / "workspaces" / "migrations"
     last = max(path.stem for path in known.glob("[0-9]*.py"))
     (known / "9001_next.py").write_text(NEXT.format(mild=mild, last=last, number=9001))
@@ -113,10 +133,10 @@ def next_version(folder: Path, *, mild: bool) -> Path:
 
 
 def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_back(
-    database: str, tmp_path: Path
+    migrated: str, tmp_path: Path
 ) -> None:
     """Web and worker of either version at once; whoever writes meanwhile is answered, and what is answered is kept."""
-    env = {"DATABASE_URL": database, "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
+    env = {"DATABASE_URL": migrated, "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
     newer = next_version(tmp_path / "newer", mild=True)
     with ExitStack() as hosts:
         old, of_old = hosts.enter_context(host(tmp_path / "old", "web,worker", env))
@@ -149,9 +169,9 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
         assert all(last.get(f"{memories}/{each}").status_code == 200 for each in kept)
 
 
-def test_a_version_that_changes_more_is_not_served_by_the_one_before(database: str, tmp_path: Path) -> None:
+def test_a_version_that_changes_more_is_not_served_by_the_one_before(migrated: str, tmp_path: Path) -> None:
     newer = next_version(tmp_path / "newer", mild=False)
-    env = environment(tmp_path / "data", DATABASE_URL=database, **KEYS)
+    env = environment(tmp_path / "data", DATABASE_URL=migrated, **KEYS)
     for code, fails in ((newer, False), (ROOT, True)):
         done = subprocess.run(
             [sys.executable, "manage.py", "migrate"], cwd=code, env=env, capture_output=True, text=True
