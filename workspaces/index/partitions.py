@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import OperationalError, connection, transaction
@@ -25,7 +26,11 @@ from workspaces.models import VectorIndex
 MOST_PARTS = 256
 BATCH = 10_000
 TRIES, WAIT, PAUSE = 60, "2s", 3.0  # for the lock at the end: others wait behind it, so never long at a time
+# Below Postgres's deadlock_timeout: where a batch and a person wait for each other's rows, the person goes first.
+WAIT_OF_BATCH = "500ms"
 Say = Callable[[str], None]
+T = TypeVar("T")
+_IN_THE_WAY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,13 @@ def parts_of(table: Table) -> int:
     return int(_value(_PARTS, [table.name]))
 
 
+def begun() -> dict[str, int]:
+    """By table how many parts an attempt is to give it that runs now, or has not ended: its trigger stands."""
+    if not _value("SELECT to_regclass('workspaces_repartition') IS NOT NULL", []):
+        return {}
+    return dict(_rows("SELECT name, parts FROM workspaces_repartition", []))
+
+
 def repartition(parts: int, say: Say = lambda text: None) -> dict[str, str]:
     """Put both tables into so many parts, 0: whole; by name how many rows and their sum, before and after alike.
 
@@ -215,18 +227,25 @@ def _copy(table: Table, say: Say) -> None:
             batch=BATCH,
             descending=", ".join(f"{each} DESC" for each in table.copied_by),
         )
-        with transaction.atomic():
-            found = _rows(statement, reached or [])
-            if found:
-                reached, number = found[0]
-                reached = json.loads(reached) if isinstance(reached, str) else reached
-                copied += number
-                note = "UPDATE workspaces_repartition SET reached = %s WHERE name = %s"
-                _run(note, [json.dumps(reached), table.name])
-        if not found and not _value(f"SELECT EXISTS (SELECT 1 FROM {table.name} {after})", reached or []):  # noqa: S608
+        found = _patiently(partial(_copy_batch, table, statement, reached), WAIT_OF_BATCH)
+        if found:
+            reached, number = found
+            copied += number
+        elif not _value(f"SELECT EXISTS (SELECT 1 FROM {table.name} {after})", reached or []):  # noqa: S608
             return
         rate = copied / max(1e-3, time.monotonic() - began)
         say(f"{table.name}: copied {copied:,} of about {total:,}, {rate:,.0f} rows a second")
+
+
+def _copy_batch(table: Table, statement: str, reached: Any) -> tuple[Any, int] | None:
+    """How far it came, and how many rows those were; None without any."""
+    found = _rows(statement, reached or [])
+    if not found:
+        return None
+    said, number = found[0]
+    said = said if isinstance(said, str) else json.dumps(said)
+    _run("UPDATE workspaces_repartition SET reached = %s WHERE name = %s", [said, table.name])
+    return json.loads(said), number
 
 
 def _compare(table: Table) -> str:
@@ -281,16 +300,15 @@ def _swap(table: Table, parts: int, built: list[str]) -> None:
     _run("DELETE FROM workspaces_repartition WHERE name = %s", [name])
 
 
-def _patiently(do: Callable[[], None]) -> None:
+def _patiently(do: Callable[[], T], wait: str = "") -> T:
     """In a transaction that waits for locks only so long, again and again."""
     for _ in range(TRIES):
         try:
             with transaction.atomic():
-                _run(f"SET LOCAL lock_timeout = '{WAIT}'")
-                do()
-            return
+                _run(f"SET LOCAL lock_timeout = '{wait or WAIT}'")
+                return do()
         except OperationalError as error:
-            if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+            if not isinstance(error.__cause__, _IN_THE_WAY):
                 raise
             time.sleep(PAUSE)
     raise Busy

@@ -19,6 +19,7 @@ FAILED = """
 SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() - interval '1 day'
 GROUP BY func ORDER BY count(*) DESC LIMIT 5
 """
+BEGUN = "SELECT to_regclass('workspaces_passagevector_next'), to_regclass('workspaces_passageword_next')"
 OVERDUE = "SELECT count(*) FROM workspaces_datarequest WHERE state = 'open' AND due_at < now()"
 WHAT_TO_DO = {
     "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",
@@ -79,12 +80,17 @@ def _in_the_database() -> list[str]:
         with psycopg.connect(**psycopg_settings()) as connection:
             failed = connection.execute(FAILED).fetchall()
             overdue = connection.execute(OVERDUE).fetchone()
+            begun = connection.execute(BEGUN).fetchone()
     except psycopg.Error:
         return []  # said above, as the database's or the migrations' trouble
     found = [
         f"jobs: {number} of {func} failed in a day. Its reason is in the admin, under Failed tasks."
         for func, number in failed
     ]
+    if begun and any(begun):
+        found.append(
+            "partition: it was begun and is not done. Unless it runs now, ask `manage.py partition` what to do."
+        )
     if overdue and overdue[0]:
         found.append(
             f"requests: {overdue[0]} of people for their data are overdue. They are in the admin, under Data requests."

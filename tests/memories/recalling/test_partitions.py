@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.writing.gate import edit_memory
+from memoryhub.management.commands import doctor
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_indexes import fill, find, present
@@ -99,10 +101,70 @@ def test_there_and_back_with_every_row_while_people_write(olive: User) -> None:
     assert repartition(0) == {}
 
 
-def test_killed_it_goes_on_and_misses_nothing_written_meanwhile(olive: User) -> None:
-    class Killed(Exception):
-        pass
+class Killed(Exception):
+    pass
 
+
+def _begin_and_be_killed(parts: int = 4) -> None:
+    def killed(text: str) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        repartition(parts, killed)
+
+
+def test_a_begun_attempt_is_said_and_given_up_without_a_trace(
+    olive: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looked, before = {table: ask(_LOOKS, {"t": table.name}) for table in TABLES}, rows()
+    _begin_and_be_killed()
+    assert partitions.begun() == {VECTORS.name: 4}
+    call_command("partition")
+    assert "--parts 4 was begun" in capsys.readouterr().out
+    assert any(said.startswith("partition: it was begun") for said in doctor._in_the_database())
+    call_command("partition", parts=0)
+    assert "begun" not in capsys.readouterr().out
+    assert not any(said.startswith("partition") for said in doctor._in_the_database())
+    assert {table: ask(_LOOKS, {"t": table.name}) for table in TABLES} == looked
+    assert ask("SELECT proname FROM pg_proc WHERE proname LIKE '%%_mirror'", []) == []
+    assert ask("SELECT tgname FROM pg_trigger WHERE tgname LIKE '%%_mirror'", []) == []
+    assert rows() == before
+
+
+def test_a_batch_and_a_person_who_wait_for_each_other_both_go_on(
+    olive: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "PAUSE", 0.05)
+    _begin_and_be_killed()  # after the first 20
+    keys, failed = list(PassageVector.objects.order_by("pk").values_list("pk", flat=True)), []
+
+    def go_on() -> None:
+        try:
+            repartition(4)
+        except Exception as error:
+            failed.append(error)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=go_on)
+    with transaction.atomic():
+        ask("UPDATE workspaces_passagevector SET live = live WHERE id = %s", [keys[35]])
+        other.start()
+        for _ in range(200):  # until it holds the rows before that one, and waits for it
+            ask("SELECT pg_stat_clear_snapshot()")
+            if ask(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'AS MATERIALIZED'"
+            ):
+                break
+            time.sleep(0.02)
+        else:
+            pytest.fail("the copying did not come to the row")
+        ask("UPDATE workspaces_passagevector SET live = live WHERE id = %s", [keys[25]])
+    other.join()
+    assert not failed and parts_of(VECTORS) == 4 == parts_of(WORDS)
+
+
+def test_killed_it_goes_on_and_misses_nothing_written_meanwhile(olive: User) -> None:
     said = []
 
     def killed(text: str) -> None:

@@ -30,9 +30,15 @@ class Command(BaseCommand):
         with running_database():
             if parts is not None:
                 self._repartition(parts)
+            begun = partitions.begun()
             for table in partitions.TABLES:
                 number = partitions.parts_of(table)
                 self.stdout.write(f"{table.name}: {f'{number} parts' if number else 'whole'}")
+                if table.name in begun:
+                    self.stdout.write(
+                        f"    --parts {begun[table.name]} was begun, and until it is done each write is done twice: "
+                        f"unless it runs now, run it again, or give it up with --parts {number}."
+                    )
 
     def _repartition(self, parts: int) -> None:
         progress = Progress(self.stderr)
