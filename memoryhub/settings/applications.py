@@ -59,9 +59,9 @@ GUARDED_MIDDLEWARE = [
     "memoryhub.http.acting.PersonMiddleware",
     *MIDDLEWARE[_KNOWN:],
 ]
-GUARDED_SESSIONS = "memoryhub.http.session_store"
 if ROW_SECURITY:
-    MIDDLEWARE, SESSION_ENGINE = GUARDED_MIDDLEWARE, GUARDED_SESSIONS
+    MIDDLEWARE = GUARDED_MIDDLEWARE
+SESSION_ENGINE = "memoryhub.http.session_store"
 ROOT_URLCONF = "memoryhub.urls"
 ASGI_APPLICATION = "memoryhub.asgi.application"
 TEMPLATES = [

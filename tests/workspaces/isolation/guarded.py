@@ -24,9 +24,12 @@ def row_security() -> Iterator[None]:
     before = connections.settings["default"]["ENGINE"]
     policies.enable()
     use_engine(ENGINE)
-    guarded = {"MIDDLEWARE": settings.GUARDED_MIDDLEWARE, "SESSION_ENGINE": settings.GUARDED_SESSIONS}
     try:
-        with override_settings(ROW_SECURITY=True, **guarded), _new_threads(), acting.as_system():
+        with (
+            override_settings(ROW_SECURITY=True, MIDDLEWARE=settings.GUARDED_MIDDLEWARE),
+            _new_threads(),
+            acting.as_system(),
+        ):
             yield
     finally:
         use_engine(before)
