@@ -30,19 +30,8 @@ register = template.Library()
 
 
 AVATAR_COLOURS = 5  # as many as the series of a chart, which are told apart on every surface (tokens.css)
-TURNS = {
-    "R",
-    "AL",
-    "RLE",
-    "LRE",
-    "RLO",
-    "LRO",
-    "RLI",
-    "LRI",
-    "FSI",
-    "PDI",
-    "PDF",
-}  # what may turn a line round
+# What may turn a line round, as Unicode calls it.
+TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF"}
 DIRECTIONAL = {
     "chevron-left",
     "chevron-right",

@@ -22,7 +22,7 @@ ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 
 
 def without_keys(line: str) -> str:
-    """What follows in an address that sets a password, confirms an e-mail address, lets somebody in or opens a chat is
+    """What follows in an address that sets a password, confirms an email address, lets somebody in or opens a chat is
     left out: it is the key.
     """
     return KEYS.sub(r"\1…", line)

@@ -63,7 +63,7 @@ def test_a_forgotten_password_is_reset_by_mail() -> None:
     make_user("nina", email="nina@example.org")
     client = Client()
     done = client.post("/accounts/password/reset/", {"email": "nina@example.org"}, follow=True)
-    assert "Check your e-mail" in done.content.decode()
+    assert "Check your email" in done.content.decode()
     link = next(word for word in str(mail.outbox[0].body).split() if "/password/reset/key/" in word)
     page = client.get(link, follow=True)
     assert "Choose a new password" in page.content.decode()

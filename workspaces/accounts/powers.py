@@ -27,7 +27,7 @@ CHANGES = {
     "password": gettext_lazy("Your password was changed, and you were signed out everywhere."),
     "two_factor": gettext_lazy("Two-factor sign-in was turned off: your password alone opens your account."),
     "username": gettext_lazy("Your username was changed."),
-    "email": gettext_lazy("Your e-mail address was changed."),
+    "email": gettext_lazy("Your email address was changed."),
     **dict.fromkeys(RIGHTS, gettext_lazy("What you may do as an administrator was changed.")),
 }
 

@@ -34,7 +34,7 @@ NAMES = {  # for lists
     TEXT: "Text",
     CSV: "CSV",
     JSON: "JSON",
-    MAIL: "E-mail",
+    MAIL: "Email",
     PNG: "PNG picture",
     JPEG: "JPEG picture",
     GIF: "GIF picture",

@@ -51,7 +51,7 @@ def test_other_addresses_do_not_sign_up(email: str) -> None:
 
 def test_nothing_opens_before_the_link_that_was_mailed(mailoutbox: Any) -> None:
     client = Client()
-    assert "Check your e-mail" in sign_up(client, "Dora@EXAMPLE.org").content.decode()
+    assert "Check your email" in sign_up(client, "Dora@EXAMPLE.org").content.decode()
     assert (signed_in_as(client), sign_in(Client(), "dora")) == (None, None)
     found = re.search(r"http://testserver(/accounts/confirm-email/\S+)", mailoutbox[0].body)
     assert found is not None
