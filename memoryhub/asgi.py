@@ -1,7 +1,6 @@
 """The entry point of the web server."""
 
 import os
-import sys
 from typing import Any
 
 import django
@@ -17,9 +16,6 @@ from memoryhub.llm.registry import get_chat_model  # noqa: E402
 from memoryhub.management.database import refuse_to_serve_newer_database  # noqa: E402
 from memoryhub.monitoring import log_levels  # noqa: E402
 
-# Seconds for which a thread that computes keeps the interpreter from one that has its answer from the database. By
-# default 5 ms, which a recall lost several times over while its question was embedded.
-sys.setswitchinterval(0.0005)
 refuse_to_serve_newer_database()
 django_application: Any = OneThreadHandler()
 ENVELOPE = 1_048_576  # bytes that a form may have beside its file

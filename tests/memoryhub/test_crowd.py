@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from pytest_django.fixtures import Settings
 
 from memoryhub.errors import TooManyRequests
 from memoryhub.http import crowd as crowds
-from memoryhub.http.crowd import ALWAYS, Crowd, Overloaded, aside
+from memoryhub.http.crowd import ALWAYS, MANY, TURN, TURN_OF_MANY, Crowd, Overloaded, aside
 from memoryhub.http.handler import OneThreadHandler
 from tests.factories import make_user
 from tests.memoryhub.test_handler import Conversation
@@ -118,6 +119,15 @@ def test_monitors_and_who_comes_in_have_room_and_are_counted() -> None:
     for _ in range(len(ALWAYS) + 1):
         crowd.leave()
     assert [crowd.enter("/chats/") for _ in range(2)] == [True, False]
+
+
+def test_of_many_each_keeps_the_interpreter_for_longer() -> None:
+    crowd = Crowd(most=100)
+    turns = []
+    for change in [crowd.enter] * (MANY + 2) + [crowd.leave] * (MANY + 2):
+        change()
+        turns.append(sys.getswitchinterval())
+    assert turns == [TURN] * MANY + [TURN_OF_MANY] * 3 + [TURN] * (MANY + 1)
 
 
 @pytest.mark.parametrize(
