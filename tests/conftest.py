@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 from django.conf import settings as django_settings
 from django.db import transaction
 from pytest_django.fixtures import Settings
@@ -64,6 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     }
     django_settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     django_settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
+    config.stash[gc_collect_iterations_key] = (
+        1  # at the end of each process, twice: five times each took two seconds
+    )
     if django_settings.ROW_SECURITY:  # make test-isolated
         acting.become(acting.SYSTEM)  # what a test does by itself
         threading.Thread.start = _started  # type: ignore[method-assign]  # and in threads of its own

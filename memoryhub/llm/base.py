@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
+# A system message of ours among a program's: for a chat template that takes none there, it is put into the message
+# that it stands before.
+INSERTED = "_inserted"
 
 
 ToolChoice = Literal["auto", "none"]

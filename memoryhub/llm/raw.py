@@ -13,6 +13,7 @@ from typing import Any
 import openai
 
 from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.base import INSERTED
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
 from memoryhub.llm.metering import call_of, guessed, report
@@ -24,8 +25,6 @@ PATH = "/chat/completions"
 Reply = dict[str, Any]
 # Whose words about a request may be told: not those of servers inside, which nobody but us may ask.
 TELLABLE = (AddressRange.CONFIGURED, AddressRange.PUBLIC)
-# A system message of ours: for a chat template that takes none there, it is put into the message that it stands before.
-INSERTED = "_inserted"
 CLOSED = "The text has a character that cannot be sent."
 
 

@@ -14,8 +14,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_http_methods
-from mcp.server.auth.handlers.authorize import AuthorizationRequest
-from mcp.server.auth.provider import construct_redirect_uri
 from pydantic import ValidationError
 
 from memoryhub.errors import Malformed
@@ -23,7 +21,7 @@ from memoryhub.http.middleware import STRICT
 from workspaces.access import default_workspace
 from workspaces.models import KeyScope, OAuthClient, User, Workspace
 from workspaces.oauth import clients, grants
-from workspaces.oauth.provider import resource_of, scope_of
+from workspaces.oauth.grants import resource_of, scope_of
 from workspaces.oauth.views import base_of
 from workspaces.pages.page_request import PageRequest
 from workspaces.pages.workspace_forms import DomainForm
@@ -77,6 +75,8 @@ class SentBack(HttpResponseRedirect):
     """To the program, whose address may have a scheme of its own."""
 
     def __init__(self, asked: Asked, base: str, **said: str) -> None:
+        from mcp.server.auth.provider import construct_redirect_uri
+
         uri = asked.agreed.redirect_uri
         self.allowed_schemes = [urlsplit(uri).scheme]
         super().__init__(construct_redirect_uri(uri, **said, state=asked.state, iss=base))
@@ -109,6 +109,8 @@ def authorize(request: PageRequest) -> HttpResponse:
 
 def read_asked(request: HttpRequest) -> Asked:
     """What the address asks for. Raises Malformed, which is shown to the person: the program's address may be wrong."""
+    from mcp.server.auth.handlers.authorize import AuthorizationRequest
+
     if any(len(values) > 1 for _name, values in request.GET.lists()):
         raise Malformed(_("The program's request names something twice."))
     try:

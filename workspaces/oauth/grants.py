@@ -31,6 +31,7 @@ ACCESS_LIVES = timedelta(minutes=30)
 UNUSED_LIVES = timedelta(days=30)  # then the program has to sign in again
 EVERYWHERE = "/"
 RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # what a token may be for: the doors below one path
+SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
 
 
 def _tokens(kind: str, token_hash: str) -> QuerySet[OAuthToken]:
@@ -39,6 +40,19 @@ def _tokens(kind: str, token_hash: str) -> QuerySet[OAuthToken]:
 
 
 _TOKEN = Ready(_tokens, kind=str, token_hash=str)
+
+
+def scope_of(scopes: list[str]) -> str:
+    """The most of what is asked for that there is; what we have not, such as ``openid``, is passed over."""
+    return KeyScope.WRITE if "write" in scopes else KeyScope.READ
+
+
+def resource_of(base: str, resource: str | None) -> str | None:
+    """The path that is meant by a resource indicator (RFC 8707), the one of MCP unless said; None if it is not ours."""
+    if resource is None:
+        return "/mcp"
+    path = resource.removeprefix(base).rstrip("/") or EVERYWHERE
+    return path if resource.startswith(base) and path in RESOURCES else None
 
 
 class GrantRefused(Exception):

@@ -1,4 +1,7 @@
-"""What the SDK's handlers of the protocol ask: who registered, what a code or token gives."""
+"""What the SDK's handlers of the protocol ask: who registered, what a code or token gives.
+
+Imported when a program first asks: the SDK takes a second, which no other process or command has to wait for.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,9 @@ from memoryhub.errors import Invalid
 from workspaces.models import KeyScope, OAuthClient, OAuthCode
 from workspaces.models import OAuthToken as TokenRow
 from workspaces.oauth import clients, grants
+from workspaces.oauth.grants import SCOPES, resource_of, scope_of
 
-SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
 Client = OAuthClientInformationFull
-
-
-def scope_of(scopes: list[str]) -> str:
-    """The most of what is asked for that there is; what we have not, such as ``openid``, is passed over."""
-    return KeyScope.WRITE if "write" in scopes else KeyScope.READ
-
-
-def resource_of(base: str, resource: str | None) -> str | None:
-    """The path that is meant by a resource indicator (RFC 8707), the one of MCP unless said; None if it is not ours."""
-    if resource is None:
-        return "/mcp"
-    path = resource.removeprefix(base).rstrip("/") or grants.EVERYWHERE
-    return path if resource.startswith(base) and path in grants.RESOURCES else None
 
 
 def client_information(client: OAuthClient) -> Client:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allauth.core import ratelimit
 from asgiref.sync import async_to_sync
@@ -17,18 +17,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
-from mcp.server.auth.handlers.register import RegistrationHandler
-from mcp.server.auth.handlers.token import TokenHandler
-from mcp.server.auth.middleware.client_auth import ClientAuthenticator
-from mcp.server.auth.settings import ClientRegistrationOptions
-from starlette.requests import Request
 
 from memoryhub.errors import NotFound
 from memoryhub.http.asgi_scope import receiver_of, scope_of
 from memoryhub.languages import grouped
 from workspaces.models import KeyScope, OAuthToken, TokenKind
 from workspaces.oauth import clients, grants
-from workspaces.oauth.provider import SCOPES, Provider
+from workspaces.oauth.grants import SCOPES
+
+if TYPE_CHECKING:
+    from mcp.server.auth.handlers.register import RegistrationHandler
+    from mcp.server.auth.handlers.token import TokenHandler
 
 MOST_BYTES = 64 * 1024
 FORM = "application/x-www-form-urlencoded"
@@ -129,6 +128,11 @@ def server_metadata(request: HttpRequest) -> HttpResponse:
 
 @for_programs("POST", limit="register_program")
 def register(request: HttpRequest) -> HttpResponse:
+    from mcp.server.auth.handlers.register import RegistrationHandler
+    from mcp.server.auth.settings import ClientRegistrationOptions
+
+    from workspaces.oauth.provider import Provider
+
     provider: Any = Provider(base_of(request))
     handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
     return _handled(handler, request)
@@ -136,6 +140,11 @@ def register(request: HttpRequest) -> HttpResponse:
 
 @for_programs("POST", limit="oauth_token", form=True)
 def give_token(request: HttpRequest) -> HttpResponse:
+    from mcp.server.auth.handlers.token import TokenHandler
+    from mcp.server.auth.middleware.client_auth import ClientAuthenticator
+
+    from workspaces.oauth.provider import Provider
+
     provider: Any = Provider(base_of(request), resource=request.POST.get("resource"))
     return _handled(TokenHandler(provider, ClientAuthenticator(provider)), request)
 
@@ -157,6 +166,8 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 def _handled(handler: RegistrationHandler | TokenHandler, request: HttpRequest) -> HttpResponse:
     """What a handler of the SDK answers."""
+    from starlette.requests import Request
+
     asked = Request(scope_of(request, ("content-type", "authorization")), receiver_of(request))
     said = async_to_sync(handler.handle)(asked)
     response = HttpResponse(bytes(said.body), status=said.status_code, content_type="application/json")

@@ -9,22 +9,23 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from rest_framework.request import Request
 
-from chat.doors.mcp.server import make_server
 from chat.doors.mcp.session import asking
 from memoryhub.http.asgi_scope import receiver_of, scope_of
 from workspaces.accounts.keys import still_opens
 from workspaces.event_streams import ANSWERS, EventStream, Place
 from workspaces.models import ApiKey
 from workspaces.rest.keys import KeyAuthentication, KeyedView
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PASSED = ("content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id")
 RECHECK_SECONDS = 2.0  # in which a revoked key is noticed
@@ -60,9 +61,18 @@ def _wants_progress(request: HttpRequest) -> bool:
         return False
 
 
+def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
+    """Its imports take a second, which neither a process that serves no such program nor a command has to wait for."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from chat.doors.mcp.server import make_server
+
+    return StreamableHTTPSessionManager(make_server(), json_response=json_response, stateless=True)
+
+
 async def _answer(request: HttpRequest) -> HttpResponse:
     """What the SDK says to this request, of which it sees the body and the headers of the protocol."""
-    manager = StreamableHTTPSessionManager(make_server(), json_response=True, stateless=True)
+    manager = _manager(json_response=True)
     sent = list[Any]()
 
     async def send(message: Any) -> None:
@@ -103,7 +113,7 @@ async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None
 
 async def _run(request: HttpRequest, key: ApiKey, said: asyncio.Queue[str | None]) -> None:
     asking.set(key)
-    manager = StreamableHTTPSessionManager(make_server(), stateless=True)
+    manager = _manager(json_response=False)
     is_stream = True
 
     async def send(message: Any) -> None:

@@ -7,7 +7,7 @@ import json
 from chat.doors.openai_api.reading import Body, text_of
 from chat.prompting.parts import MEMORY
 from chat.prompting.text import tokens
-from memoryhub.llm.raw import INSERTED
+from memoryhub.llm.base import INSERTED
 from memoryhub.llm.usage import Parts
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
-from memoryhub.llm.raw import INSERTED
+from memoryhub.llm.base import INSERTED
 
 MOST_MESSAGES = 2_000
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

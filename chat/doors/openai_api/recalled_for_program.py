@@ -23,8 +23,8 @@ from memories.consent import memory_on
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import expect
 from memoryhub.database.ready import Ready
+from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.raw import INSERTED
 from workspaces.caller import Caller
 from workspaces.connections.choice import Chosen
 from workspaces.models import KeyScope, Membership, Role, User

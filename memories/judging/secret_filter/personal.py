@@ -276,14 +276,17 @@ def _find_named(lower: str, upper: str) -> Finding | None:
 
 
 # "4711 is my PIN": the number stands before its word.
-_BACKWARDS = re.compile(
-    rf"(?<![\w.,-])(?P<number>[0-9]{{4,8}})[\"'`]?,? (?:{_EQUALS}) (?:(?!not )[^\W\d_]{{1,12}} ){{0,3}}?"
-    rf"(?:{_any_of(column('pin') + column('door'))})(?:{_ENDS.pattern}| (?:{_OF})(?![^\W_]))"
-)
+@cache
+def _backwards() -> re.Pattern[str]:
+    """Compiled late, as ``_word`` is."""
+    return re.compile(
+        rf"(?<![\w.,-])(?P<number>[0-9]{{4,8}})[\"'`]?,? (?:{_EQUALS}) (?:(?!not )[^\W\d_]{{1,12}} ){{0,3}}?"
+        rf"(?:{_any_of(column('pin') + column('door'))})(?:{_ENDS.pattern}| (?:{_OF})(?![^\W_]))"
+    )
 
 
 def _find_backwards(lower: str) -> Finding | None:
-    match = _BACKWARDS.search(lower)
+    match = _backwards().search(lower)
     return Finding("pin", *match.span("number")) if match else None
 
 
