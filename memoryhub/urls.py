@@ -9,24 +9,25 @@ from django.views.generic import RedirectView
 from memoryhub.http import installing
 
 handler500 = "memoryhub.http.middleware.server_error"
+# What is asked for most comes first, and what has a word of its own before what has none: each pattern is tried.
 urlpatterns = [
-    path("manifest.webmanifest", installing.manifest, name="manifest"),
-    path("service-worker.js", installing.service_worker, name="service_worker"),
-    path("offline/", installing.offline, name="offline"),
-    path("", include("chat.urls")),
-    path("", include("chat.exchange.urls")),
-    path("", include("memories.urls")),
-    path("", include("workspaces.urls")),
-    path("", include("workspaces.oauth.urls")),
-    path("accounts/", include("workspaces.accounts.urls")),
-    path("accounts/", include("allauth.account.urls")),
-    path("accounts/two-factor/", include("allauth.mfa.urls")),
     # Fixed words before variable ids: "chats" and "workspaces" would match {chat} otherwise.
     path("chat/api/", include("workspaces.api.urls")),
     path("chat/api/", include("memories.api.urls")),
     path("chat/api/", include("chat.api.urls")),
     path("api/v1/", include("memories.api.v1.urls")),
     path("v1/", include("chat.doors.openai_api.urls")),
+    path("manifest.webmanifest", installing.manifest, name="manifest"),
+    path("service-worker.js", installing.service_worker, name="service_worker"),
+    path("offline/", installing.offline, name="offline"),
+    path("", include("memories.urls")),
+    path("", include("chat.urls")),
+    path("", include("chat.exchange.urls")),
+    path("", include("workspaces.urls")),
+    path("", include("workspaces.oauth.urls")),
+    path("accounts/", include("workspaces.accounts.urls")),
+    path("accounts/", include("allauth.account.urls")),
+    path("accounts/two-factor/", include("allauth.mfa.urls")),
     path("", include("chat.doors.urls")),
     path("api/", include("workspaces.rest.urls")),
     path("scim/v2/", include("workspaces.scim.urls")),

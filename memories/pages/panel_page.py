@@ -16,7 +16,7 @@ from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
 
-PAGE_SIZE = 12  # what a high window shows; more come as somebody gets there
+PAGE_SIZE = 8  # what a window shows; more come as somebody gets there
 PROPOSALS_SHOWN = 20
 MOST_WORDS = 8  # of a search; each is a scan of the workspace's rows
 MOST_ASSISTANTS = 200  # to choose from: all in use, and so many archived ones

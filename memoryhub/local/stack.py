@@ -270,6 +270,9 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     arguments = ["-m", "uvicorn", "memoryhub.asgi:application", "--fd", str(listener.fileno())]
     arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
     arguments += ["--http", "memoryhub.http.protocol:ImpatientProtocol"]
+    # Longer than browsers' pauses, proxies and clients of programs keep a connection: who asks on one as it is closed
+    # cannot know whether the request was read.
+    arguments += ["--timeout-keep-alive", "75"]
     # Whose X-Forwarded-For is believed is MEMORYHUB_TRUSTED_PROXIES's to say; uvicorn would believe this machine's.
     arguments += ["--no-proxy-headers"]
     arguments += ["--lifespan", "off", "--log-level", "warning"]

@@ -3,7 +3,8 @@
 const LONG = 10_000; // milliseconds
 const worker = navigator.serviceWorker;
 const can = Boolean(worker && window.Notification);
-worker?.register("/service-worker.js").catch(() => {}); // without one, all else works as before
+// It fetches what the page offline needs: not while this page is drawn. Without one, all else works as before.
+addEventListener("load", () => setTimeout(() => worker?.register("/service-worker.js").catch(() => {}), 2_000));
 
 function wanted() {
   try {

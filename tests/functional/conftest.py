@@ -38,6 +38,8 @@ QUIET = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # The browser's own menus are pages too: a dozen of them were loaded beside each of ours.
+    "--disable-features=PreloadTopChromeWebUI,WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
 ]
 SLOW = 60_000  # milliseconds that an answer of the local model may take
 # Everybody comes from an address of their own, as through a proxy: of one, twenty a minute may sign up.
