@@ -48,12 +48,11 @@ def read(document_id: int, *, now: datetime) -> str:
 
     May run twice, and again after it was killed.
     """
-    stale = now - timedelta(seconds=1.5 * longest())
     with transaction.atomic():
         document = Document.objects.select_for_update().live().filter(pk=document_id).first()
         if document is None or document.status in (DocumentStatus.READY, DocumentStatus.FAILED):
             return "nothing to read"
-        if document.reading_since is not None and document.reading_since > stale:
+        if document.reading_since is not None and document.reading_since > _stale(document, now):
             return "another job reads it"
         document.status, document.reading_since = DocumentStatus.READING, now
         document.save(update_fields=["status", "reading_since"])
@@ -113,13 +112,17 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 def sweep(*, now: datetime) -> int:
     """Queue what waits for longer than a job takes: its job was lost, or killed while it read."""
-    stale = now - timedelta(seconds=1.5 * longest())
-    unread = Document.objects.live().filter(
-        status__in=[DocumentStatus.WAITING, DocumentStatus.READING], updated_at__lt=stale
-    )
-    for document in unread[:100]:
+    unread = Document.objects.live().filter(status__in=[DocumentStatus.WAITING, DocumentStatus.READING])
+    oldest = unread.filter(updated_at__lt=now - timedelta(seconds=1.5 * longest(""))).order_by("updated_at")
+    lost = [document for document in oldest[:100] if document.updated_at < _stale(document, now)]
+    for document in lost:
         queue_reading(document)
-    return len(unread[:100])
+    return len(lost)
+
+
+def _stale(document: Document, now: datetime) -> datetime:
+    """What began to be read before that is read no more."""
+    return now - timedelta(seconds=1.5 * longest(document.media_type))
 
 
 def _put_passages(document: Document, passages: list[Passage]) -> None:
@@ -177,6 +180,6 @@ def queue_reading(document: Document) -> None:
             "workspaces.tasks.read_document",
             document_id=document.pk,
             task_name="read a document",
-            timeout=int(longest()) + 30,
+            timeout=int(longest(document.media_type)) + 30,
         )
     )

@@ -207,6 +207,22 @@ def test_what_cannot_be_read_says_why_and_is_read_again(
     assert reading_jobs.read(made.pk, now=now + timedelta(hours=1)) == "broken"
 
 
+@pytest.mark.parametrize(("name", "minutes"), [("a.txt", 6), ("a.pdf", 21)])
+def test_a_killed_reading_is_taken_up_when_no_reading_of_such_a_file_goes_on(
+    cast: Cast, name: str, minutes: int
+) -> None:
+    """One that OCR may read takes longest."""
+    now = timezone.now()
+    content = [b"%PDF-1.4 no" if name.endswith("pdf") else b"Bins go out on Mondays"]
+    made = documents.bring(cast.workspace, name=name, content=content, by=cast.editor, now=now).document
+    Document.objects.update(status="reading", reading_since=now, updated_at=now)
+    before, after = (now + timedelta(minutes=minutes, seconds=each) for each in (-5, 5))
+    assert reading_jobs.sweep(now=before) == 0
+    assert reading_jobs.read(made.pk, now=before) == "another job reads it"
+    assert reading_jobs.sweep(now=after) == 1
+    assert reading_jobs.read(made.pk, now=after) != "another job reads it"
+
+
 def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_said(
     cast: Cast, client: Client
 ) -> None:

@@ -36,6 +36,8 @@ SENTENCES: dict[str, str | Promise] = {
     "time": later("Reading the file took longer than it may."),
 }
 
+DRAWN = ("application/pdf", "image/")  # files of which a page may be a picture, which OCR reads
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -59,9 +61,10 @@ class CouldNotRead(Exception):
         self.picture = picture
 
 
-def longest() -> float:
-    """Seconds after which no reading goes on."""
-    return float(2 * settings.DOCUMENT_SECONDS + settings.OCR_SECONDS)
+def longest(media_type: str) -> float:
+    """Seconds after which no reading of such a file goes on."""
+    seconds = float(2 * settings.DOCUMENT_SECONDS)
+    return seconds + settings.OCR_SECONDS if media_type.startswith(DRAWN) else seconds
 
 
 def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
@@ -80,7 +83,7 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.DEVNULL,
-                timeout=most or longest(),
+                timeout=most or longest(media_type),
                 check=False,
             )
         except subprocess.TimeoutExpired:
