@@ -221,18 +221,18 @@ def test_a_memory_that_ends_in_a_question_asks() -> None:
 
 
 HOSTILE = {
-    "spaces": "in" + " " * 100_000 + "x",
-    "digits": "1" * 100_000,
-    "numbers": "1 " * 50_000,
-    "months": "may " * 25_000,
-    "leading words": "in in-" * 16_000,
-    "ago": "a day " * 16_000,
-    "apostrophes": "a" + "'" * 100_000,
-    "capitals": "Aa" * 50_000,
-    "names": "Anna " * 20_000,
-    "dates": "2026-11-1" * 11_000,
-    "foxes": "🦊" * 100_000,
-    "how": "how " * 25_000,
+    "spaces": "in" + " " * 50_000 + "x",
+    "digits": "1" * 50_000,
+    "numbers": "1 " * 25_000,
+    "months": "may " * 12_000,
+    "leading words": "in in-" * 8_000,
+    "ago": "a day " * 8_000,
+    "apostrophes": "a" + "'" * 50_000,
+    "capitals": "Aa" * 25_000,
+    "names": "Anna " * 10_000,
+    "dates": "2026-11-1" * 5_500,
+    "foxes": "🦊" * 50_000,
+    "how": "how " * 12_000,
 }
 
 

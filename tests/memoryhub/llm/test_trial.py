@@ -113,7 +113,7 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model on a processor alone, that says more than it was asked for."""
-    monkeypatch.setattr(model_trial, "SECONDS", 1.5)
+    monkeypatch.setattr(model_trial, "SECONDS", 0.7)
     found = tried(scripted_openai, Answer("ready", HOLD))
     assert outcomes(found) == f"{ALL} tools:fails json:untried"
     assert found.answers and found.errors["tools"].code == "model_timeout"
