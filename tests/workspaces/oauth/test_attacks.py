@@ -291,7 +291,12 @@ def test_a_token_opens_the_doors_it_is_for_and_no_others(cast: Cast) -> None:
     all_doors = signed_in(cast.editor, cast.workspace, resource="")["access_token"]
     assert {path: opens(all_doors, path) for path in doors} == doors
     assert opens(all_doors, "/chat/api/account") == 403, "what takes no key takes no token"
-    assert opens(token[:-1] + "x") == opens("mha_" + "a" * 43) == opens("mha_\0") == 401
+    assert (
+        opens(token[:-1] + ("y" if token[-1] == "x" else "x"))
+        == opens("mha_" + "a" * 43)
+        == opens("mha_\0")
+        == 401
+    )
 
 
 def test_each_of_the_person_loses_what_they_lose(cast: Cast) -> None:
