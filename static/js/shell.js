@@ -21,6 +21,8 @@ async function takePanel(panel, placed) {
   panel.setAttribute("hx-trigger", "panel:missed once");
   const came = await placed;
   htmx.process(panel);
+  const search = document.getElementById("panel-search");
+  if (search?.value) search.form.dispatchEvent(new Event("change")); // somebody was quicker than the scripts
   htmx.trigger(panel, came ? "htmx:afterSettle" : "panel:missed");
 }
 
