@@ -9,10 +9,42 @@ from typing import Any
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage
+from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+from memoryhub.http.body_limit import Application, Receive, Send
 
 _SHEET = re.compile(r'^@import "([\w.-]+\.css)";$', re.M)
 _SCRIPT = re.compile(r'^import "\./([\w.-]+\.js)";$', re.M)
+
+
+class StaticFiles:
+    """Around an ASGI application: a static file is answered at once, where a page would go to a thread and the session.
+
+    A first visit asks for ten of them; what they wait for, the page waits for.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.files = WhiteNoiseMiddleware()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        file = self.files.find_file(path) if self.files.autorefresh else self.files.files.get(path)
+        if file is None:
+            await self.application(scope, receive, send)
+            return
+        said = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        asked = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in said}
+        answer = file.get_response(scope["method"], asked)
+        body = b""
+        if answer.file is not None:
+            with answer.file:
+                body = answer.file.read()
+        headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers]
+        headers.append((b"x-content-type-options", b"nosniff"))
+        await send({"type": "http.response.start", "status": int(answer.status), "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 class OneFileStorage(CompressedManifestStaticFilesStorage):

@@ -33,7 +33,6 @@ MIDDLEWARE = [
     "memoryhub.http.middleware.ProbesMiddleware",  # before hosts and https are asked for: monitors come by address
     "memoryhub.http.middleware.OriginMiddleware",  # what follows is timed, counted, and logged under its id
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "memoryhub.http.compression.CompressedPagesMiddleware",
     "memoryhub.http.middleware.StorableCookiesMiddleware",
     "memoryhub.http.middleware.SessionMiddleware",
