@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, ProgrammingError, connection, transaction
 
 from memoryhub.management.database import psycopg_settings
 from workspaces.index import indexes
@@ -116,8 +116,13 @@ SELECT (SELECT (count(*), sum(hashtextextended(ROW({row})::text, 0)))::text FROM
 """
 _PRIMARY = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"
 # A plan that is kept for all values knows no place when it is made, and looks into every part.
-_PLANNED = "ALTER DATABASE {} {} plan_cache_mode"
-_PARTS = "SELECT count(*) FROM pg_inherits WHERE inhparent = %s::regclass"
+_IS_PLANNED = """
+SELECT EXISTS (
+    SELECT 1 FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+    WHERE datname = current_database() AND setrole = 0 AND 'plan_cache_mode=force_custom_plan' = ANY (setconfig)
+)
+"""
+_PARTS = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass(%s)"
 
 
 class Unequal(Exception):
@@ -147,14 +152,13 @@ def repartition(parts: int, say: Say = lambda text: None) -> dict[str, str]:
     Raises Unequal and Busy.
     """
     with _alone(), closing(psycopg.connect(**psycopg_settings(), autocommit=True)) as own:
-        database = _value("SELECT quote_ident(current_database())", [])
         if parts:  # first: who does not own the database is told so before anything is done
-            _run(_PLANNED.format(database, "SET") + " = force_custom_plan")
+            _plan_for_places(True)
         _run(_NOTES)
         compared = {}
         for table in TABLES:
             if parts_of(table) == parts:
-                _patiently(lambda table=table: _abandon(table))  # type: ignore[misc]
+                _patiently(partial(_abandon, table))
                 continue
             _begin(table, parts)
             _copy(table, say)
@@ -165,10 +169,38 @@ def repartition(parts: int, say: Say = lambda text: None) -> dict[str, str]:
             say(f"{table.name}: done")
         _run("DROP TABLE workspaces_repartition")
         if not parts:
-            _run(_PLANNED.format(database, "RESET"))
+            _plan_for_places(False)
         for table in TABLES:
             _run(f"ANALYZE {table.name}")  # nobody else does it of a table in parts as a whole
     return compared
+
+
+def give_up() -> None:
+    """End an attempt that has not ended: it knows the tables' columns of when it began. Raises Busy where one runs."""
+    if not begun():
+        return
+    with _alone():
+        for table in TABLES:
+            _patiently(partial(_abandon, table))
+        _run("DROP TABLE workspaces_repartition")
+
+
+def is_planned() -> bool:
+    """Whether the database plans as its tables ask. One in parts that was restored does not: a dump does not say it."""
+    return bool(_value(_IS_PLANNED, [])) or not any(parts_of(table) for table in TABLES)
+
+
+def plan_as_tables_ask() -> None:
+    """Where the database is ours to change: else ``manage.py partition`` says what its owner has to do."""
+    if not is_planned():
+        with suppress(ProgrammingError), transaction.atomic():
+            _plan_for_places(True)
+
+
+def _plan_for_places(wanted: bool) -> None:
+    name = _value("SELECT quote_ident(current_database())", [])
+    change = "SET plan_cache_mode = force_custom_plan" if wanted else "RESET plan_cache_mode"
+    _run(f"ALTER DATABASE {name} {change}")
 
 
 def _begin(table: Table, parts: int) -> None:
@@ -176,7 +208,7 @@ def _begin(table: Table, parts: int) -> None:
     begun = _rows("SELECT parts FROM workspaces_repartition WHERE name = %s", [table.name])
     if begun and begun[0][0] == parts:
         return
-    _patiently(lambda: _abandon(table))
+    _patiently(partial(_abandon, table))
 
     def make() -> None:
         like = "INCLUDING CONSTRAINTS INCLUDING STORAGE INCLUDING COMPRESSION"
@@ -253,6 +285,8 @@ def _compare(table: Table) -> str:
     ((before, after),) = _rows(_COMPARE.format(name=table.name, next=table.next, row=table.row), [])
     if before != after:
         _patiently(lambda: _abandon(table))
+        if not any(parts_of(each) for each in TABLES):
+            _plan_for_places(False)
         raise Unequal(f"{table.name}: {before} before, {after} after")
     return str(after)
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.db.models.signals import pre_migrate
 from django.utils import timezone
 
 from memories.models import Memory
@@ -200,6 +202,7 @@ def test_a_copy_that_differs_takes_no_table_s_place(olive: User, monkeypatch: py
         call_command("partition", parts=4)
     assert parts_of(VECTORS) == 0 and rows() == before
     assert ask("SELECT to_regclass(%s)", [VECTORS.next]) == [(None,)]
+    assert _planned() == []
     make_memory(
         "The roof is red", olive, Workspace.objects.get(name="Place 0")
     )  # nothing is mirrored any more
@@ -293,6 +296,52 @@ def test_every_search_is_planned_for_its_places(olive: User) -> None:
     assert kept() == 0
     repartition(0)
     assert kept() > 0
+
+
+def _planned() -> list[tuple[Any, ...]]:
+    return ask("SELECT 1 FROM pg_db_role_setting WHERE 'plan_cache_mode=force_custom_plan' = ANY (setconfig)")
+
+
+def test_a_database_that_lost_how_it_plans_is_told_by_who_may(
+    olive: User, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that was restored: a dump does not say what is set for a database."""
+    repartition(4)
+    ((name,),) = ask("SELECT quote_ident(current_database())")
+    ask(f"ALTER DATABASE {name} RESET plan_cache_mode")
+    plan_for_places = partitions._plan_for_places
+
+    def by_another(wanted: bool) -> None:
+        ask("SET LOCAL ROLE pg_monitor")
+        plan_for_places(wanted)
+
+    monkeypatch.setattr(partitions, "_plan_for_places", by_another)
+    call_command("migrate", verbosity=0)
+    call_command("partition")
+    assert "run this with --parts 4" in capsys.readouterr().out
+    monkeypatch.undo()
+    call_command("migrate", verbosity=0)
+    assert len(_planned()) == 1
+    call_command("partition")
+    assert "run this" not in capsys.readouterr().out
+
+
+def test_an_attempt_ends_before_tables_change(olive: User) -> None:
+    """Its trigger copies what has the columns of when it began: with one more, no memory could be saved."""
+    _begin_and_be_killed()
+    sender, plan = apps.get_app_config("workspaces"), [("a migration", False)]
+    pre_migrate.send(sender=sender, plan=[])
+    assert partitions.begun() == {VECTORS.name: 4}
+    with partitions._alone(), pytest.raises(CommandError, match="partition runs"):
+        pre_migrate.send(sender=sender, plan=plan)
+    assert partitions.begun() == {VECTORS.name: 4}
+    pre_migrate.send(sender=sender, plan=plan)
+    assert partitions.begun() == {}
+    ask("ALTER TABLE workspaces_passagevector ADD COLUMN later int")
+    try:
+        make_memory("The roof is red", olive, Workspace.objects.get(name="Place 0"))
+    finally:
+        ask("ALTER TABLE workspaces_passagevector DROP COLUMN later")
 
 
 def test_how_many_is_bounded() -> None:

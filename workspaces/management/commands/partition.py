@@ -39,6 +39,12 @@ class Command(BaseCommand):
                         f"    --parts {begun[table.name]} was begun, and until it is done each write is done twice: "
                         f"unless it runs now, run it again, or give it up with --parts {number}."
                     )
+            if not partitions.is_planned():
+                number = max(partitions.parts_of(table) for table in partitions.TABLES)
+                self.stdout.write(
+                    "The database does not plan each search for its part, so all of them are looked into: as its "
+                    f"owner, run this with --parts {number}, and restart web and workers."
+                )
 
     def _repartition(self, parts: int) -> None:
         progress = Progress(self.stderr)
