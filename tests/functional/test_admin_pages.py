@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from memories.models import Memory
-from tests.factories import make_memory, make_user, make_workspace
+from tests.factories import make_chat, make_memory, make_user, make_workspace
+from tests.functional.conftest import shoot
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("database_beside_the_browser")]
 
@@ -46,3 +47,20 @@ def test_a_pair_is_decided_and_undone_by_keys_alone(page: Page) -> None:
     page.get_by_role("button", name="Undo").press("Enter")
     expect(page.get_by_text("1 memory restored.")).to_be_visible()
     assert Memory.objects.filter(deleted_at=None).count() == 2
+
+
+@pytest.mark.parametrize("kept", ["workspaces/workspace", "memories/memory", "chat/chat"])
+def test_a_long_name_takes_lines_and_pushes_no_column_out(page: Page, kept: str) -> None:
+    olive = make_user("olive")
+    workspace = make_workspace(owner=olive, name="Kitchen" * 16)
+    make_memory("The meeting is on Monday at ten", olive, workspace)
+    make_chat(olive, workspace, title="Supper" * 19)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"/admin/{kept}/")
+    expect(page.locator("#result_list tbody tr").first).to_be_visible()
+    wide = (
+        "() => { const box = document.querySelector('.results'); return [box.scrollWidth, box.clientWidth]; }"
+    )
+    across, room = page.evaluate(wide)
+    assert across <= room + 1
+    shoot(page, f"admin-long-{kept.replace('/', '-')}")
