@@ -23,6 +23,7 @@ import httpx2 as http
 import psycopg
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from memoryhub.local.stack import WEB_SERVER
 from tests.migrated import environment, lend_to
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,8 +78,8 @@ class Stack:
 
     def web(self) -> Web:
         port = free_port()
-        uvicorn = (sys.executable, "-m", "uvicorn", "memoryhub.asgi:application", "--port", str(port))
-        web = Web(port, self.start(f"web-{port}", *uvicorn, "--timeout-graceful-shutdown", "1"))
+        uvicorn = (sys.executable, *WEB_SERVER, "--port", str(port), "--timeout-graceful-shutdown", "1")
+        web = Web(port, self.start(f"web-{port}", *uvicorn))
         deadline = time.monotonic() + 60
         while True:
             try:

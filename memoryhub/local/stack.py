@@ -29,6 +29,15 @@ from memoryhub.local.supervisor import NAME, StartFailed, Stopping, Supervisor
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
 WORKER_STOP_SECONDS = 5.0  # a job that takes longer is run again at the next start
+WEB_SERVER = (
+    *("-m", "uvicorn", "memoryhub.asgi:application", "--http", "memoryhub.http.protocol:ImpatientProtocol"),
+    # Longer than browsers' pauses, proxies and clients of programs keep a connection: who asks on one as it is closed
+    # cannot know whether the request was read.
+    *("--timeout-keep-alive", "75"),
+    # Whose X-Forwarded-For is believed is MEMORYHUB_TRUSTED_PROXIES's to say; uvicorn would believe this machine's.
+    "--no-proxy-headers",
+    *("--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", "warning"),
+)
 WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
@@ -267,15 +276,7 @@ def worker_service(stack: Stack) -> Service:
 
 def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
     """One web process. All of them take connections from the same socket."""
-    arguments = ["-m", "uvicorn", "memoryhub.asgi:application", "--fd", str(listener.fileno())]
-    arguments += ["--timeout-graceful-shutdown", "3", "--no-access-log", "--no-server-header"]
-    arguments += ["--http", "memoryhub.http.protocol:ImpatientProtocol"]
-    # Longer than browsers' pauses, proxies and clients of programs keep a connection: who asks on one as it is closed
-    # cannot know whether the request was read.
-    arguments += ["--timeout-keep-alive", "75"]
-    # Whose X-Forwarded-For is believed is MEMORYHUB_TRUSTED_PROXIES's to say; uvicorn would believe this machine's.
-    arguments += ["--no-proxy-headers"]
-    arguments += ["--lifespan", "off", "--log-level", "warning"]
+    arguments = [*WEB_SERVER, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
     return Service(
         name,
         _python(*arguments, death_signal=signal.SIGTERM),
