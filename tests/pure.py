@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+OF_A_DATABASE = re.compile(r"^pytestmark = .*\b(?:django_db|browser)\b", re.MULTILINE)
 NEEDS = {"db", "transactional_db", "django_db_setup", "live_server", "embedded_server", "browser"}
 ELSEWHERE = (
     "tests/functional/",
@@ -25,6 +29,22 @@ EMBEDDING = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pure", action="store_true", help="only tests without a database, a process or a browser"
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What has no pure test is not even imported."""
+    if not config.getoption("--pure"):
+        return None
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    if collection_path.is_dir():
+        return f"{name}/" in ELSEWHERE or None
+    if collection_path.suffix != ".py":
+        return None
+    return (
+        name.startswith(ELSEWHERE + EMBEDDING)
+        or bool(OF_A_DATABASE.search(collection_path.read_text()))
+        or None
     )
 
 
