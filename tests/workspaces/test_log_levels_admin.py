@@ -1,10 +1,11 @@
-"""Superusers change what is logged on a page of the admin."""
+"""Superusers change what is logged on a page of the admin, and whoever has the machine by a command."""
 
 from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.core.cache import cache
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -70,6 +71,19 @@ def test_what_the_command_refuses_is_refused_here(boss: Client, address: str, wr
     assert "<b>memories" not in answer.content.decode()
     assert cache.get(log_levels.KEY, {}) == {}
     assert not AuditEvent.objects.filter(verb="logging_changed").exists()
+
+
+def test_what_the_command_changes_is_in_the_audit_log_without_a_name() -> None:
+    call_command("log_level", RECALL, "debug", "--minutes", "20")
+    call_command("log_level")
+    call_command("log_level", "--back")
+    with pytest.raises(CommandError):
+        call_command("log_level", RECALL, "LOUD")
+    events = AuditEvent.objects.filter(verb="logging_changed").order_by("id")
+    assert [(event.by_name, event.details) for event in events] == [
+        ("", {"logger": RECALL, "level": "DEBUG", "minutes": 20}),
+        ("", {"level": "as_set"}),
+    ]
 
 
 def test_nobody_else_sees_or_changes_it(address: str) -> None:

@@ -15,8 +15,10 @@ from memoryhub.database.acting import acting_as, as_system
 from memoryhub.database.guarded.base import ROLE
 from workspaces.index.places import AGENT_PLACES
 from workspaces.isolation import policies
+from workspaces.isolation.rules import Rule
 from workspaces.models import Agent, Connection, Membership, PersonPicture, User, Workspace
 
+_ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 NOBODY = 2**62  # a key that no person has
 _ROLE = """
 SELECT rolsuper, rolbypassrls, rolcanlogin,
@@ -31,6 +33,29 @@ _WRONG = (
     "owns tables",
     "is a member of another role",
 )
+
+
+# What it may do by itself, as everybody or in columns, in the order of the names; TRUNCATE asks no policy at all.
+_RIGHTS = """
+SELECT c.oid::regclass::text, c.relname,
+       c.relrowsecurity AND NOT EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = c.oid)
+       OR coalesce(c.reloptions @> '{security_invoker=true}', false),
+       ARRAY(SELECT held FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) held
+             WHERE has_any_column_privilege(%(role)s, c.oid, held))
+       || ARRAY(SELECT held FROM unnest(ARRAY['DELETE', 'TRUNCATE', 'TRIGGER']) held
+                WHERE has_table_privilege(%(role)s, c.oid, held))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND has_schema_privilege(%(role)s, n.oid, 'USAGE')
+  AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 1
+"""
+_PAST = """
+SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE p.prosecdef AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND p.proname <> 'memoryhub_knows'
+  AND has_schema_privilege(%(role)s, n.oid, 'USAGE') AND has_function_privilege(%(role)s, p.oid, 'EXECUTE')
+ORDER BY 1
+"""
 
 
 @dataclass(frozen=True)
@@ -56,6 +81,35 @@ def troubles_with_policies() -> list[str]:
     """Tables that do not stand as the rules say, also where somebody has changed a policy by hand."""
     by_name = [f"{table}: its policies are not those of this version." for table in policies.stands()]
     return by_name or [f"{table}: a policy says something else than it should." for table in _altered()]
+
+
+def troubles_with_rights() -> list[str]:
+    """What it may do beside what the rules give it, with the statement that takes it away."""
+    said, known = list[str](), policies.table_rules()
+    with as_system(), connection.cursor() as cursor:
+        cursor.execute(_RIGHTS, {"role": ROLE})
+        for table, name, guarded, rights in cursor.fetchall():
+            more = [each for each in rights if each not in _given(known.get(name), guarded)]
+            if more:
+                listed = ", ".join(more)
+                said.append(
+                    f"{table}: the role {ROLE} has {listed} on it, which no rule gives: "
+                    f"REVOKE {listed} ON {table} FROM {ROLE}, PUBLIC."
+                )
+        cursor.execute(_PAST, {"role": ROLE})
+        said += [
+            f"{function} runs as its owner, whom no policy holds, and the role {ROLE} may call it: "
+            f"REVOKE EXECUTE ON FUNCTION {function} FROM {ROLE}, PUBLIC."
+            for (function,) in cursor.fetchall()
+        ]
+    return said
+
+
+def _given(rule: Rule | None, guarded: bool) -> tuple[str, ...]:
+    """The rights that a rule gives. A part has none: its row security without a policy shows nobody a row."""
+    if rule is None:
+        return _ROWS if guarded else ()
+    return () if rule.shut_because else _ROWS[:1] if rule.only_read else _ROWS
 
 
 def leaks(people: int) -> tuple[Asked, list[str]]:

@@ -24,7 +24,7 @@ from tests.memories.recalling.test_indexes import fill, find, present
 from tests.workspaces.isolation.guarded import row_security
 from workspaces.index import indexes, partitions
 from workspaces.index.partitions import TABLES, VECTORS, WORDS, Busy, parts_of, repartition
-from workspaces.isolation import policies
+from workspaces.isolation import policies, proof
 from workspaces.models import PassageVector, PassageWord, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -267,6 +267,7 @@ def test_row_security_holds_in_parts(olive: User) -> None:
         assert policies.stands() == []
         shown = "SELECT count(*) FROM {}"
         asked: Callable[[str], int] = lambda table: ask(shown.format(table))[0][0]  # noqa: E731
+        assert proof.troubles_with_rights() == []
         part = max((VECTORS.part(number, 4) for number in range(4)), key=asked)
         assert asked(part) > 0
         ask("BEGIN; SET LOCAL ROLE memoryhub_rows")

@@ -273,6 +273,39 @@ def test_a_command_proves_it_and_finds_what_was_altered(
 
 
 @pytest.mark.parametrize(
+    ("wrong", "finds"),
+    [
+        (f"GRANT TRUNCATE ON chat_message TO {ROLE}", "TRUNCATE ON chat_message"),
+        (f"GRANT SELECT (session_key) ON django_session TO {ROLE}", "SELECT ON django_session"),
+        ("GRANT SELECT ON django_session TO PUBLIC", "SELECT ON django_session"),
+        (f"GRANT UPDATE ON auth_group TO {ROLE}", "UPDATE ON auth_group"),
+        ("CREATE VIEW every_one AS SELECT content FROM memories_memory", "SELECT, INSERT, UPDATE, DELETE ON every_one"),
+        ("CREATE TABLE copied AS SELECT * FROM memories_memory", "SELECT, INSERT, UPDATE, DELETE ON copied"),
+        (
+            "CREATE FUNCTION every_one() RETURNS SETOF text LANGUAGE sql SECURITY DEFINER AS "
+            "$$ SELECT content FROM memories_memory $$",
+            "EXECUTE ON FUNCTION every_one()",
+        ),
+    ],
+)  # fmt: skip
+def test_a_right_that_no_rule_gives_is_found_with_the_statement_that_takes_it_away(
+    world: World, wrong: str, finds: str
+) -> None:
+    assert proof.troubles_with_rights() == []
+    ask(wrong)
+    [said] = proof.troubles_with_rights()
+    remedy = said[said.index("REVOKE") :].rstrip(".")
+    assert finds in remedy
+    ask(remedy)
+    assert proof.troubles_with_rights() == []
+
+
+def test_a_view_that_asks_as_who_asks_it_is_right() -> None:
+    ask("CREATE VIEW mine WITH (security_invoker) AS SELECT content FROM memories_memory")
+    assert proof.troubles_with_rights() == []
+
+
+@pytest.mark.parametrize(
     ("table", "sees"),
     [("memories_memory", "true"), ("workspaces_passagevector", "place > 0"), ("chat_import", "true")],
 )

@@ -28,7 +28,8 @@ class Command(BaseCommand):
             )
         with running_database():
             said = [f"{each}: nobody has said whose its rows are." for each in policies.without_rule()]
-            said = said or proof.troubles_with_role() or proof.troubles_with_policies()
+            said = said or proof.troubles_with_role()
+            said = said or proof.troubles_with_policies() + proof.troubles_with_rights()
             if not said:
                 asked, said = proof.leaks(options["people"])
                 self.stdout.write(

@@ -6,9 +6,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 from django.utils import timezone
 
 from memoryhub.monitoring import log_levels
+from workspaces import audit
 
 
 class Command(BaseCommand):
@@ -25,13 +27,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
-        if options["back"]:
-            log_levels.set_back(now=now)
-        elif options["logger"]:
-            try:
-                log_levels.set_level(options["logger"], options["level"], minutes=options["minutes"], now=now)
-            except log_levels.NoSuchLevel as error:
-                raise CommandError(str(error)) from None
+        logger, level, minutes = options["logger"], options["level"].upper(), options["minutes"]
+        with transaction.atomic():
+            if options["back"]:
+                log_levels.set_back(now=now)
+                audit.record(audit.Verb.LOGGING_CHANGED, by=None, details={"level": "as_set"})
+            elif logger:
+                try:
+                    log_levels.set_level(logger, level, minutes=minutes, now=now)
+                except log_levels.NoSuchLevel as error:
+                    raise CommandError(str(error)) from None
+                details = {"logger": logger, "level": level, "minutes": minutes}
+                audit.record(audit.Verb.LOGGING_CHANGED, by=None, details=details)
         found = log_levels.wanted(now)
         for name, (level, until) in sorted(found.items()):
             self.stdout.write(f"{name}: {level} until {until:%H:%M:%S} UTC")
