@@ -11,8 +11,11 @@ function grow() {
   area.style.height = `${area.scrollHeight}px`;
 }
 
-// Text that was not sent survives a reload or a crash of the tab, each chat's its own.
-const draftKey = () => `draft:${document.getElementById("conversation")?.dataset.chat ?? document.body.dataset.workspace}`;
+// Text that was not sent survives a reload or a crash of the tab, each chat's its own, and nobody else's in the same tab.
+const draftKey = () => {
+  const { person, workspace } = document.body.dataset;
+  return `draft:${person}:${document.getElementById("conversation")?.dataset.chat ?? workspace}`;
+};
 
 function keepDraft() {
   try {
@@ -78,6 +81,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 document.addEventListener("htmx:afterRequest", (event) => {
   const asked = event.detail.requestConfig.elt; // the answer to a first message takes the place of the form that sent it
   if (asked.id !== "composer" || !event.detail.successful) return;
+  if (event.detail.xhr.responseURL.includes("/accounts/login/")) return; // signed out meanwhile: nothing was sent
   try {
     sessionStorage.removeItem(asked.dataset.draft);
   } catch {

@@ -183,8 +183,10 @@ document.addEventListener("htmx:sendError", (event) => {
 });
 
 document.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.xhr.responseURL.includes("/accounts/login/")) {
+  const { responseURL, status, responseText } = event.detail.xhr;
+  const isStale = status === 403 && /^\s*<!doctype/i.test(responseText); // signed in anew meanwhile, in another tab
+  if (responseURL.includes("/accounts/login/") || isStale) {
     event.detail.shouldSwap = false;
-    location.reload(); // signed out meanwhile: the login page leads back here
+    location.reload(); // the login page leads back here
   }
 });

@@ -185,7 +185,7 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     # The browser says so of what is refused, and htmx once more; and of what was on its way when the page was left.
-    known = r"status of (4\d\d|503)|Error Code 429 from|^htmx:(sendAbort|afterRequest)$"
+    known = r"status of (4\d\d|503)|Error Code (403|429) from|^htmx:(sendAbort|afterRequest)$"
     assert [complaint for complaint in complaints if not re.search(known, complaint)] == []
 
 

@@ -9,9 +9,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Received, Reply, ScriptedOpenAI
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_in, sign_up
 from tests.functional.test_accessibility import faults
 from tests.functional.test_story import open_panel, send
+from tests.stack import PASSWORD
 
 BOTH = pytest.mark.parametrize("size", ["desktop", "phone"])
 LONG = "\n\n".join(
@@ -395,6 +396,42 @@ def test_what_was_sent_is_no_draft_of_the_next_chat_and_a_newer_notice_takes_the
     page.locator("[data-composer]").fill("Not sent yet")
     page.reload()
     expect(page.locator("[data-composer]")).to_have_value("Not sent yet")
+
+
+def test_what_was_typed_when_the_session_ended_is_there_after_signing_in_and_for_nobody_else(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "timed-out")
+    model.answers = [Answer("Gladly.")]
+    finished(send(page, "A first message"))
+    chat = page.url
+    page.context.clear_cookies(name="sessionid")
+    page.locator("[data-composer]").fill("Typed for long")
+    page.keyboard.press("Enter")
+    page.get_by_label("Username").fill("timed-out")
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.locator("form button[type=submit]").first.click()
+    page.wait_for_url(chat)
+    expect(page.locator("[data-composer]")).to_have_value("Typed for long")
+    expect(page.locator(".message--user")).to_have_count(1)
+
+    # Signed out and in again in another tab: this one's token is of before.
+    other = page.context.new_page()
+    page.context.clear_cookies()
+    sign_in(other, "timed-out")
+    with page.expect_navigation():
+        page.locator("[data-composer]").press("Enter")
+    expect(page.locator("[data-composer]")).to_have_value("Typed for long")
+    expect(page.locator("#toasts")).to_have_count(1)
+    model.answers = [Answer("At last.")]
+    page.locator("[data-composer]").press("Enter")
+    expect(page.locator(".message--user")).to_have_count(2)
+
+    page.locator("[data-composer]").fill("For my eyes")
+    keys = page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft:'))")
+    person = page.evaluate("document.body.dataset.person")
+    assert len(keys) == 1 and person.startswith("usr_") and keys[0].startswith(f"draft:{person}:")
 
 
 def test_who_wants_no_motion_gets_none(open_scripted_page: Callable[..., Page], model: Model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 from typing import Any
@@ -318,20 +319,30 @@ def test_a_process_that_dies_within_a_tool_leaves_text_a_line_and_a_retry(
     assert not ToolCall.objects.exists()
 
 
+@dataclass
+class SlowTool:
+    begun: Event = field(default_factory=Event)
+    let_go: Event = field(default_factory=Event)
+
+    def take(self) -> None:
+        self.begun.set()
+        self.let_go.wait(60)
+
+
 @pytest.fixture
 def slow_recall(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
-) -> Iterator[Event]:
+) -> Iterator[SlowTool]:
     """A tool that takes until it is let go, at the latest when the test is over, and then fails."""
-    let_go = Event()
-    monkeypatch.setattr(memory_tools, "recall_for", lambda *args, **kwargs: let_go.wait(60) and None)
-    yield let_go
-    let_go.set()
+    slow = SlowTool()
+    monkeypatch.setattr(memory_tools, "recall_for", lambda *args, **kwargs: slow.take())
+    yield slow
+    slow.let_go.set()
     eventually(lambda: not ToolCall.objects.filter(finished_at=None).exists())
 
 
 def test_a_slow_tool_is_given_up_and_the_answer_comes(
-    chat: Chat, scripted_model: ScriptedOpenAI, slow_recall: Event, monkeypatch: pytest.MonkeyPatch
+    chat: Chat, scripted_model: ScriptedOpenAI, slow_recall: SlowTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool_run, "CALL_SECONDS", 0.2)
     scripted_model.script(Answer(calls=[Call("x_recall_memory", {"query": "tea"})]), Answer("Without it."))
@@ -443,15 +454,15 @@ def test_an_assistant_has_a_memory_of_its_own(chat: Chat, scripted_model: Script
 def test_stop_in_the_middle_of_a_tool_keeps_text_and_says_what_happened(
     chat: Chat,
     scripted_model: ScriptedOpenAI,
-    slow_recall: Event,
+    slow_recall: SlowTool,
     eventually: Callable[..., None],
 ) -> None:
     scripted_model.script(Answer("One moment.", calls=[Call("x_recall_memory", {"query": "tea"})]))
     turn = begin_turn(chat, content="Tea?", by=chat.created_by, now=timezone.now(), memory_enabled=True)
-    eventually(lambda: ToolCall.objects.exists())
+    assert slow_recall.begun.wait(10)
     stop_answer(turn.answer, by=chat.created_by, now=timezone.now())
     assert runner.wait_until_idle(10), "it waits for no tool"
-    slow_recall.set()
+    slow_recall.let_go.set()
     turn.answer.refresh_from_db()
     assert (turn.answer.status, turn.answer.content) == (MessageStatus.STOPPED, "One moment.")
     eventually(lambda: ToolCall.objects.get().status == ToolStatus.FAILED)
