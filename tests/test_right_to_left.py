@@ -119,3 +119,14 @@ def test_what_was_written_runs_by_its_own_letters() -> None:
 )
 def test_written_words_without_a_direction_are_found(template: str, found: int) -> None:
     assert len(Written(template).found) == found
+
+
+NAMED = re.compile(r"\b(?:name|title|username)=\w+\.(?:name|title|username|label)\b(?!\|isolated)")
+
+
+@pytest.mark.parametrize(
+    "template", TEMPLATES, ids=lambda path: path.relative_to(ROOT / "templates").as_posix()
+)
+def test_a_name_within_a_sentence_turns_nothing_round(template: Path) -> None:
+    sentences = re.findall(r"{% blocktrans(?:late)? with [^%]*%}", template.read_text())
+    assert [sentence for sentence in sentences if NAMED.search(sentence)] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -124,7 +125,7 @@ def _clean_message(content: str) -> str:
             fields={"content": _("has a NUL character")},
         )
     content = content.replace("\r\n", "\n").strip()
-    if not content:
+    if all(unicodedata.category(sign) in {"Cc", "Cf", "Zs"} for sign in content):  # nothing that is seen
         raise Invalid(_("Write a message first."), fields={"content": _("is required")})
     if len(content) > MESSAGE_LENGTH:
         raise Invalid(

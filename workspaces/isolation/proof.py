@@ -52,7 +52,8 @@ ORDER BY 1
 """
 _PAST = """
 SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE p.prosecdef AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND p.proname <> 'memoryhub_knows'
+WHERE p.prosecdef AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND p.oid IS DISTINCT FROM to_regprocedure('memoryhub_knows(bigint)')
   AND has_schema_privilege(%(role)s, n.oid, 'USAGE') AND has_function_privilege(%(role)s, p.oid, 'EXECUTE')
 ORDER BY 1
 """

@@ -99,9 +99,10 @@ def test_the_first_message_makes_the_chat(
     assert launched == [chat.messages.last().pk]  # type: ignore[union-attr]
 
 
-def test_a_blank_first_message_leaves_no_chat_behind(cast: Cast) -> None:
+@pytest.mark.parametrize("blank", [" ", "\u200b", "\u200e \u00ad\n\ufeff"])
+def test_a_blank_first_message_leaves_no_chat_behind(cast: Cast, blank: str) -> None:
     response = signed_in(cast.editor).post(
-        url("create", cast.workspace.public_id), {"content": " "}, headers=HTMX
+        url("create", cast.workspace.public_id), {"content": blank}, headers=HTMX
     )
     assert response.status_code == 422
     assert "Write a message first." in response.content.decode()
