@@ -91,7 +91,7 @@ document.addEventListener("memoryhub:toast", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  event.target.closest("[data-dismiss]")?.closest("[data-vanish]")?.remove();
+  event.target.closest("[data-dismiss]")?.closest("[data-vanish], .toast")?.remove();
 });
 
 // Theme
@@ -175,6 +175,32 @@ function addCodeButtons() {
 addCodeButtons();
 document.addEventListener("htmx:afterSettle", addCodeButtons);
 
+// What a <details> shows is fetched when it is opened; with data-once, until it has come. Where it did not come the
+// <details> closes again, and the next press asks anew.
+
+const isByOpening = ({ requestConfig }) => requestConfig?.triggeringEvent?.type === "toggle";
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { elt } = event.detail;
+  if (!isByOpening(event.detail)) return;
+  if (!elt.closest("details").open || elt.dataset.once === "came") event.preventDefault();
+});
+
+document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
+  if (isByOpening(detail) && detail.xhr.status < 400 && "once" in detail.elt.dataset) detail.elt.dataset.once = "came";
+});
+
+for (const failed of ["htmx:sendError", "htmx:responseError"]) {
+  document.addEventListener(failed, ({ detail }) => {
+    if (isByOpening(detail)) detail.elt.closest("details").open = false;
+  });
+}
+
+// A text that is too long is refused whole, and says by how much, rather than cut where somebody pastes it.
+document.addEventListener("beforeinput", ({ target }) => {
+  if (target.matches?.("textarea[maxlength]")) target.removeAttribute("maxlength");
+});
+
 // What htmx cannot know: the network is gone, or the session is.
 
 document.addEventListener("htmx:sendError", (event) => {
@@ -187,6 +213,39 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const isStale = status === 403 && /^\s*<!doctype/i.test(responseText); // signed in anew meanwhile, in another tab
   if (responseURL.includes("/accounts/login/") || isStale) {
     event.detail.shouldSwap = false;
+    keepUnsent(event.detail.elt);
     location.reload(); // the login page leads back here
   }
 });
+
+// What was typed in another form than the composer, which keeps its own drafts, is shown after signing in again.
+
+const unsentKey = `unsent:${document.body.dataset.person}`;
+
+function keepUnsent(element) {
+  const areas = element.closest("form:not(#composer)")?.querySelectorAll("textarea") ?? [];
+  const typed = [...areas].map((area) => area.value.trim()).filter(Boolean);
+  try {
+    if (typed.length) sessionStorage.setItem(unsentKey, typed.join("\n\n"));
+  } catch {
+    // Storage is blocked: nothing can be kept.
+  }
+}
+
+function showUnsent() {
+  let typed = null;
+  try {
+    typed = sessionStorage.getItem(unsentKey);
+  } catch {
+    // As above.
+  }
+  if (!typed) return;
+  const prepare = (toast) => {
+    toast.querySelector("[data-unsent-text]").textContent = typed;
+    toast.querySelector("[data-copy]").dataset.copy = typed;
+    toast.querySelector("[data-dismiss]").addEventListener("click", () => sessionStorage.removeItem(unsentKey));
+  };
+  document.dispatchEvent(new CustomEvent("memoryhub:toast", { detail: { template: "toast-unsent", prepare } }));
+}
+
+showUnsent();

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Received, Reply, ScriptedOpenAI
 from tests.functional.conftest import ScriptedHub, finished, shoot, sign_in, sign_up
@@ -432,6 +432,78 @@ def test_what_was_typed_when_the_session_ended_is_there_after_signing_in_and_for
     keys = page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft:'))")
     person = page.evaluate("document.body.dataset.person")
     assert len(keys) == 1 and person.startswith("usr_") and keys[0].startswith(f"draft:{person}:")
+
+
+def test_a_memory_typed_when_the_session_ended_is_shown_after_signing_in(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    page = open_scripted_page()
+    sign_up(page, "mid-sentence")
+    open_panel(page).get_by_role("button", name="Add", exact=True).click()
+    page.get_by_label("What to remember").fill("Plums are <b>ripe</b> in August")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Remember", exact=True).click()
+    page.get_by_label("Username").fill("mid-sentence")
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.locator("form button[type=submit]").first.click()
+    notice = page.locator("#toasts .toast")
+    expect(notice).to_contain_text("this was not saved: Plums are <b>ripe</b> in August")
+    shoot(page, "unsent")
+    page.reload()
+    notice.get_by_role("button", name="Copy", exact=True).click()
+    assert notice.locator("[data-copy]").get_attribute("data-copy") == "Plums are <b>ripe</b> in August"
+    notice.get_by_role("button", name="Close this notice").click()
+    page.reload()
+    expect(page.get_by_role("complementary", name="Memory")).to_be_visible()
+    expect(notice).to_have_count(0)
+
+
+@pytest.fixture
+def refused_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Page]:
+    """One whose console may speak of what was refused or could not be reached."""
+    context = browser.new_context(base_url=scripted_hub.address, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+def test_a_text_that_is_too_long_is_refused_whole(refused_page: Page) -> None:
+    page = refused_page
+    sign_up(page, "long-winded")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("() => navigator.clipboard.writeText('plum '.repeat(6600) + 'The end')")
+    field = page.locator("[data-composer]")
+    field.press("ControlOrMeta+v")
+    page.keyboard.press("Enter")
+    expect(page.locator("#toasts")).to_contain_text("message is too long: 33,007 characters, at most 32,000.")
+    assert field.input_value().endswith("The end")
+    page.get_by_role("complementary", name="Memory").get_by_role("button", name="Add", exact=True).click()
+    said = page.get_by_label("What to remember")
+    said.press("ControlOrMeta+v")
+    page.get_by_role("button", name="Remember", exact=True).click()
+    expect(page.locator("#memory-add")).to_contain_text("2000 characters (it has 33007)")
+    assert said.input_value().endswith("The end")
+
+
+def test_what_could_not_be_looked_up_is_looked_up_at_the_next_press(refused_page: Page, model: Model) -> None:
+    page = refused_page
+    sign_up(page, "in-a-tunnel")
+    model.answers = [Answer("Gladly.")]
+    finished(send(page, "A first message"))
+    for menu in (page.locator("details.share"), page.locator("details.model-choice")):
+        page.context.set_offline(True)
+        menu.locator("summary").click()
+        expect(page.locator("#toasts")).to_contain_text("cannot be reached")
+        expect(menu).not_to_have_attribute("open", "")
+        page.context.set_offline(False)
+        menu.locator("summary").click()
+        expect(menu.locator("button, a").first).to_be_visible()
+        menu.locator("summary").click()
+        page.locator("#toasts").get_by_role("button").first.click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    menu.locator("summary").click()
+    expect(menu.locator("button, a").first).to_be_visible()
+    assert not [url for url in asked if "/model" in url], "what has come is there"
 
 
 def test_who_wants_no_motion_gets_none(open_scripted_page: Callable[..., Page], model: Model) -> None:
