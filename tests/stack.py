@@ -137,6 +137,17 @@ def sign_up(client: http.Client, username: str) -> None:
     client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
 
 
+def key_of(person: http.Client, workspace: str) -> str:
+    """A key with which their programs may write there; their memory is on."""
+    token = {"csrfmiddlewaretoken": person.headers["X-CSRFToken"]}
+    person.post("/profile/memory/", data={**token, "memory": "on"})
+    person.post("/accounts/reauthenticate/", data={**token, "password": PASSWORD})
+    asked = {"name": "a program", "workspace_id": workspace, "scope": "write"}
+    made = person.post("/chat/api/keys", json=asked)
+    assert made.status_code == 201, made.text
+    return str(made.json()["key"])
+
+
 @cache
 def _static_files() -> TemporaryDirectory[str]:
     """A data folder with nothing but the collected files in it, for all installations of these tests."""

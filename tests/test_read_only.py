@@ -9,10 +9,11 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.db import connection, transaction
-from django.test import Client
+from django.test import Client, RequestFactory
 
+from memoryhub.http.from_replicas import reads_only
 from tests.factories import PASSWORD, make_key_text
-from tests.routes import API_ROWS, NO_KEYS, ROWS, Row
+from tests.routes import API_ROWS, NO_KEYS, ROWS, V1, WS, Row
 from tests.test_attacks import client_of, send, stored
 from tests.world import World
 from workspaces.access import default_workspace
@@ -55,6 +56,13 @@ def assert_said(response: Any, row: Row) -> None:
     text = response.json()["error"]["message"] if row.is_api else response.content.decode()
     assert "the database is read-only" in text
     assert row.is_api or "<h1>" in text
+
+
+def test_of_what_is_sent_recall_and_search_alone_are_for_replicas(world: World) -> None:
+    """Not `/v1` and `/mcp`: who writes there reads it next, and what failed there is not paid for twice."""
+    sent = [row for row in ROWS if row.method not in {"GET", "HEAD"}]
+    told = {row.route for row in sent if reads_only(RequestFactory().generic(row.method, world.address(row)))}
+    assert told == {f"{WS}/recall", f"{WS}/search", f"{V1}/memories/recall"}
 
 
 @pytest.mark.parametrize("row", IN_REQUEST, ids=str)

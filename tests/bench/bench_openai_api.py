@@ -21,25 +21,21 @@ import httpx2 as http
 
 from tests.bench.bench_turn import EVERY, STREAMS, TOKENS, first_token
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
-from tests.stack import PASSWORD, Web, running_stack, signed_up
+from tests.stack import Web, key_of, running_stack, signed_up
 
 
 def program(web: Web, memories: int) -> http.Client:
     """A client with the key of a new person who has turned memory on and has so many memories."""
     person = signed_up(web, "bench")
-    token = {"csrfmiddlewaretoken": person.headers["X-CSRFToken"]}
-    person.post("/profile/memory/", data={**token, "memory": "on"})
-    person.post("/accounts/reauthenticate/", data={**token, "password": PASSWORD})
     workspace = person.get("/chat/api/workspaces").json()["items"][0]["id"]
-    made = person.post("/chat/api/keys", json={"name": "bench", "workspace_id": workspace, "scope": "write"})
-    assert made.status_code == 201, made.text
+    key = key_of(person, workspace)
     for number in range(memories):
         text = (
             f"The deadline of project number {number} is on day {number % 28 + 1} of month {number % 12 + 1}"
         )
         stored = person.post(f"/chat/api/workspaces/{workspace}/memories", json={"content": text})
         assert stored.status_code == 201, stored.text
-    headers = {"Authorization": f"Bearer {made.json()['key']}"}
+    headers = {"Authorization": f"Bearer {key}"}
     return http.Client(base_url=web.url, headers=headers, timeout=120)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.memoryhub.local.processes import wait_until
 from tests.replicated import Pair, Traffic, replicated_stack
-from tests.stack import Stack, Web, signed_up
+from tests.stack import Stack, Web, key_of, signed_up
 
 TOKEN = "of the monitoring alone"
 SETTINGS = {
@@ -97,6 +97,31 @@ def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
     doctor = hub.stack.said_by("doctor")
     assert "replica 1: well" in doctor
     assert "replica 2: cannot be reached. See its log" in doctor
+
+
+def test_what_a_program_saves_and_forgets_its_person_reads(hub: Hub) -> None:
+    """By MCP; replay is paused meanwhile."""
+    person = signed_up(hub.webs[0], "olga")
+    place = place_of(person)
+    headers = {
+        "authorization": f"Bearer {key_of(person, place.split('/')[-1])}",
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2025-06-18",
+    }
+
+    def call(tool: str, **arguments: str) -> str:
+        params = {"name": tool, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return http.post(f"{hub.webs[0].url}/mcp", json=body, headers=headers, timeout=60).text
+
+    wait_until(lambda: reads_of_replica(hub, person, place), "it has caught up")
+    hub.pair.replica.ask("SELECT pg_wal_replay_pause()")
+    assert reads_of_replica(hub, person, place), "it has what they wrote so far"
+    saved = re.search(r"mem_\w+", call("save_memory", content="The vault opens at nine."))
+    assert saved and contents(hub.elsewhere(person), place) == {"The vault opens at nine."}
+    assert "at nine" in call("recall_memory", query="when does the vault open?")
+    call("forget_memory", memory_id=saved[0])
+    assert contents(hub.elsewhere(person), place) == set()
 
 
 # Of somebody, at the replica: whether it is one, and all memories that there are for them, by a query that filters

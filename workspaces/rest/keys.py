@@ -70,7 +70,8 @@ class KeyedView(ApiView):
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]
     throttle_classes = [KeyThrottle]
-    only_reads: ClassVar[bool] = False  # its POST changes nothing
+    only_reads: ClassVar[bool] = False  # its POST changes nothing, and a replica may answer it
+    any_scope: ClassVar[bool] = False  # what keys that only read must not do is refused further in
     session_only: ClassVar[bool] = False  # no key may, whatever its scope
 
     @property
@@ -90,5 +91,6 @@ class KeyedView(ApiView):
             )
         if workspace_id not in {None, key.workspace.public_id}:
             raise NotFound(_("This workspace does not exist, or this key is not for it."))
-        if key.scope != KeyScope.WRITE and method not in SAFE_METHODS and not self.only_reads:
+        may_write = key.scope == KeyScope.WRITE or self.any_scope
+        if not (may_write or method in SAFE_METHODS or self.only_reads):
             raise Forbidden(_("This API key can only read."))

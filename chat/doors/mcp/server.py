@@ -14,8 +14,10 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from chat.doors.mcp import resources
+from chat.doors.mcp.session import asking
 from chat.doors.mcp.tools import TOOLS
 from chat.tools.base import Arguments, ToolTrouble, read_arguments
+from memoryhub.database.replicas.written import note_written
 from memoryhub.errors import DomainError
 from memoryhub.llm.errors import ModelNotLocal
 
@@ -56,6 +58,8 @@ def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResu
         if unstorable := [name for name, value in asked if isinstance(value, str) and "\x00" in value]:
             raise ToolTrouble(_("%s may not have a NUL character.") % ", ".join(unstorable))
         text, shape = offered.act(asked)
+        if not offered.reads:
+            note_written(asking.get().user_id)  # here, for events are sent when the request is long answered
     except ToolTrouble as trouble:
         return _failed(str(trouble))
     except DomainError as error:

@@ -36,7 +36,7 @@ class Mcp(KeyedView):
     """Nothing is kept between requests, so there is no stream to open (GET) and no session to end (DELETE): 405."""
 
     authentication_classes = [KeyAuthentication]
-    only_reads = True  # what a key that only reads must not do, its tools refuse
+    any_scope = True  # what a key that only reads must not do, its tools refuse
     schema = None
 
     def post(self, request: Request) -> HttpResponseBase:

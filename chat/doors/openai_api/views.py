@@ -34,7 +34,7 @@ class OpenAIView(KeyedView):
     """A key and nothing else: what speaks this is no browser."""
 
     authentication_classes = [KeyAuthentication]
-    only_reads = True  # what a key that only reads must not do is mining, which is asked for each turn
+    any_scope = True  # what a key that only reads must not do is mining, which is asked for each turn
     schema = None  # it is another's API
 
     def get_exception_handler(self) -> Any:

@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections
+from django.utils import timezone
 
+from chat.doors.mcp.server import call_tool
+from chat.doors.mcp.session import asking
 from chat.models import MessageRole
 from chat.turns.stream import follow_for
 from memoryhub.database.replicas.state import ANYTHING
 from memoryhub.database.replicas.written import needed_by, note_written, sweep_written
-from tests.factories import make_chat, make_message, make_user, make_workspace
+from tests.factories import make_chat, make_key_text, make_message, make_user, make_workspace
+from workspaces.accounts.keys import verify_key
 from workspaces.models import User
 from workspaces.pages.workspace_views import _may_still_see
 
@@ -74,6 +78,22 @@ def test_an_event_of_a_workspace_is_noted_before_it_is_told() -> None:
     assert rows() == 0
     _may_still_see(workspace.pk, person.pk, "", told=True)
     assert rows() == 1
+
+
+@pytest.mark.usefixtures("replicas")
+def test_what_a_program_saves_is_noted_when_its_tool_has_done_it() -> None:
+    """Not when its request was answered: where it wants events, that is before the tool acts."""
+    person = make_user()
+    User.objects.update(memory_default=True)
+    workspace = make_workspace(owner=person)
+    token = asking.set(verify_key(make_key_text(person, workspace), now=timezone.now()))
+    try:
+        call_tool("list_memories", {})
+        assert rows() == 0
+        call_tool("save_memory", {"content": "The vault opens at nine."})
+        assert rows() == 1
+    finally:
+        asking.reset(token)
 
 
 @pytest.mark.usefixtures("replicas")
