@@ -33,10 +33,10 @@ from workspaces.rest import once
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 
 
-def send(api: Api, path: str, body: Any, key: str = KEY) -> Any:
-    return api.client.post(
-        f"/{path}", body, content_type="application/json", headers={"Idempotency-Key": key}
-    )
+def send(api: Api, path: str, body: Any, key: str = KEY, *, method: str = "post", **headers: str) -> Any:
+    ask = getattr(api.client, method)
+    headers["Idempotency-Key"] = key
+    return ask(f"/{path}", body, content_type="application/json", headers=headers)
 
 
 class Making:
@@ -120,6 +120,36 @@ def test_the_same_again_is_done_once(making: Making, cast: Cast) -> None:
     assert (other.status_code, error_of(other)["code"]) == (422, "idempotency_mismatch")
     assert making.count() == there
     assert send(api, making.path, making.other, "another-key").status_code in {201, 202}
+
+
+@pytest.mark.parametrize("door", ["workspace", "chat", "v1"])
+def test_an_edit_is_made_once_and_what_came_after_it_stays(cast: Cast, door: str) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    memory = make_memory("Cats purr", cast.owner, cast.workspace, source_chat_id=chat.public_id)
+    path, field = {
+        "workspace": (f"chat/api/workspaces/{cast.workspace.public_id}/memories", "content"),
+        "chat": (f"chat/api/{chat.public_id}/memories", "content"),
+        "v1": ("api/v1/memories", "value"),
+    }[door]
+    path, api = f"{path}/{memory.public_id}?workspace_id={cast.workspace.public_id}", Api(cast.owner)
+
+    def edit(text: str, key: str = KEY, **headers: str) -> Any:
+        return send(api, path, {field: text}, key, method="patch", **headers)
+
+    seen = api.client.get(f"/{path}")["ETag"] if door != "chat" else "*"
+    first = edit("Cats purr at night", **{"If-Match": seen})
+    assert (first.status_code, first.json()[field]) == (200, "Cats purr at night")
+    again = edit("Cats purr at night", **{"If-Match": seen})
+    assert (again.status_code, again.json(), again["Idempotent-Replayed"]) == (200, first.json(), "true")
+    assert again["ETag"] == first["ETag"]
+    assert edit("Cats purr by day", "another-key").status_code == 200
+    assert edit("Cats purr at night").json()[field] == "Cats purr by day"
+    assert memory.revisions.count() == 3
+    other = edit("Dogs bark")
+    assert (other.status_code, error_of(other)["code"]) == (422, "idempotency_mismatch")
+    assert edit("Cats purr at night", "a b").status_code == 400
+    assert edit("My password is hunter2sGreatSecret", "third").status_code == 422
+    assert edit("Cats purr always", "third").status_code == 200, "what was refused did nothing"
 
 
 @contextmanager

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from django.core.management import load_command_class
+from drf_spectacular.generators import SchemaGenerator
 
 from memoryhub.http.middleware import ProbesMiddleware
 from memoryhub.monitoring import metrics
+from tests.routes import known_routes
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
@@ -60,6 +62,26 @@ def test_haproxy_understands_what_stands_before_the_web_hosts(tmp_path: Path) ->
         re.sub(r"web\d\.internal", "127.0.0.1", text)
     )  # no names are looked up here
     run("haproxy", "-c", "-q", "-f", "haproxy.cfg", folder=tmp_path)
+
+
+def test_the_proxy_repeats_under_a_key_what_looks_at_it_and_nothing_else() -> None:
+    text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
+    once = re.compile("|".join(re.findall(r"^ +acl once path_reg (\S+)$", text, re.MULTILINE)))
+    paths = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    looks = {
+        f"{method.upper()} {path}"
+        for path, methods in paths.items()
+        for method, said in methods.items()
+        if "Idempotency-Key" in {each["name"] for each in said.get("parameters", [])}
+    }
+    assert len(looks) > 20
+    for method, route in known_routes():
+        named = f"{method} /" + re.sub(r"<\w+:(\w+)>", r"{\1}", route)
+        path = re.sub(r"<(?:\w+_id:)?(\w+?)(?:_id)?>", r"\1_x", route)
+        if method in {"POST", "PATCH", "*"}:
+            assert bool(once.search(f"/{path}".replace("memory_x", "mem_x"))) == (named in looks), named
+            looks.discard(named)
+    assert looks == set()
 
 
 @needs("systemd-analyze")

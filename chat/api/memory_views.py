@@ -94,7 +94,7 @@ class ChatMemoryView(ApiView):
 
 
 class ChatMemoryDetail(ChatMemoryView):
-    @documented("chat_memories_update", MemoryJson, body=MemoryChanges, headers=[ETAG, IF_MATCH])
+    @documented("chat_memories_update", MemoryJson, body=MemoryChanges, headers=[*ONCE, ETAG, IF_MATCH])
     def patch(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Change a memory of a chat.
 

@@ -30,7 +30,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 60.0  # seconds
 class Call(Generic[T]):
     """One operation of the schema, with what is sent.
 
-    ``once`` is the Idempotency-Key of a POST that makes something, ``seen`` the ETag of what is changed,
+    ``once`` is the Idempotency-Key of what makes or edits something, ``seen`` the ETag of what is changed,
     ``header`` the one of the answer that is wanted instead of its body.
     """
 
@@ -62,7 +62,7 @@ class Call(Generic[T]):
     @property
     def may_be_done_twice(self) -> bool:
         """Whether it may be sent again where nobody knows if it was done."""
-        if self.method == "POST":
+        if self.method == "POST" or self.once:
             return bool(self.once) or self.only_reads
         return not self.seen  # what it changed itself would look like somebody else's change
 

@@ -1,7 +1,7 @@
 """What both clients can be asked. Each method says what is sent; ``running`` sends it.
 
-``once`` is the Idempotency-Key of what is made: give one of your own if your program may start again in between, and
-send the same with it. Else each call has a new one, so that sending again makes nothing twice.
+``once`` is the Idempotency-Key of what is made or edited: give one of your own if your program may start again in
+between, and send the same with it. Else each call has a new one, so that sending again makes nothing twice.
 """
 
 from __future__ import annotations
@@ -77,11 +77,17 @@ class Calls:
 
     @call
     def edit_memory(
-        self, workspace_id: str, memory_id: str, *, seen: str = "", **changes: Unpack[t.MemoryChanges]
+        self,
+        workspace_id: str,
+        memory_id: str,
+        *,
+        seen: str = "",
+        once: str | None = None,
+        **changes: Unpack[t.MemoryChanges],
     ) -> Call[t.Memory]:
         """``seen``: what ``memory_version`` said; ApiError ``stale`` if it was changed since."""
-        ids = _memory(workspace_id, memory_id)
-        return Call("memories_update", "PATCH", MEMORY, ids, body={**changes}, seen=seen)
+        ids, name = _memory(workspace_id, memory_id), made_once(once)
+        return Call("memories_update", "PATCH", MEMORY, ids, body={**changes}, seen=seen, once=name)
 
     @call
     def delete_memory(self, workspace_id: str, memory_id: str, *, seen: str = "") -> Call[None]:

@@ -50,10 +50,14 @@ def saved_response(saved: Saved, **more: Any) -> Response:
 
 
 def change_memory(view: ApiView, memory: Memory) -> Response:
-    """What a PATCH asks for; under If-Match only to the version that was seen."""
+    """What a PATCH asks for, once; under If-Match only to the version that was seen."""
     changes = view.body(MemoryChanges)
     seen = versions_seen(view.request)
-    return memory_response(gate.edit_memory(memory, by=view.person, now=timezone.now(), seen=seen, **changes))
+
+    def edit() -> Memory:
+        return gate.edit_memory(memory, by=view.person, now=timezone.now(), seen=seen, **changes)
+
+    return memory_response(view.make_once(edit, get_memory))
 
 
 def delete_memory(view: ApiView, memory: Memory) -> Response:

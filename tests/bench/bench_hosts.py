@@ -4,9 +4,9 @@
 
 Each is a host of its own (``tests.bench.namespaces``): a network namespace with an address on a bridge, and a view of
 the files in which no other host's are; what they share is the folder of files. The proxy is Debian's HAProxy with
-``deploy/haproxy/haproxy.cfg``. Eight people list, read, recall, save (with an ``Idempotency-Key``) and edit (without)
-through it, on time, whether earlier requests have been answered or not; times count from when they were due (``--mix
-light``: mostly what open pages ask for again and again, so that two cores can carry 200 a second). Meanwhile
+``deploy/haproxy/haproxy.cfg``. Eight people list, read, recall, save and edit (with an ``Idempotency-Key``) through it,
+on time, whether earlier requests have been answered or not; times count from when they were due (``--mix light``:
+mostly what open pages ask for again and again, so that two cores can carry 200 a second). Meanwhile
 all processes of one host after the other get SIGKILL; it comes back before the next goes. The replica is a synchronous
 one: when it has died the primary goes on alone, and when the primary has died the replica is promoted,
 ``--decides-after`` seconds later, by the commands of docs/operations.md, as whoever watches over them would. At the end
@@ -202,11 +202,13 @@ class Steady(Load):
         self.answers: list[Answered] = []
         self.over = False
 
+    def once(self) -> str:
+        return f"Idempotency-Key: {self.random.getrandbits(64):016x}\r\n"
+
     async def _save(self, person: Person, api: str) -> int:
         text = self.text()
-        who = f"{person.who}Idempotency-Key: {self.random.getrandbits(64):016x}\r\n"
         body = {"content": text, "dedupe": "create"}
-        status, answer = await self.client.ask(who, "POST", f"{api}/memories", body)
+        status, answer = await self.client.ask(person.who + self.once(), "POST", f"{api}/memories", body)
         if status == 201:
             person.memories[json.loads(answer)["id"]] = text
         return status

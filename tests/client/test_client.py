@@ -232,7 +232,14 @@ def test_what_may_not_be_done_twice_is_not_sent_twice(monkeypatch: pytest.Monkey
     net.hub.create_key(name="Robot", workspace_id="ws_1")  # neither reached anybody who would make one
     net = Failing(monkeypatch, httpx2.ReadError("reset"))
     with pytest.raises(ConnectionLost):
-        net.hub.edit_memory("ws_1", "mem_1", seen='"mem_1.1"', content="Other")
+        net.hub.delete_memory("ws_1", "mem_1", seen='"mem_1.1"')
+
+
+def test_an_edit_is_sent_again_as_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of the version that was seen: what it changed itself is not somebody else's change."""
+    net = Failing(monkeypatch, httpx2.ReadError("reset"), good())
+    net.hub.edit_memory("ws_1", "mem_1", seen='"mem_1.1"', content="Other")
+    assert len({request.headers["Idempotency-Key"] for request in net.asked}) == 1 and len(net.asked) == 2
 
 
 def test_a_delete_whose_answer_was_lost_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,7 +189,10 @@ class MemoryDetail(OrganisationView):
         return shown(self.memory(memory_id))
 
     @documented(
-        "v1_memories_update", OrganisationMemoryJson, body=OrganisationMemoryChanges, headers=[ETAG, IF_MATCH]
+        "v1_memories_update",
+        OrganisationMemoryJson,
+        body=OrganisationMemoryChanges,
+        headers=[*ONCE, ETAG, IF_MATCH],
     )
     def patch(self, request: Request, memory_id: str) -> Response:
         """Change a memory.
@@ -200,13 +203,14 @@ class MemoryDetail(OrganisationView):
         memory = self.memory(memory_id, Role.EDITOR)
         changes: dict[str, Any] = field_values(self.body(OrganisationMemoryChanges))
         sources = changes.pop("sources", None)
-        with with_api_field_names():
-            memory = gate.edit_memory(
-                memory, by=self.person, now=timezone.now(), seen=versions_seen(request), **changes
-            )
-        if sources is not None:
-            memory = set_sources(memory, sources, now=timezone.now())
-        return shown(memory)
+        seen = versions_seen(request)
+
+        def edit() -> Memory:
+            with with_api_field_names():
+                edited = gate.edit_memory(memory, by=self.person, now=timezone.now(), seen=seen, **changes)
+            return edited if sources is None else set_sources(edited, sources, now=timezone.now())
+
+        return shown(self.make_once(edit, get_memory))
 
     @documented("v1_memories_delete", headers=[IF_MATCH], fresh=True)
     def delete(self, request: Request, memory_id: str) -> Response:
