@@ -14,6 +14,7 @@ class ChatConfig(AppConfig):
         from chat.chats.finding import find_messages
         from chat.chats.forget_chat import leave_chats
         from chat.chats.sharing import forget_in_links
+        from chat.chats.usage import dearest_chats
         from chat.exchange.forget_in_files import forget_in_imports
         from chat.models import Chat, Import
         from chat.rows import RULES
@@ -26,6 +27,7 @@ class ChatConfig(AppConfig):
         from workspaces.isolation.rules import register_rules
         from workspaces.quotas import charged_to, register_quota
         from workspaces.retention.kept import register_kept
+        from workspaces.spending.totals import register_chats
         from workspaces.webhooks.outbox import register_text
 
         register_rules(RULES)
@@ -34,6 +36,7 @@ class ChatConfig(AppConfig):
         register_room(leave_chats)
         on_closing(halt_all_of)
         register_kept(CHATS)
+        register_chats(dearest_chats)
         register_text("run", text_for_webhook)
         register_elsewhere(forget_in_imports)
         register_elsewhere(forget_in_runs)

@@ -25,6 +25,7 @@ from workspaces.api.spending import BillJson, bill_json
 from workspaces.models import User
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Moment, iso
+from workspaces.spending.bill import Bill
 
 
 class ChatJson(serializers.Serializer[Any]):
@@ -270,6 +271,9 @@ class MessageJson(serializers.Serializer[Any]):
         help_text="For questions: the documents that it was to be answered from; null: all.",
     )
     mode = serializers.RegexField(rf"^({'|'.join(MODES)})$", help_text="How the answer was made.")
+    usage = serializers.SerializerMethodField(
+        help_text="For answers: what they took, with all their attempts and tools. null where nothing was counted."
+    )
     steps = serializers.SerializerMethodField(
         help_text="For answers that were thought through: the plan, and the check against memory."
     )
@@ -285,6 +289,10 @@ class MessageJson(serializers.Serializer[Any]):
         if not message.error_code and not message.error:
             return None
         return {"code": message.error_code, "message": translated(message.error)}
+
+    @extend_schema_field(BillJson(allow_null=True))
+    def get_usage(self, message: Message) -> dict[str, Any] | None:
+        return bill_json(Bill.from_json(message.usage)) if message.usage else None
 
     @extend_schema_field(ReceiptJson(allow_null=True))
     def get_receipt(self, message: Message) -> Any:

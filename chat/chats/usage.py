@@ -45,6 +45,7 @@ def dearest_chats(user: User, workspace: Workspace | None, first: date) -> list[
         Line(
             row["chat__title"] or _("New chat"),
             _bill(row),
+            id=row["chat__public_id"],
             address=reverse("chat:chat", args=[row["chat__public_id"]]),
         )
         for row in rows.order_by("-cost", -size)[:LISTED]

@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from chat.chats.chat_list import chat_list_page
 from chat.chats.personal_memories import with_personal_of
-from chat.chats.usage import dearest_chats
 from chat.models import Chat, Message
 from memories.consent import memory_on, vetoed
 from memories.models import Memory
@@ -21,7 +20,6 @@ from workspaces.connections.choice import chosen_for
 from workspaces.models import Role, Workspace
 
 register = template.Library()
-register.simple_tag(dearest_chats)
 MOST_NAMED = 20
 
 

@@ -197,6 +197,24 @@ class AnswerSource(TypedDict):
     score: float
 
 
+class Usage(TypedDict):
+    """Tokens, and what they cost. ``memory``, ``documents``, ``tools``: of those in, estimated; ``estimated``: calls
+    whose provider did not say what they took; ``unpriced``: calls that are not in ``cost``.
+    """
+
+    tokens_in: int
+    cached: int
+    tokens_out: int
+    reasoning: int
+    calls: int
+    estimated: int
+    memory: int
+    documents: int
+    tools: int
+    unpriced: int
+    cost: str | None
+
+
 class Message(TypedDict):
     id: str
     role: str
@@ -209,6 +227,7 @@ class Message(TypedDict):
     error: MessageError | None
     sources: list[AnswerSource]
     mode: str
+    usage: Usage | None
     created_at: str
     finished_at: str | None
 

@@ -49,11 +49,13 @@ def model_use(user: Any, now: datetime, workspace_id: int | None) -> tuple[list[
 
 def _figures(total: Bill, asked: dict[str, Any]) -> Iterator[Figure]:
     url = _list(asked)
-    read, written = f"{total.tokens_in:,}", f"{total.tokens_out:,}"
-    yield Figure("tokens", _short(total.tokens), url, f"{read} in, {written} out.")
+    said = f"{total.tokens_in:,} in, {total.tokens_out:,} out."
+    if total.is_estimate:
+        said += f" {total.estimated:,} of {total.calls:,} calls are estimated."
+    yield Figure("tokens", total.about + _short(total.tokens), url, said)
     if total.has_cost:
         note = f"{total.unpriced:,} calls have no price." if total.unpriced else "All calls have a price."
-        yield Figure("cost", amount(total.cost), url, note)
+        yield Figure("cost", total.about + amount(total.cost), url, note)
     yield Figure("calls of models", f"{total.calls:,}", url)
 
 
@@ -72,7 +74,7 @@ def _short(number: int) -> str:
 
 def _ranked(taker: Taker, asked: dict[str, Any]) -> Ranked:
     bill = taker.bill
-    took = f"{bill.tokens:,}" + (f" · {amount(bill.cost)}" if bill.has_cost and bill.cost else "")
+    took = f"{bill.about}{bill.tokens:,}" + (f" · {bill.about}{amount(bill.cost)}" if bill.cost else "")
     return Ranked(taker.name or "Own connections", took, _list(asked))
 
 

@@ -41,8 +41,10 @@ def test_a_budget_is_set_warned_of_and_used_up(
     workspace = page.locator("body").get_attribute("data-workspace")
     ask("Hello")
     line = page.locator(".message__usage")
-    expect(line).to_have_text(re.compile(r"^9 tokens in, 3 out"))
+    expect(line.locator("summary")).to_have_text(re.compile(r"^\s*9 tokens in, 3 out"))
     chat = page.url
+    line.locator("summary").click()
+    expect(line.get_by_text("Cached")).to_be_visible()
     look("answer")
 
     allow(14)  # 12 are taken

@@ -93,7 +93,9 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     def took(self, person: User) -> str:
         now = timezone.now()
         bill = taken_by(person, now=now)
-        said = f"{bill.tokens:,} tokens" + (f", {amount(bill.cost)}" if bill.has_cost else "")
+        said = f"{bill.about}{bill.tokens:,} tokens" + (
+            f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
+        )
         url = reverse("admin:workspaces_modeluse_changelist")
         return format_html('<a href="{}?month={}&amp;user={}">{}</a>', url, f"{now:%Y-%m}", person.pk, said)
 

@@ -83,6 +83,7 @@ class ModelUseAdmin(ReadOnlyAdmin):
         "purpose",
         "model",
         "calls",
+        "estimated",
         "tokens_in",
         "tokens_out",
         "in_money",

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under
+from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Money, WholeNumber
 from workspaces.rest.views import ApiView
 from workspaces.spending import totals
@@ -45,6 +46,11 @@ class UsageLineJson(serializers.Serializer[Any]):
     usage = BillJson()
 
 
+class PlaceLineJson(UsageLineJson):
+    example = {"id": f"chat_{ID}", "name": "Deadlines", "usage": BillJson.example}
+    id = serializers.CharField(allow_null=True, help_text="null: of workspaces that you have left, together.")
+
+
 class BudgetStandingJson(serializers.Serializer[Any]):
     example = {"of": "workspace", "tokens": 1_000_000, "money": None, "percent": 83}
     of = serializers.ChoiceField(choices=["workspace", "person"])
@@ -52,6 +58,9 @@ class BudgetStandingJson(serializers.Serializer[Any]):
     money = serializers.CharField(allow_null=True)
     tokens_taken = serializers.IntegerField()
     money_taken = serializers.CharField()
+    is_estimate = serializers.BooleanField(
+        help_text="Whether what some of the calls took was not said by their provider."
+    )
     percent = serializers.IntegerField(help_text="Of this month's, at most 100: from there models stop.")
 
 
@@ -64,6 +73,12 @@ class UsageJson(serializers.Serializer[Any]):
     purposes = UsageLineJson(many=True)
     models = UsageLineJson(many=True)
     people = UsageLineJson(many=True, help_text="For owners everybody, for others themselves.")
+    workspaces = PlaceLineJson(many=True, help_text="Of your own usage; of a workspace's none.")
+    chats = PlaceLineJson(
+        many=True,
+        help_text="The twenty whose answers took most, of those that you may read: in the workspace; of your own "
+        "usage those that you began. Answers only, whoever asked.",
+    )
     budgets = BudgetStandingJson(many=True)
 
 
@@ -93,6 +108,9 @@ def _usage_json(month: Month) -> dict[str, Any]:
     def lines(found: list[Line]) -> list[dict[str, Any]]:
         return [{"name": line.label, "usage": bill_json(line.bill)} for line in found]
 
+    def places(found: list[Line]) -> list[dict[str, Any]]:
+        return [{"id": line.id or None, **named} for line, named in zip(found, lines(found), strict=True)]
+
     return {
         "month": month.name,
         "currency": settings.CURRENCY,
@@ -101,6 +119,8 @@ def _usage_json(month: Month) -> dict[str, Any]:
         "purposes": lines(month.purposes),
         "models": lines(month.models),
         "people": lines(month.people),
+        "workspaces": places(month.workspaces),
+        "chats": places(month.chats),
         "budgets": [_standing_json(each) for each in month.budgets],
     }
 
@@ -112,6 +132,7 @@ def _standing_json(standing: Standing) -> dict[str, Any]:
         "money": None if standing.money is None else str(standing.money),
         "tokens_taken": standing.tokens_taken,
         "money_taken": str(standing.money_taken),
+        "is_estimate": standing.is_estimate,
         "percent": standing.percent,
     }
 
@@ -121,7 +142,7 @@ class OwnUsage(ApiView):
     def get(self, request: Request) -> Response:
         """Read what you took in a month.
 
-        Tokens and cost of every model call made for you, in all workspaces, by day, purpose and model.
+        Tokens and cost of every model call made for you, in all workspaces, by day, purpose, model, workspace and chat.
         """
         now = timezone.now()
         first = totals.month_of(self.query(UsageQuery)["month"], now=now)

@@ -12,6 +12,7 @@ from workspaces.spending.rates import Rate
 
 _USAGE = names_of(Usage)
 _PARTS = tuple(name for name in names_of(Parts) if name != "whole")
+ABOUT = "\N{ALMOST EQUAL TO}\N{NO-BREAK SPACE}"  # before a number that nobody counted
 NUMBERS = (*_USAGE, *_PARTS, "unpriced")  # as columns of ModelUse and in JSON
 
 
@@ -56,6 +57,11 @@ class Bill:
     @property
     def is_estimate(self) -> bool:
         return self.estimated > 0
+
+    @property
+    def about(self) -> str:
+        """What stands before each number of it: nothing where providers said them all."""
+        return ABOUT if self.is_estimate else ""
 
     @property
     def has_cost(self) -> bool:

@@ -23,6 +23,7 @@ from workspaces.access import require
 from workspaces.audit import Verb, Word, record
 from workspaces.models import Role, User, Workspace
 from workspaces.models.spending import Budget
+from workspaces.spending.bill import ABOUT
 from workspaces.spending.money import amount
 from workspaces.spending.rates import Account, Rate
 
@@ -31,12 +32,13 @@ MOST_TOKENS = 10**15
 MOST_MONEY = Decimal(1_000_000_000)
 # Own connections have no name in the ledger.
 _STANDING = """
-SELECT b.workspace_id IS NOT NULL, b.tokens, b.money, coalesce(sum(taken.tokens), 0), coalesce(sum(taken.cost), 0)
+SELECT b.workspace_id IS NOT NULL, b.tokens, b.money, coalesce(sum(taken.tokens), 0), coalesce(sum(taken.cost), 0),
+       coalesce(bool_or(taken.estimated > 0), false)
 FROM workspaces_budget b LEFT JOIN LATERAL (
-  SELECT tokens_in + tokens_out AS tokens, cost FROM workspaces_modeluse
+  SELECT tokens_in + tokens_out AS tokens, cost, estimated FROM workspaces_modeluse
   WHERE workspace_id = b.workspace_id AND day >= %(first)s AND day < %(next)s AND NOT is_embedded AND model <> ''
   UNION ALL
-  SELECT tokens_in + tokens_out, cost FROM workspaces_modeluse
+  SELECT tokens_in + tokens_out, cost, estimated FROM workspaces_modeluse
   WHERE user_id = b.user_id AND day >= %(first)s AND day < %(next)s AND NOT is_embedded
 ) taken ON true
 WHERE b.workspace_id = %(workspace)s OR b.user_id = %(user)s
@@ -57,13 +59,16 @@ class BudgetReached(DomainError):
 
 @dataclass(frozen=True)
 class Standing:
-    """A budget and what of it is taken this month. ``of_workspace``: else it is the person's own."""
+    """A budget and what of it is taken this month. ``of_workspace``: else it is the person's own. ``is_estimate``: what
+    some of the calls took was guessed.
+    """
 
     of_workspace: bool
     tokens: int | None
     money: Decimal | None
     tokens_taken: int
     money_taken: Decimal
+    is_estimate: bool
     renewed_on: date
 
     @property
@@ -88,16 +93,12 @@ class Standing:
     @property
     def taken(self) -> str:
         """What is nearer to its end, in words."""
+        about = ABOUT if self.is_estimate else ""
         if self.money is not None and _share(self.money_taken, self.money) == self.share:
-            return _("%(taken)s of %(most)s") % {
-                "taken": amount(self.money_taken),
-                "most": amount(self.money),
-            }
-        most = self.tokens or 0
-        return _("%(taken)s of %(most)s tokens") % {
-            "taken": grouped(self.tokens_taken),
-            "most": grouped(most),
-        }
+            said = {"taken": about + amount(self.money_taken), "most": amount(self.money)}
+            return _("%(taken)s of %(most)s") % said
+        said = {"taken": about + grouped(self.tokens_taken), "most": grouped(self.tokens or 0)}
+        return _("%(taken)s of %(most)s tokens") % said
 
     @property
     def sentence(self) -> str:
@@ -148,7 +149,10 @@ def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -
     values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, values)
-        found = [Standing(row[0], row[1], row[2], int(row[3]), row[4], renewed) for row in cursor.fetchall()]
+        found = [
+            Standing(row[0], row[1], row[2], int(row[3]), row[4], row[5], renewed)
+            for row in cursor.fetchall()
+        ]
     return sorted(found, key=lambda standing: standing.share, reverse=True)
 
 

@@ -28,7 +28,8 @@ _SUMS = f"""
 WITH sums AS (
   SELECT grouping(workspace_id, user_id, model) AS kind, workspace_id, user_id, model,
     coalesce(sum(tokens_in), 0) AS tokens_in, coalesce(sum(tokens_out), 0) AS tokens_out,
-    coalesce(sum(calls), 0) AS calls, coalesce(sum(unpriced), 0) AS unpriced, coalesce(sum(cost), 0) AS cost
+    coalesce(sum(calls), 0) AS calls, coalesce(sum(estimated), 0) AS estimated,
+    coalesce(sum(unpriced), 0) AS unpriced, coalesce(sum(cost), 0) AS cost
   FROM workspaces_modeluse
   WHERE day >= %(first)s AND day < %(next)s AND (%(place)s::bigint IS NULL OR workspace_id = %(place)s::bigint)
   GROUP BY GROUPING SETS ((), (workspace_id), (user_id), (model))
@@ -38,7 +39,7 @@ WITH sums AS (
   WHERE (kind <> {By.WORKSPACE:d} OR workspace_id IS NOT NULL) AND (kind <> {By.PERSON:d} OR user_id IS NOT NULL)
 )
 SELECT kind, coalesce(ranked.workspace_id, ranked.user_id), coalesce(workspace.name, person.username, model, ''),
-  tokens_in, tokens_out, calls, unpriced, cost
+  tokens_in, tokens_out, calls, estimated, unpriced, cost
 FROM ranked
 LEFT JOIN workspaces_workspace workspace ON workspace.id = ranked.workspace_id
 LEFT JOIN workspaces_user person ON person.id = ranked.user_id
@@ -71,11 +72,12 @@ def use_of_all(first: date, workspace_id: int | None = None) -> Use:
     takers: dict[By, list[Taker]] = {by: [] for by in By}
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, values)
-        for kind, key, name, read, written, calls, unpriced, cost in cursor.fetchall():
+        for kind, key, name, read, written, calls, estimated, unpriced, cost in cursor.fetchall():
             bill = Bill(
                 tokens_in=int(read),
                 tokens_out=int(written),
                 calls=int(calls),
+                estimated=int(estimated),
                 unpriced=int(unpriced),
                 cost=cost,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -22,24 +22,31 @@ MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
 NO_MONTH = later("must be a month such as 2026-11")
 # What it is called since they left is not theirs to know.
 _IS_IN = Exists(Membership.objects.order_by().filter(workspace=OuterRef("workspace"), user=OuterRef("user")))
-_PLACE = Case(When(_IS_IN, then=F("workspace__name")), default=Value(""))
+_PLACE = {
+    "place": Case(When(_IS_IN, then=F("workspace__name")), default=Value("")),
+    "place_id": Case(When(_IS_IN, then=F("workspace__public_id")), default=Value("")),
+}
 _SUMS = {name: Sum(name) for name in (*NUMBERS, "cost")}
 
 
 @dataclass(frozen=True)
 class Line:
-    """``label``: a day, a person, a purpose, a model, a workspace or a chat; ``address``: its page, if it has one."""
+    """``label``: a day, a person, a purpose, a model, a workspace or a chat; ``id``: of the last
+    two; ``address``: its page, if it has one.
+    """
 
     label: str
     bill: Bill
     day: date | None = None
+    id: str = ""
     address: str = ""
 
 
 @dataclass(frozen=True)
 class Month:
     """``people``: of a workspace, for its owners all members that took something, for others themselves alone.
-    ``workspaces``: of a person, those that they are in by name, all others in one line.
+    ``workspaces``: of a person, those that they are in by name, all others in one line. ``chats``: whose answers took
+    most, of those that this person may read.
     """
 
     first: date
@@ -49,6 +56,7 @@ class Month:
     models: list[Line]
     people: list[Line]
     workspaces: list[Line]
+    chats: list[Line]
     budgets: list[Standing]
 
     @property
@@ -67,6 +75,15 @@ class Month:
         return max((line.bill.tokens for line in self.days), default=0)
 
 
+ChatsOf = Callable[[User, Workspace | None, date], list[Line]]
+_chats: list[ChatsOf] = []
+
+
+def register_chats(of: ChatsOf) -> None:
+    """Chats stand in a room above this one."""
+    _chats[:] = [of]
+
+
 def month_of(text: str, *, now: datetime) -> date:
     """The first of ``2026-11``; of this month for none. Raises Invalid."""
     if not text:
@@ -83,12 +100,13 @@ def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime
     if not sees_all:
         rows = rows.filter(user=user)
     found = standings(workspace.pk, user.pk, now=now)
-    return _month(rows, first, [each for each in found if sees_all or not each.of_workspace])
+    seen = [each for each in found if sees_all or not each.of_workspace]
+    return _month(rows, first, seen, user, workspace)
 
 
 def of_person(user: User, first: date, *, now: datetime) -> Month:
-    """What this person took, in every workspace. Six queries."""
-    return _month(_of_person(user, first), first, standings(None, user.pk, now=now))
+    """What this person took, in every workspace. Seven queries."""
+    return _month(_of_person(user, first), first, standings(None, user.pk, now=now), user, None)
 
 
 def taken_by(user: User, *, now: datetime) -> Bill:
@@ -105,31 +123,38 @@ def of_month(rows: QuerySet[ModelUse], first: date) -> QuerySet[ModelUse]:
     return rows.filter(day__gte=first, day__lt=first_of_next(first))
 
 
-def _month(rows: QuerySet[ModelUse], first: date, found: list[Standing]) -> Month:
+def _month(
+    rows: QuerySet[ModelUse], first: date, found: list[Standing], user: User, workspace: Workspace | None
+) -> Month:
     days = [
         Line(row["day"].isoformat(), _bill(row), row["day"])
         for row in rows.order_by("day").values("day").annotate(**_SUMS)
     ]
-    purposes = [Line(str(Purpose(label).label), bill) for label, bill in _by(rows, "purpose")]
     return Month(
         first=first,
         total=sum((line.bill for line in days), Bill()),
         days=days,
-        purposes=purposes,
-        models=[Line(label or _("Own connections"), bill) for label, bill in _by(rows, "model")],
-        people=[Line(label or _("People who left"), bill) for label, bill in _by(rows, "user__username")],
-        workspaces=[
-            Line(label or _("Workspaces you have left"), bill)
-            for label, bill in _by(rows.annotate(place=_PLACE), "place")
-        ],
+        purposes=_by(rows, "purpose", lambda purpose: str(Purpose(purpose).label)),
+        models=_by(rows, "model", lambda name: name or _("Own connections")),
+        people=_by(rows, "user__username", lambda name: name or _("People who left")),
+        workspaces=[] if workspace else _by_place(rows),
+        chats=[line for of in _chats for line in of(user, workspace, first)],
         budgets=found,
     )
 
 
-def _by(rows: QuerySet[ModelUse], name: str) -> Iterable[tuple[str, Bill]]:
+def _by_place(rows: QuerySet[ModelUse]) -> list[Line]:
+    rows = rows.annotate(**_PLACE)
+    return _by(rows, "place", lambda name: name or _("Workspaces you have left"), id="place_id")
+
+
+def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: str = "") -> list[Line]:
     """The dearest first, then the largest."""
-    found = [(row[name] or "", _bill(row)) for row in rows.order_by().values(name).annotate(**_SUMS)]
-    return sorted(found, key=lambda line: (line[1].cost, line[1].tokens), reverse=True)
+    found = [
+        Line(say(row[name] or ""), _bill(row), id=row[id] if id else "")
+        for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)
+    ]
+    return sorted(found, key=lambda line: (line.bill.cost, line.bill.tokens), reverse=True)
 
 
 def _bill(row: Any) -> Bill:

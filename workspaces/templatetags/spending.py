@@ -9,12 +9,14 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from memoryhub.languages import grouped
 from workspaces.models import User, Workspace
 from workspaces.spending import money
-from workspaces.spending.bill import Bill
+from workspaces.spending.bill import ABOUT, Bill
 from workspaces.spending.budgets import Standing, standings
 from workspaces.spending.totals import Line, Month
 
@@ -53,13 +55,49 @@ def bill(found: Bill | dict[str, Any]) -> str:
         "written": grouped(paid.tokens_out),
         "cost": money.amount(paid.cost),
     }
-    if paid.has_cost and paid.cost and paid.is_estimate:
+    if paid.cost and paid.unpriced and paid.is_estimate:
+        return _("About %(read)s tokens in, %(written)s out, at least %(cost)s (estimated)") % said
+    if paid.cost and paid.unpriced:
+        return _("%(read)s tokens in, %(written)s out, at least %(cost)s") % said
+    if paid.cost and paid.is_estimate:
         return _("About %(read)s tokens in, %(written)s out, %(cost)s (estimated)") % said
-    if paid.has_cost and paid.cost:
+    if paid.cost:
         return _("%(read)s tokens in, %(written)s out, about %(cost)s") % said
     if paid.is_estimate:
         return _("About %(read)s tokens in, %(written)s out (estimated)") % said
     return _("%(read)s tokens in, %(written)s out") % said
+
+
+@register.filter
+def counted(number: int, about: str = ABOUT) -> str:
+    """1,204, or ≈ 1,204. That nothing was there is known."""
+    return f"{about if number else ''}{grouped(number)}"
+
+
+@register.filter
+def costs(paid: Bill) -> str:
+    """As far as it is priced; a dash where nothing is."""
+    if not paid.has_cost:
+        return "\N{EN DASH}"
+    cost = f"{paid.about if paid.cost else ''}{money.amount(paid.cost)}"
+    return _("at least %(cost)s") % {"cost": cost} if paid.unpriced else cost
+
+
+@register.simple_tag
+def parts_of_bill(stored: dict[str, Any]) -> SafeString:
+    """What of an answer's tokens was what. Made here and not by a template: it stands under each answer of a chat."""
+    paid = Bill.from_json(stored)
+    rows = [
+        (_("Tokens in"), counted(paid.tokens_in, paid.about)),
+        (_("Cached"), counted(paid.cached, paid.about)),
+        (_("Memory"), counted(paid.memory)),
+        (_("Documents"), counted(paid.documents)),
+        (_("Tools"), counted(paid.tools)),
+        (_("Tokens out"), counted(paid.tokens_out, paid.about)),
+    ]
+    listed = format_html_join("", "<div><dt>{}</dt><dd>{}</dd></div>", rows)
+    hint = format_html("<p>{}</p>", _("≈ marks an estimate.")) if ABOUT in listed else ""
+    return format_html("<dl>{}</dl>{}", listed, hint)
 
 
 @register.simple_tag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from workspaces.access import get_workspace
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import Budget, Purpose, User, Workspace
 from workspaces.spending.bill import Bill
+from workspaces.spending.budgets import set_workspace_budget
 from workspaces.spending.ledger import record
 from workspaces.spending.rates import Account, Rate
 from workspaces.spending.totals import month_of, of_person
@@ -145,6 +147,95 @@ def test_an_answer_says_what_it_took(cast: Cast) -> None:
     assert "1,204 tokens in, 310 out, about $0.0015" in page
 
 
+@pytest.mark.parametrize(
+    ("usage", "rate", "line"),
+    [
+        (Usage(1000, calls=1, estimated=1), COSTLY, "About 1,000 tokens in, 0 out, $0.0010 (estimated)"),
+        (Usage(1000, calls=1, estimated=1), Rate("", None), "About 1,000 tokens in, 0 out (estimated)"),
+    ],
+)
+def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(
+    cast: Cast, usage: Usage, rate: Rate, line: str
+) -> None:
+    chat = make_chat(cast.editor, cast.workspace)
+    meters = [meter_with(each, parts=Parts(1, 2, 0, 10)) for each in (usage, Usage(1000, 40, 7, calls=1))]
+    bills = [Bill.of(meter.total(), rate) for meter in meters]
+    answers = [make_message(chat, "Hello.", role="assistant", usage=bill.as_json()) for bill in bills]
+    make_message(chat, "Bye.", role="assistant")  # of before there was a ledger
+    page = text(client(cast.viewer).get(f"/chats/{chat.public_id}/"))
+    assert line in page
+    assert page.count("≈ marks an estimate.") == 2
+    guessed, said = (re.findall("<dt>(.+?)</dt><dd>(.+?)</dd>", list) for list in page.split("<dl>")[1:3])
+    assert dict(guessed) == {
+        "Tokens in": "≈ 1,000",
+        "Cached": "0",
+        "Memory": "≈ 100",
+        "Documents": "≈ 200",
+        "Tools": "0",
+        "Tokens out": "0",
+    }
+    assert dict(said) | {"Tokens in": "1,000", "Cached": "40", "Tokens out": "7"} == dict(said)
+    url = f"/chat/api/{chat.public_id}/messages"
+    usages = {item["id"]: item["usage"] for item in read(cast.viewer, url)["items"]}
+    assert [usages[answer.public_id]["estimated"] for answer in answers] == [1, 0]
+    assert usages[answers[1].public_id]["cached"] == 40 and list(usages.values())[-1] is None
+    assert client(cast.stranger).get(url).status_code == 404
+
+
+def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: Cast) -> None:
+    """In tables, in a budget's sentence, for administrators and over REST."""
+    guessed = meter_with(Usage(1000, 0, 5, calls=1, estimated=1), parts=Parts(1, 2, 3, 10))
+    account = Account(cast.workspace.pk, cast.owner.pk, Purpose.ANSWER, COSTLY)
+    record(account, guessed, now=timezone.now())
+    take(cast, cast.editor, 70)
+    page = f"/workspaces/{cast.workspace.public_id}/usage/"
+    place = get_workspace(cast.owner, cast.workspace.public_id)
+    set_workspace_budget(place, tokens=1200, money=None, by=cast.owner, now=timezone.now())
+    rows = text(client(cast.owner).get(page))
+    assert f"<bdi>{cast.owner.username}</bdi> </th> <td>≈ 1,000</td> <td>0</td> <td>≈ 5</td>" in rows
+    assert f"<bdi>{cast.editor.username}</bdi> </th> <td>70</td> <td>0</td> <td>5</td> <td>≈ 7</td>" in rows
+    assert "<td>≈ $0.0010</td>" in rows and "≈ marks an estimate: what" in rows
+    assert "has used ≈ 1,080 of 1,200 tokens of its budget" in rows
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}/usage"
+    assert read(cast.owner, url)["budgets"][0]["is_estimate"] is True
+    take(cast, cast.editor, 30, Rate("large-2", None))
+    assert "<td>at least $0.000075</td>" in text(client(cast.owner).get(page))
+    User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
+    front = text(client(cast.owner).get("/admin/"))
+    assert "≈ 1,115" in front and "1 of 3 calls are estimated." in front
+
+
+def test_a_month_says_each_workspace_and_chat_over_rest(cast: Cast) -> None:
+    other = make_workspace(owner=cast.editor, name=cast.workspace.name)  # of the same name
+    take(cast, cast.editor, 70)
+    record(
+        Account(other.pk, cast.editor.pk, Purpose.ANSWER, COSTLY),
+        meter_with(Usage(7, calls=1)),
+        now=timezone.now(),
+    )
+    chats = [make_chat(cast.editor, place, title="Plans") for place in (cast.workspace, other)]
+    hidden = make_chat(cast.editor, cast.workspace, title="Mine", is_private=True)
+    bill = Bill.of(meter_with(Usage(500, 0, 5, calls=1)).total(), COSTLY)
+    for chat in (*chats, hidden):
+        make_message(chat, "Hello.", role="assistant", usage=bill.as_json())
+    own = read(cast.editor, "/chat/api/usage")
+    assert {line["id"]: line["usage"]["tokens_in"] for line in own["workspaces"]} == {
+        cast.workspace.public_id: 70,
+        other.public_id: 7,
+    }
+    assert {line["id"] for line in own["chats"]} == {chat.public_id for chat in (*chats, hidden)}
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}/usage"
+    for person in (cast.owner, cast.viewer):
+        seen = read(person, url)
+        assert [line["id"] for line in seen["chats"]] == [chats[0].public_id] and seen["workspaces"] == []
+        assert seen["chats"][0]["name"] == "Plans" and seen["chats"][0]["usage"]["tokens_in"] == 500
+        assert read(person, f"{url}?month=2020-01")["chats"] == []
+    remove_member(get_workspace(cast.owner, cast.workspace.public_id), user=cast.editor, by=cast.owner)
+    left = read(cast.editor, "/chat/api/usage")
+    assert {line["id"] for line in left["workspaces"]} == {other.public_id, None}
+    assert {line["id"] for line in left["chats"]} == {chats[1].public_id}
+
+
 def test_a_chat_says_what_all_its_answers_took_to_who_may_read_it(cast: Cast) -> None:
     chat = make_chat(cast.editor, cast.workspace)
     url = f"/chat/api/chats/{chat.public_id}"
@@ -159,7 +250,7 @@ def test_a_chat_says_what_all_its_answers_took_to_who_may_read_it(cast: Cast) ->
     assert client(cast.stranger).get(url).status_code == 404
     menu = f"/chats/{chat.public_id}/model/"
     assert "All answers of this chat" in text(client(cast.viewer).get(menu))
-    assert "1,070 tokens in, 10 out, about $0.0010" in text(client(cast.viewer).get(menu))
+    assert "1,070 tokens in, 10 out, at least $0.0010" in text(client(cast.viewer).get(menu))
     assert client(cast.stranger).get(menu).status_code == 404
     page, own = f"/workspaces/{cast.workspace.public_id}/usage/", "/profile/usage/"
     take(cast, cast.editor, 1)  # a month of which there is something to say
