@@ -28,6 +28,7 @@ FIELDS = (
     "model",
     "has_tools",
     "can_extract",
+    "sees",
     "context_tokens",
     "is_local",
     *actions.PRICES,

@@ -272,6 +272,17 @@ def test_a_shared_one_is_changed_by_who_shows_who_they_are(cast: Cast) -> None:
     assert (shared.base_url, shared.api_key) == ("https://elsewhere.example.org/v1", "another-key")
 
 
+def test_what_the_admin_says_of_sight_is_kept() -> None:
+    staff, shared = admin_client(), make_connection(name="House")
+    type_password_again(staff)
+    change = f"/admin/workspaces/connection/{shared.pk}/change/"
+    for said, kept in (("true", True), ("false", False), ("unknown", None)):
+        form = {**FORM, "name": "House", "base_url": shared.base_url, "api_key": "", "sees": said}
+        assert staff.post(change, form).status_code == 302
+        shared.refresh_from_db()
+        assert shared.sees is kept
+
+
 def test_save_and_test_in_the_admin(scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
     form = {
