@@ -9,6 +9,7 @@ from django.contrib import messages as notices
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -222,6 +223,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     context = _page_context(request, found, made)
     context |= {"transcript": shown, "mode": shown.mode, "ask_consent": False}
     response = render(request, "chat/conversation.html", context)
+    response.write(render_to_string("chat/tab_title.html", context))
     response["HX-Push-Url"] = url
     response["HX-Trigger-After-Settle"] = "chats:changed"
     return response
@@ -250,7 +252,8 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     actions.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
     response = row_of(request, found)
     if _chat_on_screen(request) == found.public_id:
-        response.write(render(request, "chat/title.html", {"chat": found, "oob": True}).content.decode())
+        for part in ("chat/title.html", "chat/tab_title.html"):
+            response.write(render_to_string(part, {"chat": found, "oob": True}))
     return response
 
 

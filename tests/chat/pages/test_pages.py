@@ -345,6 +345,24 @@ def test_rename_delete_and_undo_from_the_sidebar(cast: Cast) -> None:
     assert client.get(url("chat", chat.public_id)).status_code == 200
 
 
+def test_the_tab_is_called_as_the_chat_is(cast: Cast) -> None:
+    client, place = signed_in(cast.owner), cast.workspace
+    begun = client.post(url("create", place.public_id), {"content": "Ferries & <i>tides</i>"}, headers=HTMX)
+    chat = Chat.objects.get()
+    named = "<title>Ferries &amp; &lt;i&gt;tides&lt;/i&gt; · Shared · MemoryHub</title>"
+    assert begun.content.decode().rstrip().endswith(named), "htmx takes it where it stands alone"
+    Message.objects.update(status="done")
+    assert (
+        named in client.post(url("send", chat.public_id), {"content": "More"}, headers=HTMX).content.decode()
+    )
+    rename, here = url("rename", chat.public_id), f"http://testserver{url('chat', chat.public_id)}"
+    elsewhere = client.post(rename, {"title": "Tides"}, headers=HTMX).content.decode()
+    on_screen = client.post(
+        rename, {"title": "Tides"}, headers=HTMX | {"HX-Current-URL": here}
+    ).content.decode()
+    assert "<title>Tides · Shared" in on_screen and "<title>" not in elsewhere
+
+
 def test_deleting_the_chat_on_screen_leads_away_with_an_undo(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace, title="Here")
     client = signed_in(cast.owner)
