@@ -201,11 +201,14 @@ def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
 
 
 @register.simple_tag
-def saves(url: str, section: str) -> SafeString:
-    """Attributes of a form that is saved as it is changed; its section, named by its heading, is then shown anew."""
+def saves(url: str, section: str, also: str = "") -> SafeString:
+    """Attributes of a form that is saved as it is changed; its section, named by its heading, is then shown anew, and
+    with it what else says the same (``also``: “,#an-id,#another”).
+    """
     return format_html(
-        'hx-post="{}" hx-trigger="change" hx-target="closest section" hx-swap="morph:outerHTML"'
-        ' hx-select="section[aria-labelledby={}]" hx-select-oob="#toasts:morph" data-saves',
+        'hx-post="{}" hx-trigger="change, submit" hx-target="closest section" hx-swap="morph:outerHTML"'
+        ' hx-select="section[aria-labelledby={}]" hx-select-oob="#toasts:morph{}" data-saves',
         url,
         section,
+        also,
     )

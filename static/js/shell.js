@@ -6,13 +6,18 @@ const panelOpenByDefault = matchMedia("(min-width: 1280px)");
 const phone = matchMedia("(max-width: 699.98px)");
 let returnFocusTo = null;
 
+const WRITTEN = "textarea, input:not([type=checkbox], [type=radio])";
+
 // The extension of idiomorph 0.7.4 takes every swap for one of whole elements, so that what is put into #toasts came with
 // a #toasts of its own.
 window.htmx?.defineExtension("morph", {
   isInlineSwap: (style) => style === "morph" || style === "morph:outerHTML",
   handleSwap(style, target, fragment) {
     if (!style.startsWith("morph")) return false;
-    return Idiomorph.morph(target, fragment.children, { morphStyle: style.split(":")[1] ?? "outerHTML" });
+    return Idiomorph.morph(target, fragment.children, {
+      morphStyle: style.split(":")[1] ?? "outerHTML",
+      ignoreActiveValue: !!document.activeElement?.matches(WRITTEN), // somebody wrote on while it was on its way
+    });
   },
 });
 

@@ -111,10 +111,11 @@ def test_settings_are_saved_as_they_are_changed(cast: Cast) -> None:
     client = signed_in(cast.owner)
     page, model = url("settings", cast.workspace.public_id), url("model", cast.workspace.public_id)
     html = client.get(page).content.decode()
-    assert html.count('hx-trigger="change"') == html.count("data-saves") == html.count("<noscript>") == 7
-    assert f"""hx-post="{model}" hx-trigger="change" hx-target="closest section\"""" in html
+    trigger = 'hx-trigger="change, submit"'
+    assert html.count(trigger) == html.count("data-saves") == html.count("<noscript>") == 9
+    assert f"""hx-post="{model}" {trigger} hx-target="closest section\"""" in html
     asked_for = re.findall(r"section\[aria-labelledby=([\w-]*)\]", html)
-    assert len(asked_for) == 7 and set(asked_for) <= set(re.findall(r'id="([\w-]+)"', html))
+    assert len(asked_for) == 9 and set(asked_for) <= set(re.findall(r'id="([\w-]+)"', html))
     htmx = {"HX-Request": "true"}
     saved = client.post(
         url("reviews", cast.workspace.public_id), {"reviews": "on"}, headers=htmx, follow=True
@@ -132,6 +133,30 @@ def test_settings_are_saved_as_they_are_changed(cast: Cast) -> None:
     assert profile.count("data-tab=") == 6 and profile.count("data-saves") == 4
     default = client.post(url("memory_default"), {"memory": "on", "page": "profile"}, headers=htmx)
     assert default.status_code == 302, "asked in a chat, it answers with nothing"
+
+
+def test_name_and_purpose_are_saved_each_by_itself(cast: Cast) -> None:
+    place = cast.workspace
+    page = url("settings", place.public_id)
+    client, htmx = signed_in(cast.owner), {"HX-Request": "true"}
+    client.post(page, {"description": "What we grow"}, headers=htmx)
+    saved = client.post(page, {"name": "Garden"}, headers=htmx, follow=True).content.decode()
+    place.refresh_from_db()
+    assert (place.name, place.description) == ("Garden", "What we grow"), "what was not sent stays"
+    assert "Saved." in saved and '<h1 dir="auto">Garden</h1>' in saved
+    for wrong in ({"name": " "}, {"name": "x" * 121}, {"description": "x" * 2001}, {"name": "a\0b"}):
+        refused = client.post(page, wrong, headers=htmx)
+        assert refused.status_code == 200 and "field__error" in refused.content.decode(), (
+            "htmx shows the form"
+        )
+        assert client.post(page, wrong).status_code == 422
+    client.post(page, {"name": "Orchard", "description": ""})  # of a page without scripts
+    place.refresh_from_db()
+    assert (place.name, place.description) == ("Orchard", "")
+    for user, status in ((cast.editor, 403), (cast.viewer, 403), (cast.stranger, 404)):
+        assert signed_in(user).post(page, {"name": "Mine"}, headers=htmx).status_code == status
+    place.refresh_from_db()
+    assert place.name == "Orchard"
 
 
 def test_the_only_owner_is_not_offered_to_leave(cast: Cast) -> None:

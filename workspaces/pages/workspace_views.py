@@ -85,14 +85,19 @@ def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> H
         "is_owner": workspace.role == Role.OWNER,
         "members": _members(workspace),
         "roles": Role.choices,
-        "form": WorkspaceForm(initial={"name": workspace.name, "description": workspace.description}),
+        "form": WorkspaceForm(initial=_about(workspace)),
         "member_form": MemberForm(),
         "delete_form": DeleteForm(name=workspace.name),
         **(_invitations(request, workspace) if workspace.role == Role.OWNER else {}),
         **_model_section(request, workspace),
     }
-    failed = any(form.errors for form in forms.values())
+    # Not to htmx, which would put it among the notices.
+    failed = not request.htmx and any(form.errors for form in forms.values())
     return render(request, "workspaces/settings.html", context | forms, status=422 if failed else 200)
+
+
+def _about(workspace: Workspace) -> dict[str, str]:
+    return {"name": workspace.name, "description": workspace.description}
 
 
 @require_http_methods(["GET", "POST"])
@@ -100,8 +105,13 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
     if request.method == "GET":
         return settings_page(request, get_workspace(request.user, ws_id))
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
-    form = WorkspaceForm(request.POST)
-    if form.done(lambda: workspaces.update_workspace(workspace, by=request.user, **form.cleaned_data)):
+    form = WorkspaceForm({**_about(workspace), **request.POST.dict()})
+
+    def save() -> Workspace:
+        sent = {name: value for name, value in form.cleaned_data.items() if name in request.POST}
+        return workspaces.update_workspace(workspace, by=request.user, **sent)
+
+    if form.done(save):
         notices.success(request, _("Saved."))
         return redirect("workspaces:settings", ws_id)
     return settings_page(request, get_workspace(request.user, ws_id), form=form)
