@@ -224,16 +224,21 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
-    """What is in a place that is not stored yet meets nothing there."""
-    drafts = {each: each.draft for each in read if each.draft is not None}
-    left = [
-        each
-        for each, draft in drafts.items()
-        if draft.workspace.pk is not None and (draft.agent is None or draft.agent.pk is not None)
-    ]
+    """What is in a place that is not stored yet meets nothing there. None waits for review: who may bring it in may
+    approve it, and what waited there waits here as its line says.
+    """
+    left = []
+    for each in read:
+        if each.draft is not None and _is_stored(each.draft):
+            each.draft = replace(each.draft, was_in_use=True)
+            left.append(each)
     if newest is None:
         newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
     _settled(left, places, near=False, kept_up_to=newest)
+
+
+def _is_stored(draft: Draft) -> bool:
+    return draft.workspace.pk is not None and (draft.agent is None or draft.agent.pk is not None)
 
 
 def _settled(read: list[Read], places: Places, **how: Any) -> None:

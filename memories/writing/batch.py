@@ -1,4 +1,4 @@
-"""The drafts of one place, decided about in turn and stored together. For ``importing``."""
+"""The drafts of one place, decided about in turn and stored together. For ``many``."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from memories.writing.decide import (
     Forgotten,
     Known,
     New,
+    Proposal,
     Refused,
     Update,
     decide,
@@ -111,7 +112,7 @@ class Batch:
         self.past_of: dict[int, Past] = {}
         self.saved: dict[int, Saved] = {}
         self.new: list[tuple[Memory, Embedded | None]] = []
-        self.one_by_one: dict[int, Memory] = {}  # what each of these changes
+        self.one_by_one: dict[int, Saved] = {}  # what the gate will say of each of these
         self.givers: list[tuple[Memory, Memory]] = []  # a key goes from the one to the other
         self.wordings: list[tuple[Memory, str]] = []
 
@@ -146,12 +147,14 @@ class Batch:
                     raise error
                 case Known(known):
                     self.saved[number] = Saved(known, created=False, duplicate=True)
-                    self.wordings += [(known, draft.content)] if near else []
+                    self.wordings += [(known, draft.content)] if near and not draft.waits_for_review else []
                 case Update(known) if unchanged and known.key == draft.key:
                     self.saved[number] = Saved(known, created=False, duplicate=True)
                 case Update(known):
-                    self.one_by_one[number] = known
+                    self.one_by_one[number] = Saved(known, created=False)
                     there.holders[draft.key] = known  # what follows under this key comes after it, singly too
+                case Proposal():
+                    self.one_by_one[number] = Saved(memory, created=False, pending=True)
                 case New(may_replace, giver):
                     memory.may_replace = may_replace
                     self.saved[number] = Saved(memory, created=True)

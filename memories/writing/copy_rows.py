@@ -1,4 +1,4 @@
-"""Rows of memories into Postgres by COPY. For ``importing``, which knows the rules."""
+"""Rows of memories into Postgres by COPY. For ``many``, which knows the rules."""
 
 from __future__ import annotations
 

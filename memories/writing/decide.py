@@ -53,6 +53,13 @@ class New:
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """It waits for review: a row that changes nothing of what is in use, and takes no key."""
+
+    may_replace: Memory | None = None
+
+
+@dataclass(frozen=True)
 class Forgotten:
     """It was forgotten for good, and no person asks for it."""
 
@@ -62,7 +69,7 @@ class Refused:
     error: DomainError
 
 
-Verdict = Known | Update | New | Forgotten | Refused
+Verdict = Known | Update | New | Proposal | Forgotten | Refused
 
 
 class Beside(Protocol):
@@ -130,9 +137,9 @@ def decide(
         return Known(known)
     if comes_back and namesake is not None:
         return Refused(Conflict(KEY_TAKEN))
-    if known is not None and not waits:
-        return Update(known, giver=holder)
-    return New(found.possible_update, giver=None if waits else holder)
+    if waits:
+        return Proposal(found.possible_update)
+    return Update(known, giver=holder) if known is not None else New(found.possible_update, giver=holder)
 
 
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:

@@ -70,6 +70,7 @@ class Draft:
     source_details: Mapping[str, Any] = field(default_factory=dict)
     sources: Sequence[str] = ()  # more chats and messages that it comes from, by public id
     for_review: bool = False  # it waits for a person with the right to write
+    was_in_use: bool = False  # elsewhere: it comes as it was, and waits for nobody
     confirmed: bool = False  # its person was asked about a number of their own, and wants it stored
     named: Collection[str] | None = None  # the fields its caller gave; None: those unlike a new memory's
 
@@ -119,7 +120,7 @@ class Draft:
     def waits_for_review(self) -> bool:
         """``for_review``, or made by a model where the workspace reviews that; one's own is never its business."""
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
-        return self.for_review or (self.is_automatic and reviewed)
+        return not self.was_in_use and (self.for_review or (self.is_automatic and reviewed))
 
     def cleaned(self) -> Draft:
         """The draft, every field stripped and checked.

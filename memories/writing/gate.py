@@ -30,7 +30,7 @@ from memories.writing.changing import (
     store_vector_or_queue,
     update_in_place,
 )
-from memories.writing.decide import Forgotten, Known, New, Refused, Stored, Update, decide
+from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
 from memories.writing.doubles import find_holder, one_writer_at_a_time
 from memories.writing.drafts import (
     CLEANERS,
@@ -147,7 +147,7 @@ def save_embedded(
                 if draft.sources or "sources" in (draft.named or ()):
                     set_sources(changed, draft.sources, now=now)
                 return Saved(changed, created=False)
-            case New(may_replace) if draft.waits_for_review:
+            case Proposal(may_replace):
                 require_room("memories", by or draft.author)
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, giver):

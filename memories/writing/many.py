@@ -86,8 +86,7 @@ def foresee(
     for numbers in _by_place(drafts).values():
         batch = _batch(numbers, drafts, vectors, pasts, now)
         batch.sort_out("key", by=by, near=near, kept_up_to=kept_up_to)
-        results |= batch.saved
-        results |= {number: Saved(memory, created=False) for number, memory in batch.one_by_one.items()}
+        results |= batch.saved | batch.one_by_one
     return [results[number] for number in range(len(drafts))]
 
 

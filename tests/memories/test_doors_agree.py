@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from memories import tasks
 from memories.forgetting.forget import forget_memories
-from memories.models import Memory
+from memories.models import Memory, Review
 from memories.writing import review
 from memories.writing.decide import (
     Known,
@@ -47,6 +47,7 @@ class Situation:
     key: str | None = None
     there: tuple[tuple[str, dict[str, Any]], ...] = ()
     forgotten: bool = False
+    source_type: str = "import"
 
 
 PAST = timezone.now() - timedelta(days=1)
@@ -81,6 +82,8 @@ EXPECTED = {
 }
 FORCED = {name: "nothing" if name in {"forgotten for good", "a secret"} else "new" for name in EXPECTED}
 A_PERSON = {"forgotten for good": "new"}  # who says it again wants it again
+# What a model noticed where that is reviewed: what is in use stays as it is, key and all, and a person decides.
+REVIEWED = {name: what if what in {"kept", "nothing"} else "proposed" for name, what in EXPECTED.items()}
 
 
 @dataclass
@@ -91,10 +94,13 @@ class Door:
     before: Callable[[Cast, Situation], Any] = lambda cast, situation: None
     differs: dict[str, str] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=lambda: EXPECTED)
+    reviewed: dict[str, str] | None = (
+        None  # of what a model noticed, where that is reviewed and such comes this way
+    )
 
 
 def draft(cast: Cast, situation: Situation, **fields: Any) -> Draft:
-    fields = {"source_type": "import", "key": situation.key, **fields}
+    fields = {"source_type": situation.source_type, "key": situation.key, **fields}
     return Draft(situation.content, cast.workspace, cast.editor, **fields)
 
 
@@ -125,7 +131,9 @@ def a_list(cast: Cast, said: Situation, _: Any) -> Any:
 
 
 def an_export(cast: Cast, said: Situation, _: Any) -> Any:
-    imported = imported_whole(cast.owner, file_of(line(said.content, key=said.key)), cast.workspace)
+    imported = imported_whole(
+        cast.owner, file_of(line(said.content, key=said.key, source_type=said.source_type)), cast.workspace
+    )
     assert imported.outcomes == imported.foreseen
 
 
@@ -162,22 +170,22 @@ def come_late(cast: Cast, said: Situation, use_embedder: Callable[[Any], None]) 
         tasks.embed_memories(memory_ids=[saved.memory.pk])
 
 
+AS_THEY_WERE = {"near duplicate": "new", "another number": "new", "key taken": "kept"} | {
+    "key, near duplicate without": "new"
+}
 DOORS = {
-    "the gate": Door(singly("key")),
-    "the gate, forced": Door(singly("create"), expected=FORCED),
-    "many at once": Door(many("key")),
-    "many at once, forced": Door(many("create"), expected=FORCED),
+    "the gate": Door(singly("key"), reviewed=REVIEWED),
+    "the gate, forced": Door(singly("create"), expected=FORCED, reviewed=REVIEWED),
+    "many at once": Door(many("key"), reviewed=REVIEWED),
+    "many at once, forced": Door(many("create"), expected=FORCED, reviewed=REVIEWED),
     "REST": Door(over_rest, differs=A_PERSON),
     "organisation memory": Door(over_v1, differs=A_PERSON),
     "a list of statements": Door(a_list),
-    # As they were: near-duplicates too, and no key that is taken is touched.
-    "an export": Door(
-        an_export,
-        differs={"near duplicate": "new", "another number": "new", "key taken": "kept"}
-        | {"key, near duplicate without": "new"},
-    ),
+    # As they were: near-duplicates too, and no key that is taken is touched. What was in use is: who may bring it in
+    # may approve it.
+    "an export": Door(an_export, differs=AS_THEY_WERE, reviewed=EXPECTED | AS_THEY_WERE),
     # What is in use under its key is not changed by a proposal, and a person who approves lifts what stands against it.
-    "approval": Door(approve, propose, differs={"key taken": "kept", **A_PERSON}),
+    "approval": Door(approve, propose, differs={"key taken": "proposed", **A_PERSON}),
     # An undo brings back what it was asked to, without a key that is taken; and a person lifts what stands against it.
     "restore": Door(
         restore,
@@ -200,6 +208,24 @@ def test_every_door_says_the_same(
 ) -> None:
     settings.DATA_DIR = tmp_path
     entered, said = DOORS[door], SITUATIONS[situation]
+    came = enter(entered, said, cast, use_embedder)
+    assert came == (entered.expected | entered.differs)[situation]
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("door", [name for name, door in DOORS.items() if door.reviewed])
+def test_every_door_says_the_same_of_what_a_model_noticed_where_that_is_reviewed(
+    door: str, situation: str, cast: Cast, use_embedder: Callable[[Any], None], tmp_path: Any, settings: Any
+) -> None:
+    settings.DATA_DIR = tmp_path
+    cast.workspace.reviews_proposals = True
+    cast.workspace.save()
+    noticed = replace(SITUATIONS[situation], source_type="auto_chat")
+    came = enter(DOORS[door], noticed, cast, use_embedder)
+    assert came == (DOORS[door].reviewed or {})[situation]
+
+
+def enter(entered: Door, said: Situation, cast: Cast, use_embedder: Callable[[Any], None]) -> str:
     if said.forgotten:
         gone = make_memory(said.content, cast.editor, cast.workspace)
         forget_memories([gone], by=cast.editor, now=timezone.now())
@@ -210,10 +236,10 @@ def test_every_door_says_the_same(
         for memory in [make_memory(content, cast.editor, cast.workspace, **fields)]
     }
     with suppress(DomainError):
-        entered.enter(cast, said, use_embedder if door == "a late vector" else prepared)
-    assert what_came(said, there) == (entered.expected | entered.differs)[situation]
+        entered.enter(cast, said, use_embedder if entered is DOORS["a late vector"] else prepared)
     keys = list(Memory.objects.filter(deleted_at=None, key__isnull=False).values_list("key", flat=True))
     assert len(keys) == len(set(keys))
+    return what_came(said, there)
 
 
 def what_came(said: Situation, there: dict[int, Memory]) -> str:
@@ -227,6 +253,9 @@ def what_came(said: Situation, there: dict[int, Memory]) -> str:
     if any((memory.content, memory.key) != (live[pk].content, live[pk].key) for pk, memory in there.items()):
         assert [(each.content, each.key) for each in live.values()] == [(said.content, said.key)]
         return "update"
+    if waiting := Memory.objects.filter(review=Review.PENDING).first():
+        assert (waiting.content, waiting.key) == (said.content, said.key)
+        return "proposed"
     return "kept" if live else "nothing"
 
 
