@@ -47,6 +47,27 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// Some thirty rows of chats have a menu, and one is opened: what fits the chat is put there then, with its id.
+
+document.addEventListener(
+  "toggle",
+  ({ target: menu }) => {
+    if (!menu.open || !("chatMenu" in menu.dataset)) return;
+    const state = menu.dataset.chatMenu.split(" ");
+    const items = document.getElementById("chat-menu").content.cloneNode(true);
+    for (const item of items.querySelectorAll(".menu__item")) {
+      if (state.includes(item.dataset.unless) || (item.dataset.if && !state.includes(item.dataset.if))) item.remove();
+      for (const name of ["href", "hx-get", "hx-post"]) {
+        const address = item.getAttribute(name);
+        if (address) item.setAttribute(name, address.replace("CHAT", menu.closest("li").id.slice("row-".length)));
+      }
+    }
+    menu.querySelector(".menu__items").replaceChildren(items);
+    window.htmx?.process(menu);
+  },
+  true,
+);
+
 // Toasts and “Forgotten” rows go by themselves, but never while somebody points at them or has focus in them.
 
 function vanish(element) {

@@ -229,6 +229,13 @@ def test_a_chat_is_pinned_archived_and_taken_back(
         first.locator("summary").click()
         first.get_by_role("button", name=name).click()
 
+    chat = first.locator("a").first.get_attribute("href")
+    first.locator("summary").click()
+    offered = first.locator("a.menu__item").evaluate_all(
+        "all => all.map((each) => each.getAttribute('href'))"
+    )
+    assert offered == [f"{chat}{of}" for of in ("export/", "export/?as=json", "forget/")]
+    first.locator("summary").click()
     choose("Pin")
     pinned = page.get_by_role("region", name="Pinned")
     expect(pinned).to_contain_text("Plans for May")
@@ -247,6 +254,8 @@ def test_a_chat_is_pinned_archived_and_taken_back(
     expect(first).to_have_count(1)
     shoot(page, "page-archived")
     assert faults(page) == []
+    choose("Unarchive")
+    expect(first).to_have_count(0)
     choose("Unarchive")
     expect(page.get_by_text("No chat is archived.")).to_be_visible()
     page.get_by_role("button", name="All chats").click()

@@ -88,7 +88,7 @@ def test_the_page_archives_with_undo_and_shows_what_is_put_away(cast: Cast) -> N
     where = f"/workspaces/{cast.workspace.public_id}/chats/list/"
     assert "Plans" not in owner.get(where).content.decode()
     away = owner.get(f"{where}?archived=on").content.decode()
-    assert "Unarchive" in away and "Plans" in away
+    assert 'data-chat-menu="archived deletable"' in away and "Plans" in away
     owner.post(mark)
     assert "Plans" in owner.get(where).content.decode()
     assert "No chat is archived." in owner.get(f"{where}?archived=on").content.decode()

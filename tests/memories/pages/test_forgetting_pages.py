@@ -145,7 +145,9 @@ def test_a_chat_goes_by_its_page(cast: Cast) -> None:
     assert places_with(TEXT) == []
     assert signed_in(cast.editor, fresh=False).get(url).status_code == 404
     row = make_chat(cast.editor, cast.workspace)
-    assert f"/chats/{row.public_id}/forget/" in client.get(f"/chats/{row.public_id}/row/").content.decode()
+    listed = client.get(f"/chats/{row.public_id}/").content.decode()
+    assert re.search(rf'href="/chats/{row.public_id}/".*?data-chat-menu=" deletable"', listed, re.S)
+    assert 'href="/chats/CHAT/forget/"' in listed
 
 
 def test_a_chat_goes_by_rest(cast: Cast) -> None:
