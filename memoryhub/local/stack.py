@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import http.client
 import os
 import re
 import secrets
@@ -22,6 +20,7 @@ import psycopg
 from memoryhub.local import model_server
 from memoryhub.local.data_folder import DataFolderError, make_data_folders
 from memoryhub.local.launcher import launch_command
+from memoryhub.local.listening import AddressInUse, answers, listen
 from memoryhub.local.postgres import EmbeddedPostgres, PostgresError
 from memoryhub.local.run_lock import AlreadyRunning, RunLock, wait_for_cleaner
 from memoryhub.local.service import Service, say
@@ -29,8 +28,8 @@ from memoryhub.local.supervisor import NAME, StartFailed, Stopping, Supervisor
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
 WORKER_STOP_SECONDS = 5.0  # a job that takes longer is run again at the next start
-WEB_SERVER = (
-    *("-m", "uvicorn", "memoryhub.asgi:application", "--http", "memoryhub.http.protocol:ImpatientProtocol"),
+HTTP_SERVER = (
+    *("-m", "uvicorn", "--http", "memoryhub.http.protocol:ImpatientProtocol"),
     # Longer than browsers' pauses, proxies and clients of programs keep a connection: who asks on one as it is closed
     # cannot know whether the request was read.
     *("--timeout-keep-alive", "75"),
@@ -38,18 +37,15 @@ WEB_SERVER = (
     "--no-proxy-headers",
     *("--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", "warning"),
 )
+WEB_SERVER = (*HTTP_SERVER, "memoryhub.asgi:application")
+PROBES_SERVER = (*HTTP_SERVER, "memoryhub.probes:application")
 WEB_STOP_SECONDS = 6.0  # uvicorn gives open streams three
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0
-LONGEST_PROBE_SECONDS = 1.0
 TOGETHER = ("model", "worker", "web")
 PARTS = (*TOGETHER, "embedder")  # the last has a host, or a data folder, of its own
 EMBEDDER_KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"  # of memoryhub.llm.embedder_server
 PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
-
-
-class AddressInUse(Exception):
-    """The web server's address cannot be had; the text names the setting."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ def _start_and_run(stack: Stack) -> None:
     endpoint_file = model_server.endpoint_file(stack.data_dir)
     model_server.remove_endpoint(stack.data_dir)
     _empty_metrics_folder(stack.data_dir)
-    listens = stack.parts & {"web", "embedder"}
+    listens = stack.parts & {"web", "worker", "embedder"}
     with listen(stack.host, stack.port) if listens else nullcontext() as listener:
         say(NAME, f"starting, data in {stack.data_dir}")
         with Supervisor(stack.data_dir, remove_when_killed=[endpoint_file]) as supervisor:
@@ -122,6 +118,8 @@ def _start_and_run(stack: Stack) -> None:
                 supervisor.run_once(_manage(stack, "prepare", "prepare"))
             if "worker" in stack.parts:
                 supervisor.add(worker_service(stack))
+            if listener is not None and stack.parts & {"web", "worker"} == {"worker"}:
+                supervisor.add_and_wait(web_service(stack, listener, "probes"))
             if listener is not None and "web" in stack.parts:
                 for number in range(1, stack.web_processes + 1):
                     name = "web" if stack.web_processes == 1 else f"web{number}"
@@ -150,31 +148,10 @@ def _welcome(stack: Stack) -> None:
         say(NAME, f"first account: {first}{environment}")
     else:
         say(NAME, f"MemoryHub is ready: {', '.join(part for part in PARTS if part in stack.parts)}")
+    if stack.parts & {"web", "worker"} == {"worker"}:
+        say(NAME, f"for monitors: {stack.address}/healthz, /readyz and /metrics")
     say(NAME, f"data: {stack.data_dir}")
     say(NAME, f"stop: Ctrl-C, or kill {os.getpid()}")
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """The web server's socket, opened here so that a restart of the web server refuses nobody meanwhile."""
-    try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it: uvicorn takes a given socket for a local one and would not set it, and a
-        # streamed token would wait for the browser's acknowledgement of the one before.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listener.bind(where)
-        listener.listen(2048)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise AddressInUse(
-                f"Port {port} of {host} is in use by another program: set MEMORYHUB_PORT to a free one."
-            ) from error
-        raise AddressInUse(
-            f"Cannot listen on {host}:{port} ({error.strerror}): set MEMORYHUB_HOST and MEMORYHUB_PORT."
-        ) from error
-    return listener
 
 
 # The services
@@ -275,27 +252,15 @@ def worker_service(stack: Stack) -> Service:
 
 
 def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
-    """One web process. All of them take connections from the same socket."""
-    arguments = [*WEB_SERVER, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
+    """One web process, or what answers `probes` where there is none. All take connections from the same socket."""
+    server, asked = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
+    arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
     return Service(
         name,
         _python(*arguments, death_signal=signal.SIGTERM),
         environment=_environment(stack),
         folder=stack.base_dir,
-        is_ready=partial(answers, stack.host, stack.port),
+        is_ready=partial(answers, stack.host, stack.port, asked),
         stop_seconds=WEB_STOP_SECONDS,
         keep_open=[listener.fileno()],
     )
-
-
-def answers(host: str, port: int, path: str = "/accounts/login/") -> bool:
-    """Whether a page comes from the server; a second at the most. What the page says does not matter."""
-    local = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    connection = http.client.HTTPConnection(local, port, timeout=LONGEST_PROBE_SECONDS)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status < 500
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

@@ -109,14 +109,17 @@ def look() -> Readiness:
     asked: dict[str, Future[Any]] = {
         "database": _threads.submit(carried(_database)),
         "model": _threads.submit(carried(chat_model_trouble)),
-        "embedder": _threads.submit(carried(embedder_trouble)),
         "replicas": _threads.submit(carried(_replicas)),
     }
+    # The bundled embedder is in each process that embeds. Who only answers probes would load one to be asked.
+    if settings.EMBEDDING_BASE_URL or settings.PROCESS_ROLE != "probes":
+        asked["embedder"] = _threads.submit(carried(embedder_trouble))
     wait(asked.values(), LONGEST_SECONDS)
     parts: dict[str, Part] = asked["database"].result() if asked["database"].done() else _no_database()
     for name in ("model", "embedder"):
-        trouble = _trouble(asked[name])
-        parts[name] = Part(not trouble, trouble)
+        if name in asked:
+            trouble = _trouble(asked[name])
+            parts[name] = Part(not trouble, trouble)
     silent = dict.fromkeys(settings.REPLICAS, Part(False, AWAY))
     return Readiness(parts | (asked["replicas"].result() if asked["replicas"].done() else silent))
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import SOON, database_from_url, libpq_settings, value_or_file
 from memoryhub.local.postgres import connection_settings
-from memoryhub.settings.process import DATA_DIR, PROCESS_ROLE, RUNNING_COMMAND, RUNNING_WORKER, env
+from memoryhub.settings.process import DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, env
 
 DATABASE_URL = value_or_file(os.environ, "DATABASE_URL") or ""
 EMBEDDED_DATABASE = not DATABASE_URL
@@ -79,7 +79,7 @@ def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
     if RUNNING_WORKER:
         # The cluster forks: a kept connection for each worker, never a pool shared over the fork.
         database |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
-    elif not RUNNING_COMMAND:
+    elif PROCESS_ROLE == "web":
         database["ENGINE"] = "memoryhub.database.pooled"
         # After five seconds in vain a request begins anew to connect: the pool's own attempts come ever more seldom.
         waits = {"timeout": wait, "max_idle": 120, "reconnect_timeout": 5}

@@ -19,7 +19,10 @@ FILES_DIR = env.optional("FILES_DIR")  # what several hosts see alike; None: the
 RUNNING_WORKER = "qcluster" in sys.argv[1:2]
 RUNNING_COMMAND = Path(sys.argv[0]).name == "manage.py"
 RUNNING_SERVER = "uvicorn" in Path(sys.argv[0]).parts[-2:]  # its module or its script
-PROCESS_ROLE = "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "web"
+RUNNING_PROBES = RUNNING_SERVER and "memoryhub.probes:application" in sys.argv
+PROCESS_ROLE = (
+    "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "probes" if RUNNING_PROBES else "web"
+)
 
 
 def _kept_key(given: str | None, file_name: str) -> str:

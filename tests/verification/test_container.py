@@ -173,6 +173,7 @@ def test_hosts_behind_a_proxy_with_tls_and_a_replica(
         assert parts_of(there, client)["replica 1"] == {"ok": True, "why": ""}
         for name in ("web_1", "web_2", "worker_1"):
             as_nobody_of_note(podman, f"container_{name}")
+            podman("healthcheck", "run", f"container_{name}")
         assert client.get("http://localhost/accounts/login/").url.scheme == "https"
         workspace = remember(client)
         brought = client.post(f"{workspace}/documents", files={"file": ("bins.txt", b"The bins go out.")})

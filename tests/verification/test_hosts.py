@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -20,6 +21,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment, lend_to
 from tests.stack import ROOT, Web, free_port, signed_up
@@ -167,6 +169,62 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
         last = http.Client(base_url=back.url, cookies=person.cookies, headers=person.headers)
         assert len(kept) > 10
         assert all(last.get(f"{memories}/{each}").status_code == 200 for each in kept)
+
+
+def test_its_worker_does_what_the_web_of_before_asks_and_the_one_before_goes_on(
+    migrated: str, tmp_path: Path, scripted_model: ScriptedOpenAI
+) -> None:
+    """Reads what is brought and notices what is said; and is asked how it is, having no web server of its own."""
+    env = {"DATABASE_URL": migrated, "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
+    env |= {
+        "MEMORYHUB_LLM_BASE_URL": scripted_model.base_url,
+        "MEMORYHUB_LLM_API_KEY": scripted_model.api_key,
+    }
+    env |= {"MEMORYHUB_LLM_MODEL": scripted_model.model, "MEMORYHUB_METRICS_TOKEN": "of the monitoring alone"}
+    found = json.dumps([{"text": "The project deadline is March 15", "kind": "fact", "importance": 0.6}])
+    scripted_model.script(Answer("Noted."), Answer(found))
+    newer = next_version(tmp_path / "newer", mild=True)
+    with ExitStack() as hosts:
+        old, of_old = hosts.enter_context(host(tmp_path / "old", "web", env))
+        wait_until(lambda: _is_ready(old, of_old), "the version before is ready")
+        person = signed_up(old, "olga")
+        place = f"/chat/api/workspaces/{person.get('/chat/api/workspaces').json()['items'][0]['id']}"
+        chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
+        said = {"content": "My project deadline is March 15.", "stream": False}
+        assert person.post(f"/chat/api/{chat}/messages", json=said).status_code == 201
+
+        new, of_new = hosts.enter_context(host(tmp_path / "new", "worker", env, newer))
+        wait_until(lambda: _is_ready(new, of_new), "the next version's worker is ready")
+        assert "1 steps" in of_new.read_text()
+        _bring(person, place, "bins.txt")
+        wait_until(lambda: "March 15" in person.get(f"{place}/memories").text, "it noticed what was said")
+        assert http.get(f"{new.url}/healthz").json() == {"status": "ok"}
+        parts = http.get(f"{new.url}/readyz").json()["parts"]
+        assert parts["worker"] == parts["migrations"] == {"ok": True, "why": ""}
+        assert "embedder" not in parts, "it would load one to be asked"
+        told = http.get(
+            f"{new.url}/metrics", headers={"Authorization": "Bearer of the monitoring alone"}
+        ).text
+        assert 'memoryhub_memories_saved_total{source="auto_chat"} 1.0' in told
+        assert http.get(f"{new.url}/metrics").status_code == 401
+        assert http.get(f"{new.url}/accounts/login/").status_code == 404
+        assert http.post(f"{new.url}/healthz", content=b"x").status_code == 413
+
+        new.process.send_signal(signal.SIGTERM)
+        new.process.wait(60)
+        back, of_back = hosts.enter_context(host(tmp_path / "back", "worker", env))
+        wait_until(lambda: _is_ready(back, of_back), "the version before begins again")
+        _bring(person, place, "keys.txt")
+
+
+def _bring(person: http.Client, place: str, name: str) -> None:
+    """A document, and wait until a worker has read it."""
+    file = {"file": (name, f"The {name} go out on Monday.".encode())}
+    brought = person.post(f"{place}/documents", files=file).json()
+    wait_until(
+        lambda: person.get(f"{place}/documents/{brought['id']}").json()["status"] == "ready",
+        f"{name} is read",
+    )
 
 
 def test_a_version_that_changes_more_is_not_served_by_the_one_before(migrated: str, tmp_path: Path) -> None:

@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from memoryhub.local.listening import AddressInUse, listen
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
-from memoryhub.local.stack import (
-    EMBEDDER_KEY_VARIABLE,
-    AddressInUse,
-    Stack,
-    embedder_service,
-    listen,
-    model_service,
-)
+from memoryhub.local.stack import EMBEDDER_KEY_VARIABLE, Stack, embedder_service, model_service
 
 
 def test_streamed_tokens_are_not_held_back() -> None:
