@@ -123,15 +123,6 @@ def test_every_queued_job_resolves() -> None:
     assert all(callable(import_string(path)) for path in paths)
 
 
-def test_only_the_gate_inserts_memories() -> None:
-    writers = {
-        source.relative_to(ROOT).as_posix()
-        for source in SOURCES
-        if re.search(r"\bMemory(\.objects\.(bulk_)?create|\()", source.read_text())
-    }
-    assert writers == {"memories/writing/gate.py", "memories/models/memory.py"}
-
-
 @pytest.mark.parametrize("folder", ["memoryhub/llm", "memoryhub/local"])
 def test_model_and_process_rooms_know_no_tables(folder: str) -> None:
     for source in (ROOT / folder).rglob("*.py"):

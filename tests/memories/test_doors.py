@@ -1,7 +1,8 @@
 """Every way into the table of memories: a list of the statements that write to it, and a new one fails.
 
-Read off the sources, product and benchmarks: raw SQL (INSERT, UPDATE, COPY, MERGE, DELETE), and the ORM's verbs on
-rows and querysets of Memory. What decides about a text asks ``memories.writing.decide``.
+Read off the sources, product and benchmarks: raw SQL (INSERT, UPDATE, COPY, MERGE, DELETE) on this table or on one
+whose name is put in, and the ORM's verbs on rows and querysets of Memory, or of a model that is found by its name. What
+decides about a text asks ``memories.writing.decide``.
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("memories", "chat", "workspaces", "memoryhub", "tests/bench")
-RAW = re.compile(
-    r"\b(INSERT\s+INTO|UPDATE|COPY|MERGE\s+INTO|DELETE\s+FROM|TRUNCATE)\s+(?:ONLY\s+)?\"?memories_memory\"?(?!\w)",
-    re.IGNORECASE,
-)
+VERB = r"\b(INSERT\s+INTO|UPDATE|COPY|MERGE\s+INTO|DELETE\s+FROM|TRUNCATE)\s+(?:ONLY\s+)?"
+RAW = re.compile(VERB + r"\"?(?:memories_memory\"?(?!\w)|\{|%s)", re.IGNORECASE)
 VERBS = {
     "create",
     "bulk_create",
@@ -32,7 +31,9 @@ VERBS = {
 VERBS |= {f"a{verb}" for verb in VERBS}
 # A row or rows of Memory, whatever they are called: what is made of these words is.
 MEMORIES = re.compile(
-    r"(await |list\(|\()*(Memory\b|_locked\(memory|locked_row\(|new_row\(|get_memory\(|_LOCKED\b"
+    r"(await |list\(|\()*(Memory\b|[\w.]+\._(default|base)_manager\b"
+    r"|(django\.)?apps\.get_model\(('memories(\.|', ')[Mm]emory'|(?!'))"
+    r"|_locked\(memory|locked_row\(|new_row\(|get_memory\(|_LOCKED\b"
     r"|[\w.]+\.(owned_)?memories\b)"
 )
 RELATED = re.compile(r"\w+\.(embeddings|sources|revisions|values|values_list|aggregate|count|exists|pk)\b")
@@ -61,10 +62,14 @@ WRITES = {
     ("memories/recalling/words.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
+    # A table's name is put in: rows that go for good with their workspace or person, and tables of the index.
+    ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},
+    ("workspaces/index/partitions.py", "-"): {"DELETE FROM", "INSERT INTO"},
     # As nobody, and rolled back: it has to find no row.
     ("workspaces/isolation/proof.py", "_writes"): {"UPDATE"},
     # For measuring alone: rows without keys.
     ("memories/management/synthetic.py", "-"): {"INSERT INTO"},
+    ("memories/management/copies.py", "copy_places"): {"INSERT INTO"},
     ("tests/bench/bulk.py", "-"): {"INSERT INTO", "UPDATE"},
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
@@ -88,7 +93,10 @@ def writes_in(source: str) -> Iterator[tuple[str, str]]:
         return around[-1].name if around else "-"
 
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if isinstance(node, ast.JoinedStr):
+            said = "".join(each.value if isinstance(each, ast.Constant) else "{" for each in node.values)
+            yield from ((name_of(node), " ".join(found.upper().split())) for found in RAW.findall(said))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ((name_of(node), " ".join(found.upper().split())) for found in RAW.findall(node.value))
         elif isinstance(node, ast.Call) and (verb := _verb_of(node, functions, name_of(node))):
             yield name_of(node), verb
@@ -168,6 +176,11 @@ def test_nothing_writes_memories_but_what_is_listed() -> None:
         "def act(cursor):\n    cursor.copy('COPY \"memories_memory\" (content) FROM STDIN')",
         "SQL = f'''\n  UPDATE   memories_memory SET key = {x}'''",
         "def act():\n    return Memory(content='x')",
+        "def act(cursor, table):\n    cursor.execute(f'INSERT INTO {table} SELECT 1')",
+        "def act(cursor):\n    cursor.execute(SQL('UPDATE {of} SET key = 1').format(of=Identifier('memories_memory')))",
+        "def act():\n    apps.get_model('memories', 'Memory').objects.update(key='x')",
+        "def act(label):\n    rows = apps.get_model(label).objects.all()\n    rows.update(key='x')",
+        "def act(kind):\n    kind.model._default_manager.filter(pk=1).update(key='x')",
     ],
 )
 def test_a_seventh_way_in_is_seen(source: str) -> None:
