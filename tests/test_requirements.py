@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import os
@@ -9,16 +10,19 @@ import re
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from memoryhub.licences import canonical
-from tests.test_architecture import ROOT
+from tests.test_architecture import ROOT, SOURCES
 
 FOLDER = ROOT / "requirements"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.in"))
 LINE = re.compile(r"([\w.-]+)(?:\[[\w,-]+\])?(?:==([\w.]+))?(?:\s*;.*)?")
+# Uvicorn, the queue, trafilatura and allauth import these.
+UNNAMED = {"httptools", "uvloop", "setproctitle", "lxml-html-clean", "fido2", "qrcode"}
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -60,6 +64,24 @@ def test_every_line_has_an_exact_version_and_hashes(name: str) -> None:
         assert version, requirement
         assert hashes and all(HASH.fullmatch(each) for each in hashes), requirement
         assert len(set(hashes)) == len(hashes)
+
+
+def test_what_is_installed_for_the_product_is_used() -> None:
+    named = {name for path in SOURCES if path.name != "licences.py" for name in _named(path)}
+    of: dict[str, set[str]] = {}
+    for module, names in packages_distributions().items():
+        for name in names:
+            of.setdefault(canonical(name), set()).add(module)
+    assert {name for name in written("base") if not of[name] & named} == UNNAMED
+
+
+def _named(path: Path) -> set[str]:
+    """The first words of the modules that a file imports, or whose dotted path it says."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    found = {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
+    found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    found |= {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+    return {name.split(".")[0] for name in found}
 
 
 @pytest.mark.parametrize("name", NAMES)
