@@ -78,11 +78,6 @@ async def _to_their_end(events: AsyncGenerator[str, None]) -> AsyncGenerator[str
             yield f"event: error\ndata: {json.dumps(said.body()['error'])}\n\n"
 
 
-def open_streams(user: User) -> int:
-    """How many this person holds open in this process."""
-    return _open[EVENTS, user.pk]
-
-
 def _left(held: tuple[str, int]) -> None:
     with _lock:
         _open[held] -= 1

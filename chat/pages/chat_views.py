@@ -15,12 +15,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat.access import get_chat, get_message
+from chat.access import get_chat
 from chat.chats import actions
 from chat.chats.chat_list import chat_list_page
 from chat.chats.marking import mark_of, set_mark
 from chat.chats.personal_memories import personal_in
-from chat.models import Chat, ChatMark, Message
+from chat.models import Chat, ChatMark
 from chat.models.steps import Mode
 from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import begin_turn
@@ -86,12 +86,6 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
     chat = get_chat(request.user, chat_id, need=need)
     chat.workspace.role = chat.role
     return chat
-
-
-def _load_message(request: PageRequest, chat_id: str, message_id: str, need: Role) -> tuple[Chat, Message]:
-    chat, message = get_message(request.user, chat_id, message_id, need=need)
-    chat.workspace.role = chat.role
-    return chat, message
 
 
 @require_GET

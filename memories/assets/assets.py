@@ -14,7 +14,7 @@ import random
 import secrets
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -131,14 +131,6 @@ def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
     if by is not None:
         workspace = asset.memory.workspace if asset.memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=asset.public_id)
-
-
-def remove_files(memory_ids: Sequence[int]) -> int:
-    """Remove all files of these memories (by key) for good: the rows now, the bytes once this is committed; how many.
-
-    Deleting memories through the ORM does the same by itself (``forget_file``); this is for other ways.
-    """
-    return Asset.objects.filter(memory__in=memory_ids).delete()[0]
 
 
 def forget_file(sender: Any, instance: Asset, **kwargs: Any) -> None:

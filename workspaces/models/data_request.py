@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
@@ -30,10 +30,6 @@ class DataRequestQuerySet(models.QuerySet["DataRequest"]):
 
     def overdue(self, now: datetime) -> DataRequestQuerySet:
         return self.open().filter(due_at__lt=now)
-
-    def longest_first(self) -> DataRequestQuerySet:
-        """The open ones first, by when they are due; then the others, the newest first."""
-        return self.order_by(F("ended_at").desc(nulls_first=True), "due_at", "pk")
 
 
 class DataRequest(models.Model):
