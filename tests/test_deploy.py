@@ -157,6 +157,19 @@ def test_kubernetes_takes_every_manifest() -> None:
     assert {*listed, "secrets.example.yaml"} == {path.name for path in KUBERNETES}
 
 
+@needs("kubectl")
+def test_kustomize_makes_of_them_what_is_applied() -> None:
+    folder = DEPLOY / "kubernetes"
+    made = subprocess.check_output(["kubectl", "kustomize", str(folder)], text=True, timeout=60)
+    objects = list(yaml.safe_load_all(made))
+    by_hand = [each for each in of_kubernetes() if each["kind"] != "Secret"]
+    named = sorted((each["kind"], each["metadata"]["name"]) for each in objects)
+    assert named == sorted((each["kind"], each["metadata"]["name"]) for each in by_hand)
+    assert {each["metadata"]["namespace"] for each in objects} == {"memoryhub"}
+    image = yaml.safe_load((folder / "kustomization.yaml").read_text())["images"][0]
+    assert set(re.findall(r"image: (\S+)", made)) == {f"{image['newName']}:{image['newTag']}"}
+
+
 def kubernetes_latest() -> str:
     import kubernetes_validate
 
