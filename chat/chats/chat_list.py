@@ -67,6 +67,11 @@ def chat_list_page(
     return read(user.pk, lambda: _page(workspace, user, **which, now=now))
 
 
+def has_chats(workspace: Workspace, user: User) -> bool:
+    """Whether the list has any, archived ones too. One query."""
+    return Chat.objects.visible_to(user).live().listed().filter(workspace=workspace).exists()
+
+
 def _page(
     workspace: Workspace, user: User, *, q: str, before: str, archived: bool, tag: str, now: datetime
 ) -> ChatListPage:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.access import get_chat
 from chat.chats import actions
-from chat.chats.chat_list import chat_list_page
+from chat.chats.chat_list import chat_list_page, has_chats
 from chat.chats.marking import mark_of, set_mark
 from chat.chats.personal_memories import personal_in
 from chat.models import Chat, ChatMark
@@ -28,6 +28,7 @@ from chat.turns.chosen_model import model_context
 from memories.consent import memory_on, must_ask, vetoed
 from memories.usage import count_live
 from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts import first_account
 from workspaces.agents.agents import agents_in_use, choose_agent
 from workspaces.connections.actions import may_manage
 from workspaces.connections.choice import choose_connection
@@ -53,6 +54,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     user = request.user
     if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
         request.session["workspace"] = workspace.public_id
+    memory_count = count_live(workspace, user)
     return {
         "workspace": workspace,
         "chat": chat,
@@ -63,7 +65,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "memory_vetoed": vetoed(),
         "personal": personal_in(chat, user) if chat and _can_write(workspace) else None,
         "ask_consent": must_ask(user),
-        "memory_count": count_live(workspace, user),
+        "memory_count": memory_count,
+        "is_empty": chat is None and not memory_count and not has_chats(workspace, user),
+        "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "may_look_here": may_look(user),
         "may_connect_models": settings.PEOPLE_MAY_CONNECT or may_manage(user),

@@ -66,6 +66,7 @@ class Stack:
     embedded_database: bool = True
     embedded_model: bool = True
     sign_up_open: bool = True
+    first_is_administrator: bool = False
     parts: frozenset[str] = frozenset(TOGETHER)
     model_key: str = ""
     embedder_key: str = ""
@@ -141,11 +142,13 @@ def _empty_metrics_folder(data_dir: Path) -> None:
 
 
 def _welcome(stack: Stack) -> None:
-    environment = "set MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD, then start again"
-    first = f"sign up at {stack.address}/accounts/signup/, or " if stack.sign_up_open else ""
+    first = "set MEMORYHUB_ADMIN_USERNAME and MEMORYHUB_ADMIN_PASSWORD, then start again"
+    if stack.sign_up_open:
+        then = "it is the administrator's" if stack.first_is_administrator else f"or {first}"
+        first = f"sign up at {stack.address}/accounts/signup/, {then}"
     if "web" in stack.parts:
         say(NAME, f"MemoryHub is ready: {stack.address}")
-        say(NAME, f"first account: {first}{environment}")
+        say(NAME, f"first account: {first}")
     else:
         say(NAME, f"MemoryHub is ready: {', '.join(part for part in PARTS if part in stack.parts)}")
     if stack.parts & {"web", "worker"} == {"worker"}:

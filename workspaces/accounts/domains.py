@@ -1,4 +1,6 @@
-"""Sign-up by domain (``MEMORYHUB_SIGNUP_DOMAINS``): an address of one of them is asked for, and has to be theirs."""
+"""The form of signing up, and by domain (``MEMORYHUB_SIGNUP_DOMAINS``): an address of one of them is asked for, and has
+to be theirs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from allauth.account.models import EmailAddress
 from allauth.account.stages import EmailVerificationStage
 from django import forms
 from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
+
+from workspaces.accounts import first_account
+from workspaces.models import User
 
 
 class DomainSignupForm(SignupForm):
@@ -21,6 +28,14 @@ class DomainSignupForm(SignupForm):
                 _("Must be an address of %(domains)s.") % {"domains": ", ".join(domains)}
             )
         return email
+
+    def save(self, request: HttpRequest) -> User:
+        with transaction.atomic():
+            is_first = first_account.is_next(request)
+            user: User = super().save(request)
+            if is_first:
+                first_account.make_administrator(user, request)
+        return user
 
 
 class FirstAddressStage(EmailVerificationStage):

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from memoryhub.http.only_here import serves_only_here
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
 from memoryhub.management.database import psycopg_settings
 
@@ -44,6 +45,7 @@ class Command(BaseCommand):
             embedded_database=settings.EMBEDDED_DATABASE and bool(parts & {"web", "worker"}),
             embedded_model=settings.EMBEDDED_MODEL,
             sign_up_open=settings.SIGNUP_OPEN,
+            first_is_administrator=serves_only_here(options["host"]),
             parts=parts,
             model_key=settings.LLM_API_KEY if parts == {"model"} else "",
             embedder_key=settings.EMBEDDING_API_KEY,

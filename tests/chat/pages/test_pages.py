@@ -18,7 +18,7 @@ from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memories.recalling.receipts import store_receipt
 from tests.conftest import Cast
-from tests.factories import make_chat, make_connection, make_memory, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message, make_user
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -451,23 +451,3 @@ async def test_the_stream_goes_on_after_what_the_browser_has() -> None:
     body = b"".join([part async for part in response.streaming_content]).decode()  # type: ignore[attr-defined]
     assert 'id: 13\nevent: token\ndata: {"text": "two three"}' in body
     assert "event: done" in body
-
-
-def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any) -> None:
-    """The built-in one gets no starters, and the page is worth opening all the same; an able one gets them."""
-    settings.EMBEDDED_MODEL, settings.LLM_BASE_URL, settings.LLM_CAN_EXTRACT = True, "", False
-    page = f"/workspaces/{cast.workspace.public_id}/"
-    small = signed_in(cast.owner).get(page).content.decode()
-    assert "data-prompt=" not in small and "Bring a document" in small and "built-in model is small" in small
-    assert "Whoever runs this MemoryHub can connect a better one" in small
-    settings.PEOPLE_MAY_CONNECT = True
-    assert 'href="/connections/"' in signed_in(cast.owner).get(page).content.decode()
-    assert "/connections/here/" not in signed_in(cast.owner).get(page).content.decode()
-    settings.PEOPLE_MAY_CONNECT_INTERNAL = True  # then it looks at once: two clicks to a model that runs here
-    assert 'action="/connections/here/"' in signed_in(cast.owner).get(page).content.decode()
-    settings.PEOPLE_MAY_CONNECT_INTERNAL = False
-    able = make_connection(cast.owner)
-    chosen = signed_in(cast.owner).get(page, {"connection": able.public_id}).content.decode()
-    assert chosen.count("data-prompt=") == 3 and "is small" not in chosen
-    settings.EMBEDDED_MODEL = False
-    assert "No model is connected yet" in signed_in(cast.owner).get(page).content.decode()

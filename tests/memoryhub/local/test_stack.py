@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryhub.local import stack as stack_module
 from memoryhub.local.listening import AddressInUse, listen
 from memoryhub.local.model_server import KEY_VARIABLE, free_port
 from memoryhub.local.stack import EMBEDDER_KEY_VARIABLE, Stack, embedder_service, model_service
@@ -42,6 +43,24 @@ def test_an_address_that_is_not_ours_is_said_with_the_settings_name() -> None:
 )
 def test_the_address_is_one_that_a_browser_opens(tmp_path: Path, host: str, address: str) -> None:
     assert Stack(tmp_path, tmp_path, host, 8000, database={}).address == address
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"first_is_administrator": True}, "signup/, it is the administrator's\n"),
+        ({}, "signup/, or set MEMORYHUB_ADMIN_USERNAME"),
+        (
+            {"sign_up_open": False, "first_is_administrator": True},
+            "first account: set MEMORYHUB_ADMIN_USERNAME",
+        ),
+    ],
+)
+def test_what_is_said_of_the_first_account_is_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: dict[str, bool], said: str
+) -> None:
+    stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, **given))  # type: ignore[arg-type]
+    assert said in capsys.readouterr().out
 
 
 def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""Whether nobody but this machine can reach MemoryHub, as its settings say, and whether a request comes from it."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from memoryhub.http.origin import client_address
+
+FORWARDED = (
+    "Forwarded",
+    "Via",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Real-IP",
+)  # said by who stands between
+
+
+def serves_only_here(host: str | None = None) -> bool:
+    """It listens on this machine alone and answers to its names alone, and no setting tells of a proxy or a company.
+
+    ``host``: where it listens, if not where the settings say.
+    """
+    names = [settings.HOST if host is None else host, *settings.ALLOWED_HOSTS]
+    of_others = (
+        *(settings.TRUSTED_PROXIES, settings.HTTPS, settings.CSRF_TRUSTED_ORIGINS),
+        *(settings.OIDC, settings.SCIM_TOKEN, settings.SIGNUP_DOMAINS),
+    )
+    return all(map(_is_here, names)) and not any(of_others)
+
+
+def comes_from_here(request: HttpRequest) -> bool:
+    """Of a hub that ``serves_only_here``, to which nothing comes under another name than this machine's."""
+    between = any(header in request.headers for header in FORWARDED)
+    return _is_here(client_address(request)) and not between
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return name == "localhost" or ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False

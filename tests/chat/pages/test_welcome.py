@@ -1,0 +1,79 @@
+"""What an empty chat offers: only what can come true for who looks at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from chat.models import Chat
+from tests.chat.pages.test_pages import signed_in, url
+from tests.conftest import Cast
+from tests.factories import make_chat, make_connection, make_memory
+from workspaces.accounts import first_account
+from workspaces.models import User
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any) -> None:
+    """The built-in one gets no starters, and the page is worth opening all the same; an able one gets them."""
+    settings.EMBEDDED_MODEL, settings.LLM_BASE_URL, settings.LLM_CAN_EXTRACT = True, "", False
+    settings.MEMORY_ENABLED = True
+    page = f"/workspaces/{cast.workspace.public_id}/"
+    small = signed_in(cast.owner).get(page).content.decode()
+    assert "data-prompt=" not in small and "Bring a document" in small and "built-in model is small" in small
+    assert "Whoever runs this MemoryHub can connect a better one" in small
+    settings.PEOPLE_MAY_CONNECT = True
+    assert 'href="/connections/"' in signed_in(cast.owner).get(page).content.decode()
+    assert "/connections/here/" not in signed_in(cast.owner).get(page).content.decode()
+    settings.PEOPLE_MAY_CONNECT_INTERNAL = True  # then it looks at once: two clicks to a model that runs here
+    assert 'action="/connections/here/"' in signed_in(cast.owner).get(page).content.decode()
+    settings.PEOPLE_MAY_CONNECT_INTERNAL = False
+    able = make_connection(cast.owner)
+    chosen = signed_in(cast.owner).get(page, {"connection": able.public_id}).content.decode()
+    assert chosen.count("data-prompt=") == 3 and "is small" not in chosen
+    settings.EMBEDDED_MODEL = False
+    assert "No model is connected yet" in signed_in(cast.owner).get(page).content.decode()
+
+
+def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: Any) -> None:
+    """In a workspace with nothing in it, to who may write there and has let memory on."""
+    able = make_connection(name="House")
+    cast.workspace.connection = able
+    cast.workspace.save()
+    page = url("workspace", cast.workspace.public_id)
+
+    def starters(user: User, **asked: str) -> int:
+        return signed_in(user).get(page, asked).content.decode().count("data-prompt=")
+
+    assert starters(cast.owner) == 0, "nobody has said yet that it may remember"
+    User.objects.update(memory_default=True)
+    assert [starters(user) for user in (cast.owner, cast.editor, cast.viewer)] == [3, 3, 0]
+    assert starters(cast.owner, temporary="on") == 0
+    settings.MEMORY_ENABLED = False
+    assert starters(cast.owner) == 0, "the operator's veto"
+    settings.MEMORY_ENABLED = None
+    User.objects.filter(pk=cast.editor.pk).update(memory_default=False)
+    assert starters(cast.editor) == 0
+    make_chat(cast.editor, cast.workspace, is_private=True)
+    assert starters(cast.owner) == 3, "nothing is told of a chat that is somebody else's alone"
+    chat = make_chat(cast.owner, cast.workspace)
+    assert starters(cast.owner) == 0
+    Chat.objects.filter(pk=chat.pk).update(deleted_at=timezone.now())
+    assert starters(cast.owner) == 3
+    make_memory("The house is blue", cast.owner, cast.workspace)
+    assert starters(cast.owner) == 0
+
+
+def test_who_signed_up_first_is_told_so_until_there_is_a_chat(cast: Cast) -> None:
+    client, page = signed_in(cast.owner), url("workspace", cast.workspace.public_id)
+    said = "Yours is the first account"
+    assert said not in client.get(page).content.decode()
+    session = client.session
+    session[first_account.TOLD] = True
+    session.save()
+    assert said in client.get(page).content.decode() and said in client.get(page).content.decode()
+    make_chat(cast.owner, cast.workspace)
+    assert said not in client.get(page).content.decode()
