@@ -29,7 +29,7 @@ requests_log = logging.getLogger("memoryhub.requests")
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 # Everything loads its own files only, no script is ever inline; nothing but artifacts may be framed
-# (workspaces.artifacts.serving). The admin's select boxes and the API page set styles.
+# (workspaces.artifacts.serving). The admin's select boxes set styles.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
@@ -41,7 +41,7 @@ PERMISSIONS = (
     "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
     "magnetometer=(), microphone=(self), midi=(), payment=(), serial=(), usb=()"
 )
-RELAXED_PATHS = ("/admin/", "/api/docs/")
+RELAXED_PATHS = ("/admin/",)
 PROGRAMS = ("/v1/", "/mcp", "/scim/")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 

@@ -16,7 +16,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from chat.models import Chat
@@ -24,7 +24,7 @@ from memories.models import Extraction, Memory, Refusal
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory
-from tests.functional.conftest import SIZES, Open, shoot
+from tests.functional.conftest import SIZES, SLOW, Open, shoot
 from tests.functional.test_accessibility import faults
 from tests.routes import PAGE_ROWS
 from tests.world import World, make_world
@@ -167,6 +167,11 @@ def faults_of(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
     element once, and in the other looks of the page in one of those that look alike.
     """
     page.goto(address)
+    return faults_here(page, address, is_admin=is_admin)
+
+
+def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
+    """The same of a page that stands as it is to be looked at."""
     found = []
     for size, (width, height) in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
@@ -237,6 +242,24 @@ def test_no_page_of_accounts_has_a_fault(cast: Cast, open_as: Open) -> None:
     RecoveryCodes.activate(cast.owner)
     page = open_as(cast.owner)
     found += [fault for address in TWO_FACTOR for fault in faults_of(page, address)]
+    assert not found, "\n".join(found)
+
+
+def test_the_page_of_the_api_has_no_fault_and_does_what_is_tried(cast: Cast, open_as: Open) -> None:
+    page = open_as(cast.owner)
+    page.goto("/api/docs/#/chats/chats_create")
+    route = page.locator(".opblock.is-open")
+    route.wait_for(timeout=SLOW)  # the schema is made first
+    route.get_by_role("button", name="Try it out").click()
+    route.get_by_label("Request body").fill('{"title": "Tried here"}')
+    route.get_by_role("button", name="Execute").click()
+    expect(route.locator(".live-responses-table")).to_contain_text("201")
+    assert Chat.objects.filter(title="Tried here", created_by=cast.owner).exists()
+    route.get_by_role("tab", name="Schema").first.click()
+    found = faults_here(page, "/api/docs/")
+    page.get_by_role("button", name="Authorize", exact=True).first.click()
+    expect(page.get_by_role("button", name="Close").first).to_be_visible()
+    found += faults(page)
     assert not found, "\n".join(found)
 
 

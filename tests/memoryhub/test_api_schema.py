@@ -11,7 +11,7 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
-from memoryhub.http.middleware import RELAXED
+from memoryhub.http.middleware import STRICT
 from tests.factories import make_user
 from tests.routes import known_routes
 
@@ -111,11 +111,11 @@ def test_the_docs_page_brings_its_own_files_under_the_policy() -> None:
     client.force_login(make_user())
     page = client.get("/api/docs/")
     assert page.status_code == 200
-    assert page["Content-Security-Policy"] == RELAXED
-    assets = re.findall(r'(?:src|href)="([^"]+)"', page.content.decode())
-    assert assets
+    assert page["Content-Security-Policy"] == STRICT
+    assets = re.findall(r'<(?:script|link)[^>]+(?:src|href)="([^"]+)"', page.content.decode())
+    assert len(assets) > 3
     for asset in assets:
-        assert asset.startswith(("/static/drf_spectacular_sidecar/", "/api/docs/?script=")), asset
+        assert asset.startswith("/static/"), asset
 
 
 @pytest.mark.django_db
