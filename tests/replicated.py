@@ -65,7 +65,7 @@ class Server(EmbeddedPostgres):
         with (self.cluster / "postgresql.conf").open("a") as configuration:
             configuration.writelines(f"{name} = {value}\n" for name, value in REPLICATES.items())
 
-    def _maintenance_settings(self) -> Mapping[str, str | int | bool]:
+    def maintenance_settings(self) -> Mapping[str, str | int | bool]:
         place: dict[str, Any] = {"host": self.host, "port": self.port, "user": USER}
         return {**place, "dbname": "postgres", "autocommit": True, "connect_timeout": 5}
 

@@ -23,10 +23,6 @@ _NOT_TAKEN = ("--no-owner", "--no-privileges", "--no-policies")
 # Nearly all of a dump is numbers of vectors: a quarter larger than by the usual effort, in a sixth of the time.
 QUICKLY = "--compress=gzip:1"
 PATIENCE = 3.0  # seconds
-_TABLES = """
-SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname = 'public' ORDER BY c.relname
-"""
 _OTHERS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -40,17 +36,6 @@ def connect(name: str | None = None, *, autocommit: bool = False) -> psycopg.Con
 
 def own_name() -> str:
     return str(psycopg_settings()["dbname"])
-
-
-def rows_of(open_connection: psycopg.Connection[Any]) -> dict[str, int]:
-    """How many rows each table has, counted."""
-    found = {}
-    for (table,) in open_connection.execute(_TABLES).fetchall():
-        row = open_connection.execute(
-            sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
-        ).fetchone()
-        found[table] = row[0] if row else 0
-    return found
 
 
 @contextmanager

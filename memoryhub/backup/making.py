@@ -31,6 +31,7 @@ from memoryhub.backup.archive import (
 )
 from memoryhub.backup.places import BackupError, Place
 from memoryhub.document_store import files_folder
+from memoryhub.local.row_counts import rows_of
 
 NO_STORE = "The store of the documents does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
@@ -92,7 +93,7 @@ def _dump_into(writer: Writer, say: Say) -> Manifest:
             migrations=dict(
                 connection.execute("SELECT app, max(name) FROM django_migrations GROUP BY app").fetchall()
             ),
-            rows=databases.rows_of(connection),
+            rows=rows_of(connection),
             installation=installation(),
         )
         say(f"{sum(manifest.rows.values()):,} rows in {len(manifest.rows)} tables")

@@ -20,6 +20,7 @@ from memoryhub.backup.archive import DOCUMENTS, DUMP, Reader
 from memoryhub.backup.making import installation, present_keys
 from memoryhub.backup.places import BackupError
 from memoryhub.document_store import files_folder
+from memoryhub.local.row_counts import rows_of, which_differ
 from memoryhub.management.database import close_connections, newer_migrations
 
 KEY_FILES = {"SECRET_KEY": "secret-key", "FORGET_KEY": "forget-key"}
@@ -99,11 +100,8 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
     say(f"backup of {manifest.when:%Y-%m-%d %H:%M} UTC: whole, {len(manifest.members)} parts")
     databases.restore_into(name, archive.chunks(DUMP, "restoring"))
     with databases.connect(name) as connection:
-        found = databases.rows_of(connection)
-    if found != manifest.rows:
-        tables = sorted(
-            table for table in found.keys() | manifest.rows if found.get(table) != manifest.rows.get(table)
-        )
+        found = rows_of(connection)
+    if tables := which_differ(found, manifest.rows):
         raise BackupError(f"Restored rows are not those that were counted, in {', '.join(tables)}.")
     say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
 

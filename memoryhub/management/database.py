@@ -22,6 +22,7 @@ from psycopg import sql
 
 from memoryhub.environment import libpq_settings
 from memoryhub.local.postgres import EmbeddedPostgres
+from memoryhub.local.postgres_programs import PostgresError
 
 logger = logging.getLogger(__name__)
 
@@ -125,15 +126,18 @@ def running_database() -> Iterator[None]:
     """For commands that work beside a running MemoryHub and without one.
 
     Starts the embedded database, up to date, unless it runs already (or another is configured), and stops only what
-    it started. Ends the process where the database is a newer version's.
+    it started. Ends the process where that cannot be, or the database is a newer version's.
     """
     server = EmbeddedPostgres(settings.DATA_DIR)
     if not settings.EMBEDDED_DATABASE or server.is_ready():
         refuse_to_serve_newer_database()
         yield
         return
-    server.initialise()
-    server.start()
+    try:
+        server.initialise()
+        server.start()
+    except PostgresError as error:
+        raise SystemExit(str(error)) from error
     try:
         refuse_to_serve_newer_database()
         call_command("migrate", interactive=False, verbosity=0)

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.llm.probe import embedder_trouble
+from memoryhub.local.major_upgrade import kept_before
 from memoryhub.management.database import psycopg_settings
 from memoryhub.monitoring.health import look
 
@@ -47,7 +48,7 @@ class Command(BaseCommand):
             else:
                 troubles += 1
                 self.stdout.write(f"{name}: {part.why}. {WHAT_TO_DO[name.split()[0]]}")
-        for trouble in [*_disk(), *_open_to_the_network(), *_in_the_database()]:
+        for trouble in [*_disk(), *_of_before(), *_open_to_the_network(), *_in_the_database()]:
             troubles += 1
             self.stdout.write(trouble)
         if troubles:
@@ -61,6 +62,13 @@ def _disk() -> list[str]:
         return []
     return [
         f"disk: {free / 2**30:.1f} GB are free in {settings.DATA_DIR}. Make room: below 2 GB an upgrade may fail."
+    ]
+
+
+def _of_before() -> list[str]:
+    return [
+        f"upgrade: {folder} is the database of before it, with what was forgotten since. Remove it in time."
+        for folder in kept_before(settings.DATA_DIR)
     ]
 
 

@@ -179,12 +179,6 @@ def test_orphans_in_a_long_query_do_not_stop_the_next_start(server: EmbeddedPost
     again.stop()
 
 
-def test_a_cluster_of_another_version_is_refused_in_words(server: EmbeddedPostgres) -> None:
-    (server.cluster / "PG_VERSION").write_text("16\n")
-    with pytest.raises(PostgresError, match=r"made by PostgreSQL 16.*brings PostgreSQL 18.*DATABASE_URL"):
-        server.initialise()
-
-
 def test_a_folder_that_is_no_cluster_is_refused_in_words(data_dir: Path) -> None:
     (data_dir / "postgres").mkdir(parents=True)
     with pytest.raises(PostgresError, match="is no PostgreSQL cluster"):

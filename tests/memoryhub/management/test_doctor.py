@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -52,9 +53,11 @@ def test_all_is_well(parts: dict[str, Part]) -> None:
 
 
 def test_each_trouble_is_said_with_what_to_do(
-    parts: dict[str, Part], settings: Any, monkeypatch: pytest.MonkeyPatch
+    parts: dict[str, Part], settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parts["worker"] = Part(False, "none is running")
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "postgres.before-18").mkdir()
     settings.HOST, settings.HTTPS, settings.DEBUG = "0.0.0.0", False, True
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Disk(10, 9, 1))
     now = timezone.now()
@@ -70,7 +73,8 @@ def test_each_trouble_is_said_with_what_to_do(
     said, verdict = visit()
     assert "worker: none is running. Start MemoryHub" in said
     assert "disk: 0.0 GB" in said
+    assert f"upgrade: {tmp_path}/postgres.before-18 is the database of before" in said
     assert "https: " in said
     assert "debug: " in said
     assert "jobs: 1 of memories.jobs.embed failed in a day" in said
-    assert verdict == "5 things need attention."
+    assert verdict == "6 things need attention."

@@ -1,0 +1,284 @@
+"""A cluster of PostgreSQL 16, which the wheel brings beside 18, goes on with 18: whole, or as it was."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, LiteralString, NamedTuple
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from memoryhub.local import major_upgrade
+from memoryhub.local.data_folder import make_data_folders
+from memoryhub.local.postgres import USER, EmbeddedPostgres, connection_settings
+from memoryhub.local.postgres_programs import PostgresError, c_locale, is_brought
+from memoryhub.local.row_counts import rows_of
+from tests.memoryhub.local.processes import named_in_command, wait_until
+from tests.memoryhub.local.test_up import Installation
+from tests.migrated import environment
+
+OLDER = "16"
+ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.skipif(not is_brought(OLDER), reason="the wheel brings one version")
+# In parts, which sets how the database plans, and with row security, which has a role beside the database.
+FILLED = """
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+call_command("seed_demo")
+call_command("partition", parts=2)
+call_command("row_security", enable=True)
+"""
+ISOLATED = "from django.core.management import call_command; call_command('check_isolation')"
+RECALLED = """
+from datetime import UTC, datetime
+from memories.recalling.recall import recall
+from workspaces.leaving_machine import Reach
+from workspaces.models import User, Workspace
+workspace, demo = Workspace.objects.get(name="Apollo relaunch"), User.objects.get(username="demo")
+now, reach = datetime(2027, 1, 1, tzinfo=UTC), Reach.here(workspace)
+found = recall("Who comes to the cinema?", workspace, demo, now=now, reach=reach, noted=False)
+print(found.degraded, [(each.memory.content, round(each.score, 6)) for each in found.items])
+"""
+# As if it were killed when it says something, or as it renames a folder for so many times.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from memoryhub.local import major_upgrade
+folder, moment = Path(sys.argv[1]), sys.argv[2]
+major_upgrade.EVERY = 0.01
+renames, rename = [], Path.rename
+def reached(what):
+    if what in moment:
+        os.kill(os.getpid(), signal.SIGKILL)
+def renaming(path, to):
+    renames.append(to)
+    reached(f"rename {len(renames)}")
+    return rename(path, to)
+Path.rename = renaming
+major_upgrade.upgrade(folder, lambda text: reached(text.split()[-1]))
+"""
+
+
+IN_PUBLIC = "= 'public'::regnamespace"
+BESIDE: dict[str, LiteralString] = {
+    "settings": "SELECT setconfig FROM pg_db_role_setting ORDER BY 1",
+    "roles": "SELECT rolname, rolsuper, rolbypassrls FROM pg_roles WHERE rolname NOT LIKE 'pg_%' ORDER BY 1",
+    "policies": "SELECT tablename, policyname, roles, qual FROM pg_policies ORDER BY 1, 2",
+    "rights": "SELECT relname, privilege_type FROM pg_class, aclexplode(relacl) "
+    "WHERE grantee = 'memoryhub_rows'::regrole ORDER BY 1, 2",
+    "functions": f"SELECT proname, proacl::text, prosrc FROM pg_proc WHERE pronamespace {IN_PUBLIC} ORDER BY 1, 3",
+    "indexes": "SELECT indexname, tablename FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+    "triggers": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1",
+}
+
+
+class Of16(NamedTuple):
+    data_dir: Path
+    digests: dict[str, Any]
+    recalled: str
+
+
+def older(data_dir: Path) -> EmbeddedPostgres:
+    return EmbeddedPostgres(data_dir, major=OLDER, durable=False)
+
+
+def managed(data_dir: Path, code: str, **env: str) -> str:
+    """What a shell of Django's says, with the database that runs on this folder."""
+    shell = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
+    done = subprocess.run(shell, cwd=ROOT, env=environment(data_dir, **env), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def digests(data_dir: Path) -> dict[str, Any]:
+    """Of all rows of each table, and what is set beside the tables."""
+    found: dict[str, Any] = {}
+    with psycopg.connect(**connection_settings(data_dir)) as connection:  # type: ignore[arg-type]
+        for table in rows_of(connection):
+            name = sql.Identifier(table)
+            rows = sql.SQL("SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {} t").format(name)
+            found[table] = connection.execute(rows).fetchone()
+        for what, query in BESIDE.items():
+            found[what] = connection.execute(query).fetchall()
+    return found
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Of16]:
+    folder = Path(tempfile.mkdtemp(prefix="mh-"))
+    folder.chmod(0o755)
+    server = older(folder / "data")
+    make_data_folders(server.data_dir, passable=True)
+    for each in (server.socket_folder, server.cluster):
+        server._make_folder(each)
+    initdb = [
+        f"--pgdata={server.cluster}",
+        f"--username={USER}",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--no-sync",
+    ]
+    command = server._launch("initdb", *initdb, f"--locale={c_locale()}", death_signal=signal.SIGKILL)
+    subprocess.run(command, env=server.environment(), cwd="/", check=True, stdout=subprocess.DEVNULL)
+    server.start()
+    try:
+        managed(server.data_dir, FILLED)
+        found = Of16(server.data_dir, digests(server.data_dir), managed(server.data_dir, RECALLED))
+    finally:
+        server.durable = True  # stopped in order
+        server.stop()
+    yield found
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def of16(made: Of16, data_dir: Path) -> Of16:
+    """A copy for one test."""
+    subprocess.run(["cp", "-a", str(made.data_dir), str(data_dir)], check=True)
+    return made._replace(data_dir=data_dir)
+
+
+def goes_on(of16: Of16, server: EmbeddedPostgres) -> None:
+    """All is there for this server that was in the database of before."""
+    server.initialise()
+    server.start()
+    try:
+        assert digests(of16.data_dir) == of16.digests
+    finally:
+        server.stop()
+
+
+def clusters(data_dir: Path) -> set[str]:
+    return {path.name for path in data_dir.glob("postgres*")}
+
+
+def test_all_goes_on_with_18_and_the_way_back_is_kept(of16: Of16) -> None:
+    assert major_upgrade.is_due(of16.data_dir)
+    said: list[str] = []
+    major_upgrade.upgrade(of16.data_dir, said.append)
+    assert "rows in " in said[2] and "postgres.before-18" in said[3], said
+    assert not major_upgrade.is_due(of16.data_dir)
+    assert clusters(of16.data_dir) == {"postgres", "postgres.before-18"}
+    server = EmbeddedPostgres(of16.data_dir, durable=False)
+    goes_on(of16, server)
+    server.start()
+    try:
+        assert (
+            managed(of16.data_dir, RECALLED) == of16.recalled and "The Apollo cinema reopens" in of16.recalled
+        )
+        managed(of16.data_dir, ISOLATED, MEMORYHUB_ROW_SECURITY="on")
+    finally:
+        server.stop()
+    shutil.rmtree(of16.data_dir / "postgres")
+    (of16.data_dir / "postgres.before-18").rename(of16.data_dir / "postgres")
+    goes_on(of16, older(of16.data_dir))
+    (of16.data_dir / "postgres.before-18").mkdir()  # who goes back keeps another, and comes once more
+    major_upgrade.upgrade(of16.data_dir, said.append)
+    assert clusters(of16.data_dir) == {"postgres", "postgres.before-18", "postgres.before-18-2"}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "there",  # a piece of it is
+        "counted",  # all is
+        "rename 2",  # and on the disk; the first made the new cluster
+        "rename 3",  # the old one moves away
+        "rename 4",  # the new one comes in its place
+    ],
+)
+def test_killed_at_any_moment_it_starts_and_has_everything(of16: Of16, moment: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(of16.data_dir), moment]
+    assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
+    wait_until(lambda: not named_in_command(of16.data_dir), "the servers ended with who started them")
+    before = of16.data_dir / "postgres"
+    if before.exists():  # as the version before would find it
+        goes_on(of16, older(of16.data_dir))
+    assert before.exists() == (moment != "rename 4")
+    if before.exists():
+        major_upgrade.upgrade(of16.data_dir, str)
+    goes_on(of16, EmbeddedPostgres(of16.data_dir, durable=False))
+    assert clusters(of16.data_dir) == {"postgres", "postgres.before-18"}
+
+
+def test_what_keeps_it_from_being_copied_is_said_and_nothing_is_changed(
+    of16: Of16, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = major_upgrade._command
+
+    def refused(program: str, *arguments: Any) -> list[str]:
+        return [*real(program, *arguments), *(["--table=none"] if program == "pg_dump" else [])]
+
+    def counted(connection: psycopg.Connection[Any]) -> dict[str, int]:
+        return {"memories_memory": connection.info.server_version}
+
+    for name, what, why in (
+        (
+            "shutil.disk_usage",
+            lambda path: shutil._ntuple_diskusage(10, 9, 1),
+            r"needs 1\.\d GB, and 0\.0 GB",
+        ),
+        ("_command", refused, "could not be copied"),
+        ("rows_of", counted, "not the same rows in memories_memory"),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(PostgresError, match=why):
+            patch.setattr(f"memoryhub.local.major_upgrade.{name}", what)
+            major_upgrade.upgrade(of16.data_dir, str)
+        assert clusters(of16.data_dir) == {"postgres"}
+        assert not named_in_command(of16.data_dir)
+    goes_on(of16, older(of16.data_dir))
+
+
+def test_make_run_upgrades_says_so_and_can_be_stopped_meanwhile(of16: Of16) -> None:
+    """And no command does it beside: only who starts everything knows that nobody else works on the cluster."""
+    installation = Installation(of16.data_dir.parent)
+    refused = installation.manage("backup", str(of16.data_dir.parent / "one.zip"))
+    assert refused.returncode == 1 and "Start MemoryHub (`make run`)" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    with installation.output.open("wb") as output:
+        up = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            cwd=ROOT,
+            env=installation.environment,
+            stdout=output,
+            stderr=output,
+        )
+    wait_until(
+        lambda: "upgrade   | The database is of PostgreSQL 16" in installation.output.read_text(), "it begins"
+    )
+    up.send_signal(signal.SIGTERM)
+    assert up.wait(60) == 0
+    wait_until(lambda: not named_in_command(of16.data_dir), "nothing is left behind")
+    assert older(of16.data_dir).version() == OLDER
+    installation.start()
+    try:
+        assert installation.page_answers()
+        assert "upgrade   | PostgreSQL 18 has taken over." in installation.output.read_text()
+    finally:
+        assert installation.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("19", r"made by PostgreSQL 19.*brings PostgreSQL 18.*Start the newer MemoryHub"),
+        (OLDER, r"made by PostgreSQL 16.*brings PostgreSQL 18.*make run"),
+        ("14", r"made by PostgreSQL 14.*brings PostgreSQL 18.*DATABASE_URL"),
+        ("9.6", r"made by PostgreSQL 9\.6.*DATABASE_URL"),
+        ("", r"made by PostgreSQL .*DATABASE_URL"),
+    ],
+)
+def test_a_cluster_of_another_version_is_refused_in_words(data_dir: Path, version: str, why: str) -> None:
+    server = EmbeddedPostgres(data_dir)
+    server.cluster.mkdir(parents=True)
+    (server.cluster / "PG_VERSION").write_text(f"{version}\n")
+    with pytest.raises(PostgresError, match=why):
+        server.initialise()
+    assert major_upgrade.is_due(data_dir) == (version == OLDER)
