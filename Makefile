@@ -10,8 +10,9 @@ NODE_PROGRAMS := tests/programs/node_modules
 APPS := memoryhub workspaces memories chat
 # Set PYTHON to choose the interpreter that the virtual environment is made with.
 PYTHON ?=
-# How many processes share the tests: one for each core, four at most, each with a Postgres of its own. One file (T) is not shared (0).
-TESTERS ?= $(if $(filter %.py,$(T)),0,logical)
+# How many processes share the tests: one more than cores, as some tests wait for processes that they start; four at most, each with a
+# Postgres of its own. One file (T) is not shared (0).
+TESTERS ?= $(if $(filter %.py,$(T)),0,$(shell expr $$(getconf _NPROCESSORS_ONLN) + 1))
 PYTEST := $(PY) -m pytest -n $(TESTERS) --maxprocesses 4
 # What is compiled is kept, whatever the environment says: each process would compile some thousand files anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -99,7 +100,7 @@ QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tes
 quick: install-dev
 	@changed=$$(git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py'); \
 	if [ -n "$$changed" ]; then $(VENV)/bin/ruff check $$changed && $(VENV)/bin/ruff format --check $$changed; fi
-	@$(PYTEST) --pure -q --durations=0 --durations-min=1 $(QUICK)
+	@$(PYTEST) -n logical --pure -q --durations=0 --durations-min=1 $(QUICK)
 
 lint: install-dev
 	@echo "Style …"

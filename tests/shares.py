@@ -13,9 +13,19 @@ from xdist.workermanage import WorkerController
 
 # Files whose tests one process runs, one after the other. The shares named here take longest and are begun first.
 TOGETHER = {
-    # The embedded model takes every core, and the browser tests share one hub and one Chromium.
+    "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),
+    # They share one hub, whose model says what a test scripted, and one Chromium.
+    "browser": ("tests/functional/",),
+    # Theirs asks a server in the process of the tests.
+    "browser without a hub": tuple(
+        f"tests/functional/test_{name}.py" for name in ("every_page", "admin_pages", "few_presses", "tidy")
+    ),
+    # The embedded model takes every core.
     "local model": (
-        "tests/functional/",
+        *(
+            f"tests/functional/test_{name}.py"
+            for name in ("accessibility", "agents", "data_requests", "keyboard", "settings", "story", "tabs")
+        ),
         "tests/chat/turns/test_embedded_turn.py",
         "tests/chat/turns/test_provider_errors.py",
         "tests/memoryhub/llm/test_chat_model_contract.py",
@@ -23,15 +33,17 @@ TOGETHER = {
         "tests/memoryhub/local/test_model_server.py",
         "tests/workspaces/connections/test_local_servers.py",
     ),
-    "whole installations": ("tests/verification/", "tests/memoryhub/local/test_up.py"),
     "fuzz": ("tests/test_api_fuzz_command.py",),
     "staff": ("tests/test_staff.py",),
 }
+BEGINNINGS = {beginning: share for share, beginnings in TOGETHER.items() for beginning in beginnings}
 
 
 def share_of(node_id: str) -> str:
+    """The share whose beginning says most of the file's name; a file that none names is its own."""
     file = node_id.partition("::")[0]
-    return next((share for share, beginnings in TOGETHER.items() if file.startswith(beginnings)), file)
+    found = [beginning for beginning in BEGINNINGS if file.startswith(beginning)]
+    return BEGINNINGS[max(found, key=len)] if found else file
 
 
 class Shares(LoadScopeScheduling):

@@ -15,6 +15,16 @@ def test_what_waits_for_the_embedded_model_is_one_share(request: pytest.FixtureR
     assert [node_id for node_id in waiting if share_of(node_id) != "local model"] == []
 
 
+def test_who_needs_the_same_hub_is_in_one_share(request: pytest.FixtureRequest) -> None:
+    shares: dict[str, set[str]] = {"hub": set(), "scripted_hub": set()}
+    for item in request.session.items:
+        if not item.nodeid.startswith("tests/functional/"):
+            continue
+        for name in shares.keys() & set(getattr(item, "fixturenames", ())):
+            shares[name].add(share_of(item.nodeid))
+    assert all(len(found) <= 1 for found in shares.values()), shares
+
+
 def test_the_files_named_are_there(pytestconfig: pytest.Config) -> None:
     named = [beginning for beginnings in TOGETHER.values() for beginning in beginnings]
     assert [beginning for beginning in named if not (pytestconfig.rootpath / beginning).exists()] == []

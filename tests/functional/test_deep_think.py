@@ -225,26 +225,3 @@ def test_all_choices_have_room_beside_the_composer_of_a_phone(
         assert box["x"] + box["width"] <= 390
         assert min(box["width"], box["height"]) >= 44
     shoot(page, "think-phone-8-crowded")
-
-
-@pytest.mark.local_model
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_with_the_bundled_model_it_is_not_offered_and_the_page_says_why(
-    open_page: Callable[..., Page], size: str
-) -> None:
-    page = open_page(size)
-    sign_up(page, f"small_{size}")
-    expect(page.get_by_role("combobox", name="How to answer")).to_have_count(0)
-    why = page.locator(".composer__more")
-    why.locator("summary").focus()
-    page.keyboard.press("Enter")
-    expect(why.get_by_text("too small for that")).to_be_visible()
-    box = why.locator(".menu__items").bounding_box()
-    assert box is not None
-    assert page.viewport_size is not None
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= page.viewport_size["width"]
-    shoot(page, f"think-{size}-7-not-offered")
-    assert faults(page) == []
-    page.keyboard.press("Escape")
-    expect(why.get_by_text("too small for that")).not_to_be_visible()

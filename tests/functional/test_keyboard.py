@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import finished, sign_up
+from tests.functional.conftest import finished, shoot, sign_up
+from tests.functional.test_accessibility import faults
 
 NAME = """() => {
   const element = document.activeElement;
@@ -127,3 +128,26 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page.keyboard.press("Enter")
     expect(card).to_be_visible()
     expect(card.get_by_role("button", name="Edit")).to_be_focused()
+
+
+@pytest.mark.local_model
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_with_the_bundled_model_thinking_is_not_offered_and_the_page_says_why(
+    open_page: Callable[..., Page], size: str
+) -> None:
+    page = open_page(size)
+    sign_up(page, f"small_{size}")
+    expect(page.get_by_role("combobox", name="How to answer")).to_have_count(0)
+    why = page.locator(".composer__more")
+    why.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(why.get_by_text("too small for that")).to_be_visible()
+    box = why.locator(".menu__items").bounding_box()
+    assert box is not None
+    assert page.viewport_size is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= page.viewport_size["width"]
+    shoot(page, f"think-{size}-7-not-offered")
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    expect(why.get_by_text("too small for that")).not_to_be_visible()
