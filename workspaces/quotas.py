@@ -92,6 +92,12 @@ def charged_to(user: User, name: str) -> Q:
     return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
 
 
+def take_room(what: str, by: User | None, name: User | None) -> int | None:
+    """Room for one that ``by``, or who stands in its name where a job makes it, is charged for: ``brought_by``."""
+    require_room(what, by or name)
+    return brought_by(by, name)
+
+
 def require_room(what: str, user: User | None, more: int = 1) -> None:
     """Raise QuotaReached, saying how much there may be and what to do, where ``more`` do not fit any more."""
     if user is None or user.is_superuser or not settings.QUOTAS[what]:

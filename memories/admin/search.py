@@ -9,7 +9,7 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import Max, QuerySet
 
 from memories.models import Memory
-from memories.recalling.words import CONFIG
+from memories.writing.indexed import CONFIG
 from memoryhub.database.counting import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin_kit.base import rows_by_id

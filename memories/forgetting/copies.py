@@ -19,7 +19,7 @@ from django.db.models import F, Q, QuerySet
 from memories.models import CopyKind, KeptCopy, Memory, ReceiptItem, Revision
 from memories.models.memory import PLACE
 from memories.recalling.kind import MEMORIES
-from memories.recalling.words import index_lexemes, unindex_words
+from memories.writing.indexed import index_lexemes, unindex_words
 from memoryhub.database import prepared
 from workspaces.actions.removal import Counts
 from workspaces.index.kinds import of_places

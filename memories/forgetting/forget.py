@@ -39,10 +39,10 @@ from memories.models import (
 from memories.models.memory import place_of
 from memories.recalling.kind import MEMORIES
 from memories.recalling.recall import MAX_LIMIT, recall
-from memories.recalling.words import unindex_words
 from memories.writing import tombstones
 from memories.writing.announcing import announce_many
 from memories.writing.doubles import one_writer_at_a_time
+from memories.writing.indexed import unindex_words
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from memories.judging.secret_filter import RULES
-from memories.recalling.words import SEARCH, index_lexemes
+from memories.writing.indexed import SEARCH, index_lexemes
 from memoryhub.llm.base import Embedder, Vectors
 from workspaces.index.copying import copy_vectors
 

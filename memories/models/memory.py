@@ -153,7 +153,7 @@ class Memory(models.Model):
     )  # of the normalised content: equal saves meet here
     search = SearchVectorField(
         editable=False, null=True
-    )  # words, with the place as a lexeme; see memories.recalling.words
+    )  # words, with the place as a lexeme; see memories.writing.indexed
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a look for near-duplicates: none is looked for when its vector comes late (writing.late_vectors).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)

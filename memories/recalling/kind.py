@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django_q.tasks import async_task
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
-from workspaces.index import embedding
 from workspaces.index.kinds import Kind
 
 MEMORIES = Kind(
@@ -23,8 +20,3 @@ MEMORIES = Kind(
     excerpt="source_excerpt",
     queue=lambda ids: async_task("memories.tasks.embed_memories", memory_ids=ids, task_name="embed memories"),
 )
-
-
-def queue_embedding(memory_ids: Sequence[int]) -> None:
-    """Embed these in the background, once the running transaction has committed."""
-    embedding.queue_embedding(MEMORIES, memory_ids)

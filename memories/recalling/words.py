@@ -1,10 +1,4 @@
-"""The words of memories: ``search`` for full text, and their rows in the index (``workspaces.index.words``).
-
-``Memory.search`` is a tsvector of the memory's own text with its place as a lexeme, for full-text search (the
-``lexical`` ranking, panel, admin): a GIN index over the text alone would grow with the whole table. No text can forge
-that lexeme: the parser splits at the colon. The index holds a row for each lexeme of a memory, its excerpt's and its
-date's included, with its BM25 weight (docs/decisions/0008).
-"""
+"""Memories by their words alone: full text, and parts of words. How they are counted: ``memories.writing.indexed``."""
 
 from __future__ import annotations
 
@@ -13,19 +7,8 @@ from typing import Any
 
 from django.db import connection
 
-from memories.models.memory import PLACE
-from memories.recalling.kind import MEMORIES
-from memoryhub.database import prepared
+from memories.writing.indexed import CONFIG
 from memoryhub.database.acting import as_system
-from workspaces.index import words
-
-CONFIG = "english"
-# Memory.search as an expression over the row's own columns.
-SEARCH = f"""
-    to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
-    || array_to_tsvector(ARRAY['at:' || {PLACE}])
-"""
-_INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%(ids)s::bigint[])"  # noqa: S608  constants only
 
 # Any of the query's words in any of the places. plainto_tsquery makes every input safe.
 _MATCH = f"""
@@ -49,22 +32,6 @@ WHERE m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
 ORDER BY m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s
 """
-
-
-def index_words(memory_ids: Sequence[int]) -> None:
-    """Index the words of these memories; part of every write that changes their text or brings them back."""
-    prepared.rows(_INDEX, {"ids": prepared.bigints(memory_ids)})
-    index_lexemes(memory_ids)
-
-
-def index_lexemes(memory_ids: Sequence[int]) -> None:
-    """The rows of BM25 alone: for new memories whose ``search`` was stored with them."""
-    words.index_words(MEMORIES, memory_ids)
-
-
-def unindex_words(memory_ids: Sequence[int]) -> int:
-    """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
-    return words.unindex_words(MEMORIES, memory_ids)
 
 
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:

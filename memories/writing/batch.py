@@ -14,8 +14,6 @@ from django.db import transaction
 
 from memories.models import Memory, MemorySource, Revision
 from memories.models.memory import MEMORY, RevisionAction
-from memories.recalling.kind import queue_embedding
-from memories.recalling.words import index_lexemes
 from memories.writing import (
     cap,
     changing,
@@ -39,6 +37,7 @@ from memories.writing.decide import (
 from memories.writing.doubles import holders_beside, rows_beside
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
+from memories.writing.indexed import index_lexemes, queue_embedding
 from memories.writing.portable import Past
 from memories.writing.similar import (
     LEAST,
@@ -52,7 +51,7 @@ from memoryhub.monitoring import metrics
 from workspaces.index.copying import copy_vectors, stored_vectors
 from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
-from workspaces.quotas import require_room
+from workspaces.quotas import brought_by, require_room
 
 
 @dataclass
@@ -124,7 +123,10 @@ class Batch:
         """
         own = dedupe == "create" or not near
         memories = [
-            _with_past(gate.new_row(draft, None, by=by, now=self.now, own_row=own), past)
+            _with_past(
+                gate.new_row(draft, None, brought_by=brought_by(by, draft.author), now=self.now, own_row=own),
+                past,
+            )
             for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)
         ]
         number_rows(memories)

@@ -15,15 +15,14 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
-from memories.recalling.kind import queue_embedding
-from memories.recalling.words import index_words, unindex_words
 from memories.writing.announcing import announce
 from memories.writing.drafts import content_hash
+from memories.writing.indexed import index_words, put_in_index, unindex_words
 from memories.writing.versions import next_update
 from memoryhub.database.ready import Ready
 from memoryhub.errors import Conflict, NotFound
 from workspaces.audit import Verb, record
-from workspaces.index.embedding import Embedded, store_vector
+from workspaces.index.embedding import Embedded
 from workspaces.models import User
 
 MOST_WORDINGS = 50  # of one memory: what says the same a hundred times in other words says nothing more
@@ -53,10 +52,13 @@ def change(
     *,
     by: User | None,
     now: datetime,
+    embedded: Embedded | None = None,
     action: str = RevisionAction.EDIT,
     note: Mapping[str, Any] | None = None,
 ) -> None:
-    """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old."""
+    """Apply checked changes to a locked row, with a revision. New content takes with it what came from the old;
+    ``embedded`` is its vector.
+    """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
     before = {name: _plain(getattr(memory, name)) for name in changes if name != "may_replace"}
@@ -66,7 +68,10 @@ def change(
     memory.content_hash = content_hash(memory.content)
     memory.updated_at = next_update(memory, now)
     memory.save(update_fields=[*changes, "content_hash", "updated_at"])
-    index_words([memory.pk])
+    if "content" in changes:
+        put_in_index(memory, embedded)
+    else:
+        index_words([memory.pk])
     Revision.objects.create(memory=memory, action=action, by=by, at=now, before={**before, **(note or {})})
     audit(Verb.MEMORY_EDITED, memory, by, fields=[*before])
 
@@ -86,9 +91,7 @@ def update_in_place(
         give_key_up(giver, to=locked, by=by, now=now)
     changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
     if changes:
-        change(locked, changes, by=by, now=now)
-        if "content" in changes:
-            store_vector_or_queue(locked, embedded)
+        change(locked, changes, by=by, now=now, embedded=embedded)
         announce(locked, "edit")
     return locked
 
@@ -141,15 +144,6 @@ def one_holder_a_key() -> Iterator[None]:
 
 def key_is_taken() -> Conflict:
     return Conflict(_("Another memory already has this key."), fields={"key": _("is taken")})
-
-
-def store_vector_or_queue(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
-    if embedded is not None:
-        store_vector(memory, embedded, is_new=is_new)
-    else:
-        if not is_new:
-            memory.embeddings.all().delete()
-        queue_embedding([memory.pk])
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:

@@ -10,7 +10,7 @@ from django.db.models import Field, JSONField
 from psycopg import sql
 
 from memories.models import Memory
-from memories.recalling.words import SEARCH
+from memories.writing.indexed import SEARCH
 
 _COLUMNS = [column for column in Memory._meta.concrete_fields if column.name != "search"]
 _IDENTIFIERS: list[sql.Composable] = [sql.Identifier(str(column.column)) for column in _COLUMNS]

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.models import Memory
 from memories.writing.doubles import find_equal, find_holder
-from memories.writing.drafts import Draft, refuse_secrets
+from memories.writing.drafts import Draft, refuse_delicate
 from memories.writing.similar import MOST_KEYS, Similar, find_similar
 from memories.writing.together import TEXTS
 from memoryhub.errors import Conflict, DomainError, SecretRefused
@@ -145,7 +145,7 @@ def decide(
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:
     """What was stored under older rules meets today's."""
     try:
-        refuse_secrets({name: getattr(said, name) for name in TEXTS})
+        refuse_delicate({name: getattr(said, name) for name in TEXTS}, personal=False)
     except SecretRefused as error:
         return error
     return None

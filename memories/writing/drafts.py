@@ -127,10 +127,9 @@ class Draft:
 
         Raises Invalid, naming each wrong field, SecretRefused, or Sensitive unless its person confirmed it.
         """
-        values = clean_fields({name: getattr(self, name) for name in CLEANERS})
         source_type = _origin(_text("source_type", self.source_type, LABEL_LENGTH)) or SourceType.USER
-        if not replace(self, source_type=source_type).may_be_sensitive:
-            refuse_personal(values)
+        personal = not replace(self, source_type=source_type).may_be_sensitive
+        values = clean_fields({name: getattr(self, name) for name in CLEANERS}, personal=personal)
         if self.scope not in Scope.values:
             raise Invalid(fields={"scope": _("must be one of %s") % ", ".join(Scope.values)})
         if self.scope == Scope.USER and self.author is None:
@@ -148,8 +147,10 @@ class Draft:
         return replace(self, **values, source_type=source_type, source_excerpt=without_secrets(excerpt))
 
 
-def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The given fields of a memory, stripped and checked. Raises Invalid with every wrong field, or SecretRefused."""
+def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]:
+    """The given fields of a memory, stripped and checked. Raises Invalid with every wrong field, or as
+    ``refuse_delicate`` does.
+    """
     cleaned, wrong = {}, {}
     for name, value in values.items():
         try:
@@ -158,22 +159,23 @@ def clean_fields(values: Mapping[str, Any]) -> dict[str, Any]:
             wrong[name] = str(error)
     if wrong:
         raise Invalid(fields=wrong)
-    refuse_secrets(cleaned)
+    refuse_delicate(cleaned, personal=personal)
     return cleaned
 
 
-def refuse_secrets(values: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> None:
-    """Raises SecretRefused naming the field. The text itself goes nowhere. ``beside``: other fields of the same memory,
-    looked at for what they make together with these alone.
+def refuse_delicate(
+    values: Mapping[str, Any], beside: Mapping[str, Any] | None = None, *, personal: bool
+) -> None:
+    """Raises SecretRefused naming the field; the text itself goes nowhere. ``personal``: then, for a number of
+    somebody's own, Sensitive naming what it looks like, never the number.
+
+    ``beside``: other fields of the same memory, looked at for what they make together with these alone.
     """
-    for name, text in texts_of(values, beside or {}):
+    texts = texts_of(values, beside or {})
+    for name, text in texts:
         if found := find_secret(text):
             raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=found.kind)
-
-
-def refuse_personal(values: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> None:
-    """Raises Sensitive naming the field and what the number looks like, never the number. ``beside``: as above."""
-    for name, text in texts_of(values, beside or {}):
+    for name, text in texts if personal else ():
         if found := find_personal(text):
             raise Sensitive(fields={name: _looks_like(name, PERSONAL[found.kind])}, kind=found.kind)
 
@@ -189,9 +191,7 @@ def kind_in(memory: Memory) -> str:
     """
     values = {name: getattr(memory, name) for name in TEXTS}
     try:
-        refuse_secrets(values)
-        if memory.is_automatic:
-            refuse_personal(values)
+        refuse_delicate(values, personal=memory.is_automatic)
     except Sensitive as refused:
         acts = (RevisionAction.EDIT, RevisionAction.RESTORE)
         wanted = memory.revisions.filter(action__in=acts, by__isnull=False).exists()

@@ -14,8 +14,6 @@ from django.utils.translation import gettext as _
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
-from memories.recalling.kind import queue_embedding
-from memories.recalling.words import index_words, unindex_words
 from memories.writing import cap, refusals, tombstones
 from memories.writing.announcing import announce
 from memories.writing.changing import (
@@ -27,7 +25,6 @@ from memories.writing.changing import (
     locked_row,
     note_wordings,
     one_holder_a_key,
-    store_vector_or_queue,
     update_in_place,
 )
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
@@ -37,9 +34,9 @@ from memories.writing.drafts import (
     Draft,
     clean_fields,
     is_delicate,
-    refuse_personal,
-    refuse_secrets,
+    refuse_delicate,
 )
+from memories.writing.indexed import index_words, put_in_index, queue_embedding, unindex_words
 from memories.writing.similar import MOST_KEYS
 from memories.writing.sources import add_sources, set_sources
 from memories.writing.together import TEXTS
@@ -52,7 +49,7 @@ from workspaces.audit import Verb
 from workspaces.index.embedding import Embedded, active_model, embed_one
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
-from workspaces.quotas import brought_by, require_room
+from workspaces.quotas import take_room
 
 __all__ = [
     "Draft",
@@ -148,12 +145,11 @@ def save_embedded(
                     set_sources(changed, draft.sources, now=now)
                 return Saved(changed, created=False)
             case Proposal(may_replace):
-                require_room("memories", by or draft.author)
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, giver):
-                require_room("memories", by or draft.author)
+                payer = take_room("memories", by, draft.author)
                 own_row = dedupe == "create" or not near
-                row = new_row(draft, may_replace, by=by, now=now, own_row=own_row)
+                row = new_row(draft, may_replace, brought_by=payer, now=now, own_row=own_row)
                 return Saved(_insert(row, draft, embedded, giver, by=by, now=now), created=True)
 
 
@@ -179,7 +175,7 @@ def edit_memory(
     if unknown:
         raise TypeError(f"not fields of a memory: {sorted(unknown)}")
     with refusals.counted(memory.workspace_id, memory.source_type, now):
-        changes = clean_fields(changes)
+        changes = clean_fields(changes, personal=False)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
         reach = Reach.here(memory.workspace)
         embedded = embed_one(changes["content"], "", reach) if "content" in changes else None
@@ -198,9 +194,7 @@ def edit_memory(
                 if not holder.has_expired(now):
                     raise key_is_taken()
                 give_key_up(holder, to=locked, by=by, now=now)
-            change(locked, changes, by=by, now=now)
-            if "content" in changes:
-                store_vector_or_queue(locked, embedded)
+            change(locked, changes, by=by, now=now, embedded=embedded)
             announce(locked, "edit")
         return locked
 
@@ -297,16 +291,16 @@ def link(memory: Memory, *, to: Memory) -> Memory:
 
 
 def new_row(
-    draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime, own_row: bool = False
+    draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """What a cleaned draft becomes, not saved yet."""
+    """What a cleaned draft becomes, not saved yet. ``brought_by``: see ``quotas``."""
     return Memory(
         workspace=draft.workspace,
         scope=draft.scope,
         owner=draft.owner,
         agent=draft.agent,
         author=draft.author,
-        brought_by=brought_by(by, draft.author),
+        brought_by=brought_by,
         content=draft.content,
         summary=draft.summary,
         key=draft.key,
@@ -342,10 +336,9 @@ def _insert(
         give_key_up(giver, to=memory, by=by, now=now)
     memory.save(force_insert=True)
     add_sources(memory, draft.sources)
-    index_words([memory.pk])
+    put_in_index(memory, embedded, is_new=True)
     Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
-    store_vector_or_queue(memory, embedded, is_new=True)
     announce(memory, "create")
     if memory.is_automatic:
         cap.keep_to_cap(memory.workspace_id, memory.owner_id, memory.agent_id)
@@ -354,7 +347,8 @@ def _insert(
 
 def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Saved:
     """A row that nothing knows of until somebody approves it. What waits already, or was rejected, waits once."""
-    proposed = new_row(draft, may_replace, by=by, now=now)
+    payer = take_room("memories", by, draft.author)
+    proposed = new_row(draft, may_replace, brought_by=payer, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
         workspace=draft.workspace, content_hash=proposed.content_hash
     )
@@ -373,9 +367,7 @@ def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}
     rest = {name: text for name, text in rest.items() if not is_delicate(_as_text(text))}
-    refuse_secrets(new, rest)
-    if not confirmed:
-        refuse_personal(new, rest)
+    refuse_delicate(new, rest, personal=not confirmed)
 
 
 def _as_text(value: str | list[str]) -> str:

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 
 from memories.models import Memory
 from memories.models.memory import RevisionAction
-from memories.recalling.kind import queue_embedding
 from memories.writing.announcing import announce
 from memories.writing.changing import note_wordings
 from memories.writing.decide import (
@@ -20,6 +19,7 @@ from memories.writing.decide import (
 )
 from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import delete_memory
+from memories.writing.indexed import queue_embedding
 from workspaces.index.embedding import Embedded, put_vectors
 from workspaces.models import User
 

@@ -21,7 +21,6 @@ from memories.writing.drafts import (
     UNSTORABLE,
     Draft,
     clean_fields,
-    refuse_personal,
 )
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from memoryhub.languages import grouped
@@ -183,9 +182,8 @@ def _revision(given: Any) -> PastRevision:
     moments = (
         {"expires_at": read_moment("expires_at", before["expires_at"])} if "expires_at" in before else {}
     )
-    refuse_personal(
-        clean_fields({name: value for name, value in before.items() if name in CLEANERS} | moments)
-    )
+    fields = {name: value for name, value in before.items() if name in CLEANERS}
+    clean_fields(fields | moments, personal=True)
     _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
     return PastRevision(given["action"], at, before=storable("revisions.before", before))

@@ -14,8 +14,6 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.recalling.kind import queue_embedding
-from memories.recalling.words import index_words, unindex_words
 from memories.writing import (
     cap,
     changing,
@@ -34,11 +32,12 @@ from memories.writing.decide import (
 )
 from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import Draft, Saved
+from memories.writing.indexed import put_in_index, unindex_words
 from memories.writing.versions import next_update
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
-from workspaces.index.embedding import embed_one, store_vector
+from workspaces.index.embedding import embed_one
 from workspaces.leaving_machine import Reach
 from workspaces.models import Role, User, Workspace
 
@@ -113,11 +112,7 @@ def approve(memory: Memory, *, by: User, now: datetime) -> Saved:
                     changing.give_key_up(giver, to=locked, by=by, now=now)
         locked.deleted_at = None
         _decide(locked, RevisionAction.APPROVE, Review.NONE, by, now)
-        index_words([locked.pk])
-        if embedded is not None:
-            store_vector(locked, embedded)
-        else:
-            queue_embedding([locked.pk])
+        put_in_index(locked, embedded)
         if locked.is_automatic:
             cap.keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
     return Saved(locked, created=True)

@@ -59,7 +59,7 @@ WRITES = {
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
     ("memories/writing/sources.py", "set_sources"): {"save"},
     ("memories/writing/correcting.py", "supersede"): {"save"},
-    ("memories/recalling/words.py", "-"): {"UPDATE"},
+    ("memories/writing/indexed.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/secret_scan.py", "-"): {"UPDATE"},
     # A table's name is put in: rows that go for good with their workspace or person, and tables of the index.

@@ -14,7 +14,7 @@ from django_q.models import Schedule
 
 from memories.models import Memory
 from memories.recalling.kind import MEMORIES
-from memories.recalling.words import index_words
+from memories.writing.indexed import index_words
 from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
 from workspaces import tasks

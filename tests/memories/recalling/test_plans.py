@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.recalling.recall import recall
-from memories.recalling.words import index_words
+from memories.writing.indexed import index_words
 from tests.conftest import Cast
 from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder

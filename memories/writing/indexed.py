@@ -1,0 +1,58 @@
+"""What a write puts into the index and takes out of it: a memory's words and its vector.
+
+``Memory.search`` is a tsvector of the memory's own text with its place as a lexeme, for full-text search (the
+``lexical`` ranking, panel, admin): a GIN index over the text alone would grow with the whole table. No text can forge
+that lexeme: the parser splits at the colon. The index holds a row for each lexeme of a memory, its excerpt's and its
+date's included, with its BM25 weight (docs/decisions/0008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memories.models import Memory
+from memories.models.memory import PLACE
+from memories.recalling.kind import MEMORIES
+from memoryhub.database import prepared
+from workspaces.index import embedding, words
+from workspaces.index.embedding import Embedded, store_vector
+
+CONFIG = "english"
+# Memory.search as an expression over the row's own columns.
+SEARCH = f"""
+    to_tsvector('{CONFIG}', concat_ws(' ', key, summary, content, category, array_to_string(tags, ' ')))
+    || array_to_tsvector(ARRAY['at:' || {PLACE}])
+"""
+_INDEX = f"UPDATE memories_memory SET search = {SEARCH} WHERE id = ANY(%(ids)s::bigint[])"  # noqa: S608  constants only
+
+
+def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
+    """Its words, and the vector of its text, which is made in the background where there is none yet."""
+    index_words([memory.pk])
+    if embedded is not None:
+        store_vector(memory, embedded, is_new=is_new)
+        return
+    if not is_new:
+        memory.embeddings.all().delete()
+    queue_embedding([memory.pk])
+
+
+def index_words(memory_ids: Sequence[int]) -> None:
+    """Index the words of these memories; part of every write that changes their text or brings them back."""
+    prepared.rows(_INDEX, {"ids": prepared.bigints(memory_ids)})
+    index_lexemes(memory_ids)
+
+
+def index_lexemes(memory_ids: Sequence[int]) -> None:
+    """The rows of BM25 alone: for new memories whose ``search`` was stored with them."""
+    words.index_words(MEMORIES, memory_ids)
+
+
+def unindex_words(memory_ids: Sequence[int]) -> int:
+    """Take the words of these memories out: before their text changes, and when they are deleted; how many."""
+    return words.unindex_words(MEMORIES, memory_ids)
+
+
+def queue_embedding(memory_ids: Sequence[int]) -> None:
+    """Embed these in the background, once the running transaction has committed."""
+    embedding.queue_embedding(MEMORIES, memory_ids)
