@@ -46,7 +46,7 @@ document.addEventListener("input", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.isComposing) return;
+  if (event.isComposing || event.keyCode === 229) return; // 229: Safari's, for the Enter that ends a composition
   const sends = event.key === "Enter" && !event.shiftKey && !event.altKey;
   if (sends && event.target.matches?.("[data-enter-sends]")) {
     event.preventDefault();

@@ -38,7 +38,8 @@ document.addEventListener("keydown", (event) => {
     menu.querySelector("summary").focus();
     event.stopImmediatePropagation();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-    const items = [...menu.querySelectorAll(".menu__item")];
+    if (event.target.matches("select, input, textarea")) return; // they have a use for arrows
+    const items = [...menu.querySelectorAll(".menu__item")].filter((each) => each.checkVisibility());
     if (!items.length) return;
     const step = event.key === "ArrowDown" ? 1 : -1;
     const next = items[(items.indexOf(document.activeElement) + step + items.length) % items.length];

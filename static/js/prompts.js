@@ -1,25 +1,28 @@
 // Saved prompts: “/” in an empty message offers them, and the blanks of a chosen one are asked for before it is put in.
 
-const offered = document.getElementById("prompts-offered");
 const dialog = document.getElementById("prompt-blanks");
+const offered = () => document.getElementById("prompts-offered"); // a first message brings another
 const field = () => document.querySelector("[data-composer]");
-const items = () => (offered && !offered.hidden ? [...offered.querySelectorAll("button, a")] : []);
+const composes = (event) => event.isComposing || event.keyCode === 229; // 229: Safari's, for the Enter that ends it
 const VARIABLE = /{{[ \t]*([^{}\n]{1,40}?)[ \t]*}}/g; // as saved_prompts.py reads them
+const typed = () => field()?.value ?? "";
 let chosen = "";
+let foundFor = null; // what was typed when what is offered was looked up
+let isTaken = false; // Enter was pressed before that was known
 
 function offer() {
-  const typed = field()?.value ?? "";
-  const wanted = /^\/[^\n]{0,80}$/.test(typed);
-  if (!offered || (!wanted && offered.hidden)) return;
-  offered.hidden = !wanted;
+  const wanted = /^\/[^\n]{0,80}$/.test(typed());
+  if (!offered() || (!wanted && offered().hidden)) return;
+  offered().hidden = !wanted;
   if (!wanted) return;
-  document.getElementById("prompts-query").value = typed.slice(1);
-  offered.dispatchEvent(new Event("prompts:wanted"));
+  document.getElementById("prompts-query").value = typed().slice(1);
+  foundFor = null;
+  offered().dispatchEvent(new Event("prompts:wanted"));
 }
 
 function put(text) {
   const area = field();
-  offered.hidden = true;
+  offered().hidden = true;
   area.value = text;
   area.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: "insertReplacementText" }));
   area.focus();
@@ -39,13 +42,34 @@ function choose(button) {
   });
   dialog.querySelector("[data-title]").textContent = button.dataset.name;
   dialog.querySelector("[data-blanks]").replaceChildren(...blanks);
-  offered.hidden = true;
+  offered().hidden = true;
   dialog.showModal();
   blanks[0].querySelector("textarea").focus();
 }
 
+// Of what is offered the first; where nothing is, it was a message.
+function takeFirst() {
+  isTaken = foundFor !== typed().slice(1);
+  if (isTaken) return;
+  const first = offered().querySelector("[data-saved-prompt]");
+  offered().hidden = true;
+  if (first) choose(first);
+  else field().form.requestSubmit();
+}
+
 document.addEventListener("input", (event) => {
-  if (event.target === field() && event.inputType !== "insertReplacementText") offer();
+  if (event.target !== field()) return;
+  isTaken = false;
+  if (event.inputType !== "insertReplacementText") offer();
+});
+
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  if (detail.elt !== offered()) return;
+  const { q } = detail.requestConfig.parameters;
+  if (q !== typed().slice(1)) return;
+  if (!detail.successful) offered().querySelector("[data-found]").replaceChildren();
+  foundFor = q;
+  if (isTaken) takeFirst();
 });
 
 document.addEventListener("click", (event) => {
@@ -56,7 +80,7 @@ document.addEventListener("click", (event) => {
     field().focus();
     offer();
   } else if (event.target === dialog || event.target.closest("[data-close-blanks]")) dialog.close();
-  else if (offered && !event.target.closest("#prompts-offered, [data-composer]")) offered.hidden = true;
+  else if (offered() && !event.target.closest("#prompts-offered, [data-composer]")) offered().hidden = true;
 });
 
 dialog?.addEventListener("submit", () => {
@@ -65,7 +89,7 @@ dialog?.addEventListener("submit", () => {
 });
 
 dialog?.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("textarea")) return;
+  if (event.key !== "Enter" || event.shiftKey || composes(event) || !event.target.matches("textarea")) return;
   event.preventDefault();
   dialog.querySelector("form").requestSubmit();
 });
@@ -74,15 +98,15 @@ dialog?.addEventListener("keydown", (event) => {
 document.addEventListener(
   "keydown",
   (event) => {
-    const stops = items();
-    if (!stops.length || event.isComposing || !event.target.closest("[data-composer], #prompts-offered")) return;
+    const isHere = offered() && !offered().hidden && event.target.closest("[data-composer], #prompts-offered");
+    if (!isHere || composes(event)) return;
+    const stops = [...offered().querySelectorAll("button, a")];
     const at = stops.indexOf(document.activeElement);
-    const prompts = stops.filter((each) => each.matches("[data-saved-prompt]"));
-    if (event.key === "Enter" && at < 0 && !event.shiftKey && prompts.length) choose(prompts[0]);
-    else if (event.key === "ArrowDown") stops[Math.min(at + 1, stops.length - 1)].focus();
+    if (event.key === "Enter" && at < 0 && !event.shiftKey) takeFirst();
+    else if (event.key === "ArrowDown") stops[Math.min(at + 1, stops.length - 1)]?.focus();
     else if (event.key === "ArrowUp") (at > 0 ? stops[at - 1] : field()).focus();
     else if (event.key === "Escape") {
-      offered.hidden = true;
+      offered().hidden = true;
       field().focus();
     } else return;
     event.preventDefault();

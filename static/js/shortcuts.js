@@ -12,7 +12,8 @@ const BUTTONS = {
   "/": "[data-open-search]",
 };
 const dialog = document.getElementById("shortcuts");
-const isTyping = (element) => element.closest?.("input, textarea, select, [contenteditable]");
+const BOXES = "[type=checkbox], [type=radio]"; // nothing is typed into them
+const isTyping = (element) => element.closest?.(`input:not(${BOXES}), textarea, select, [contenteditable]`);
 
 function singleKeys() {
   try {
@@ -22,22 +23,40 @@ function singleKeys() {
   }
 }
 
+// By what the key writes, whatever Shift has to do with that on this keyboard: “/” stands above 7 on a German one. Where it
+// writes no Latin letter, as on an Arabic one, by where it lies.
+function keyOf({ key, code, shiftKey }) {
+  if (key.length > 1 || /[\p{ASCII}\p{Script=Latin}]/u.test(key)) return key.toLowerCase();
+  const signs = { Period: ".", Slash: shiftKey ? "?" : "/" };
+  return signs[code] ?? code.replace(/^Key/, "").toLowerCase();
+}
+
 function nameOf(event) {
   const mod = isMac ? event.metaKey : event.ctrlKey;
   if (event.altKey || (isMac ? event.ctrlKey : event.metaKey)) return "";
-  if (!mod) return event.key;
-  return `mod+${event.shiftKey ? "shift+" : ""}${event.key.toLowerCase()}`;
+  const key = keyOf(event);
+  if (!mod) return key;
+  return `mod+${event.shiftKey && /^[a-z]$/.test(key) ? "shift+" : ""}${key}`;
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
   const name = nameOf(event);
-  const button = Object.hasOwn(BUTTONS, name) && document.querySelector(BUTTONS[name]);
+  const button = name === "mod+z" ? newestUndo() : Object.hasOwn(BUTTONS, name) && document.querySelector(BUTTONS[name]);
   if (!button) return;
-  if (!name.startsWith("mod+") && (isTyping(event.target) || !singleKeys())) return;
+  const takesText = !name.startsWith("mod+") || name === "mod+z"; // in a field these keys are the field's
+  if (takesText && isTyping(event.target)) return;
+  if (!name.startsWith("mod+") && !singleKeys()) return;
   event.preventDefault();
   button.click();
 });
+
+// What was done last is taken back by a key, wherever its Undo stands.
+const undos = new Set(); // in the order in which they came
+const noteUndos = () => document.querySelectorAll("[data-undo]").forEach((each) => undos.add(each));
+const newestUndo = () => [...undos].findLast((each) => each.checkVisibility({ visibilityProperty: true }));
+new MutationObserver(noteUndos).observe(document.body, { childList: true, subtree: true });
+noteUndos();
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-open-shortcuts]")) dialog.showModal();
@@ -57,24 +76,47 @@ document.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// The palette: typed at, walked through with arrows; Enter takes the first of what is found.
+// The palette: typed at, walked through with arrows; Enter takes the first of what is found for what stands there. Where
+// that is still being looked up, Enter waits for it.
 const palette = document.getElementById("palette");
+const asked = palette?.querySelector("input");
+let foundFor = null;
+let isTaken = false;
 if (palette) document.body.append(palette); // out of the sidebar, which is inert and away on a phone
+
+function takeFirst() {
+  isTaken = foundFor !== asked.value;
+  if (!isTaken) palette.querySelector("a")?.click();
+}
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-open-palette]") && palette) {
     palette.showModal();
-    palette.querySelector("input").select();
-    palette.querySelector("input").dispatchEvent(new Event("palette:opened"));
+    foundFor = null;
+    asked.select();
+    asked.dispatchEvent(new Event("palette:opened"));
   } else if (palette && (event.target === palette || event.target.closest("#palette a"))) {
     palette.close();
   }
 });
 
+for (const changed of ["input", "close"]) {
+  palette?.addEventListener(changed, () => {
+    isTaken = false;
+  });
+}
+
+palette?.addEventListener("htmx:afterRequest", ({ detail }) => {
+  if (!detail.successful) return;
+  foundFor = detail.requestConfig.parameters.q;
+  if (isTaken) takeFirst();
+});
+
 palette?.addEventListener("keydown", (event) => {
-  const stops = [palette.querySelector("input"), ...palette.querySelectorAll("a")];
+  if (event.isComposing || event.keyCode === 229) return; // 229: Safari's, for the Enter that ends a composition
+  const stops = [asked, ...palette.querySelectorAll("a")];
   const at = stops.indexOf(document.activeElement);
-  if (event.key === "Enter" && at === 0) stops[1]?.click();
+  if (event.key === "Enter" && at === 0) takeFirst();
   else if (event.key === "ArrowDown") stops[Math.min(at + 1, stops.length - 1)].focus();
   else if (event.key === "ArrowUp") stops[Math.max(at - 1, 0)].focus();
   else return;

@@ -16,7 +16,7 @@ from tests.conftest import Cast
 from tests.factories import make_artifact, make_chat, make_memory, make_message
 from tests.fakes.ollama import CHAT, Ollama
 from tests.functional.conftest import Open
-from tests.functional.test_keyboard import NAME, RING
+from tests.functional.keys import press, write
 from workspaces.connections import local_servers
 
 pytestmark = [
@@ -24,7 +24,6 @@ pytestmark = [
     pytest.mark.usefixtures("database_beside_the_browser"),
 ]
 MOST_PRESSES = 2
-MOST_TABS = 120
 WIDE: Any = {"width": 1440, "height": 900}
 PHONE: Any = {"width": 390, "height": 844}
 
@@ -126,29 +125,6 @@ def test_what_people_do_most_takes_two_presses(
     assert max(took.values()) <= MOST_PRESSES, took
 
 
-def tab_to(page: Page, name: str) -> None:
-    """Press Tab until this has the focus; each on the way shows that it has it."""
-    passed = []
-    for _ in range(MOST_TABS):
-        page.keyboard.press("Tab")
-        passed.append(page.evaluate(NAME))
-        assert page.evaluate(RING), f"{passed[-1]} does not show its focus"
-        if passed[-1].startswith(name):
-            return
-    raise AssertionError(f"{name} is not reached by Tab: {passed}")
-
-
-def press(page: Page, name: str, key: str = "Enter") -> None:
-    tab_to(page, name)
-    page.keyboard.press(key)
-
-
-def write(page: Page, name: str, text: str) -> None:
-    tab_to(page, name)
-    page.keyboard.press("Control+a")
-    page.keyboard.type(text)
-
-
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["desktop", "phone"])
 def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
     cast: Cast, open_as: Open, size: Any
@@ -163,8 +139,8 @@ def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
 
     page.goto(f"{place}documents/")
     press(page, "Or paste a text")
-    write(page, "title", "Timetable")
-    write(page, "text", "The ferry leaves at nine.")
+    write(page, "Title", "Timetable")
+    write(page, "Text", "The ferry leaves at nine.")
     press(page, "Bring")
     expect(page.get_by_role("link", name="Timetable")).to_be_visible()
     press(page, "Timetable")
@@ -172,18 +148,18 @@ def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
 
     page.goto(f"{place}artifacts/{artifact.public_id}/")
     press(page, "Edit")
-    write(page, "content", "print('new')")
+    write(page, "Content", "print('new')")
     press(page, "Save as a new version")
     expect(page.locator(".artifact__text")).to_contain_text("print('new')")
 
     page.goto(f"{place}settings/")
     press(page, "Memory")
-    press(page, "reviews", "Space")
+    press(page, "Review", "Space")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
 
     page.goto(f"{place}prompts/")
-    write(page, "name", "Polite no")
-    write(page, "text", "Decline {{offer}}")
+    write(page, "Name", "Polite no")
+    write(page, "Prompt", "Decline {{offer}}")
     press(page, "Save")
     expect(page.locator(".rows")).to_contain_text("Polite no")
 

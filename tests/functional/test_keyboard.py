@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.functional.conftest import finished, shoot, sign_up
+from tests.functional.keys import tabbed
 from tests.functional.test_accessibility import faults
 
-NAME = """() => {
-  const element = document.activeElement;
-  return (element.getAttribute("aria-label") || element.innerText || element.name || "").trim();
-}"""
-RING = """() => {
-  const element = document.activeElement;
-  const around = [element, element.closest(".composer"), element.closest(".search"), element.closest("label")];
-  return around.some((candidate) => {
-    if (!candidate) return false;
-    const style = getComputedStyle(candidate);
-    return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
-  });
-}"""
-
 pytestmark = pytest.mark.local_model
-
-
-def tabbed(page: Page, at_most: int) -> list[str]:
-    """The names of what Tab reaches after the first control, which has the focus. Each shows that it has it."""
-    names = []
-    for _ in range(at_most):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement === document.body"):
-            break
-        names.append(page.evaluate(NAME))
-        assert page.evaluate(RING), f"{names[-1]} does not show its focus"
-    return names
 
 
 def test_tab_goes_through_the_page_in_the_order_it_is_read(open_page: Callable[..., Page]) -> None:
@@ -46,7 +22,7 @@ def test_tab_goes_through_the_page_in_the_order_it_is_read(open_page: Callable[.
     skip = page.locator("a, button, input, textarea, select, summary").first
     expect(skip).to_have_text("Skip to the content")
     skip.focus()
-    names = tabbed(page, 60)
+    names = list(takewhile(bool, (tabbed(page) for _ in range(60))))
     expected = [
         "New chat",
         "Search chats",

@@ -59,4 +59,6 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str
     page.keyboard.press("Enter")
     expect(page.locator(".message").first).to_contain_text(filled)
     expect(page.locator(".message--assistant .actions")).to_be_visible()
+    page.keyboard.type("/pol")  # and in the next message of the same page
+    expect(page.locator("#prompts-offered").get_by_role("button", name="Polite no")).to_be_visible()
     assert found == []

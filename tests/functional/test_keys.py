@@ -1,0 +1,144 @@
+"""Keys as people press them: on keyboards of other countries, in menus, quicker than the page, and to take back."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from memories.models import Memory
+from tests.conftest import Cast
+from tests.factories import make_agent, make_chat, make_memory, make_prompt
+from tests.functional.conftest import Open
+from tests.functional.keys import press, tab_to
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("database_beside_the_browser")]
+# What a browser says of a key: what it writes, where it lies, and what was held with it.
+LAYOUTS = {
+    "German": [("/", "Digit7", "Control+Shift"), (".", "Period", "Control"), ("?", "Minus", "Shift")],
+    "French": [("/", "Period", "Control+Shift"), (".", "Comma", "Control+Shift"), ("?", "KeyM", "Shift")],
+    "Arabic": [("ظ", "Slash", "Control"), ("ز", "Period", "Control"), ("؟", "Slash", "Shift")],
+}
+HIT = """([key, code, held]) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {
+  key, code, bubbles: true, cancelable: true, ctrlKey: held.includes("Control"), shiftKey: held.includes("Shift"),
+}))"""
+
+COMPOSED = """(how) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {
+  key: "Enter", bubbles: true, cancelable: true, ...how,
+}))"""
+
+
+def here(cast: Cast) -> str:
+    return f"/workspaces/{cast.workspace.public_id}/"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_shortcuts_are_the_same_on_every_keyboard(cast: Cast, open_as: Open, layout: str) -> None:
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(here(cast))
+    panel, field = page.locator("#panel"), page.locator("[data-composer]")
+    expect(panel).to_be_visible()
+    slash, dot, question = LAYOUTS[layout]
+    tab_to(page, "Skip to the content")
+    page.evaluate(HIT, slash)
+    expect(field).to_be_focused()
+    page.evaluate(HIT, dot)
+    expect(panel).to_be_hidden()
+    page.evaluate(HIT, ("ن" if layout == "Arabic" else "k", "KeyK", "Control"))
+    palette = page.get_by_role("dialog", name="Go to anything")
+    expect(palette).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    page.evaluate(HIT, question)  # in a field it is written
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    tab_to(page, "Skip to the content")
+    page.evaluate(HIT, question)
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
+def test_a_list_in_a_menu_keeps_its_arrows_and_what_is_hidden_is_passed_over(
+    cast: Cast, open_as: Open
+) -> None:
+    make_agent(cast.owner, cast.workspace, name="Cook")
+    page = open_as(cast.owner)
+    page.goto(here(cast))
+    press(page, "More for this message")
+    page.locator("[data-dictate]").evaluate("button => { button.hidden = true }")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("button", name="Saved prompts")).to_be_focused()
+    tab_to(page, "Assistant of this chat")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("select[name=agent]")).to_be_focused()
+    expect(page.locator("[data-chosen]")).to_have_text("Cook")
+    page.keyboard.press("Escape")
+    expect(page.locator(".composer__more > summary")).to_be_focused()
+
+
+def enter_before_it_comes(page: Page, words: str, address: str) -> Route:
+    """Type this and press Enter while what is asked for at this address is on its way: here it is."""
+    held: list[Route] = []
+    page.route(address, lambda route: held.append(route))
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    while not held:
+        page.wait_for_timeout(20)
+    return held[0]
+
+
+def test_enter_waits_for_what_is_found(cast: Cast, open_as: Open) -> None:
+    for title in ("Spices of Zanzibar", "Harbour dues"):
+        make_chat(cast.owner, cast.workspace, title=title)
+    for name in ("Greeting", "Polite no"):
+        make_prompt(cast.workspace, cast.owner, name=name, text=f"{name}, please")
+    page = open_as(cast.owner)
+    page.goto(here(cast))
+    message = page.locator("[data-composer]")
+    expect(message).to_be_focused()
+    page.keyboard.type("/")
+    expect(page.locator("#prompts-offered")).to_contain_text("Greeting")
+    choices = enter_before_it_comes(page, "pol", "**/prompts/choices/**")
+    expect(message).to_have_value("/pol")
+    choices.continue_()
+    expect(message).to_have_value("Polite no, please")
+
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette-found a").first).to_have_text("Harbour dues")
+    for composing in (
+        {"isComposing": True},
+        {"keyCode": 229},
+    ):  # what is written by several keys ends with Enter
+        page.evaluate(COMPOSED, composing)
+    found = enter_before_it_comes(page, "Zanz", "**/palette/**")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert page.url.endswith(here(cast)), "it went to what was found before"
+    found.continue_()
+    expect(page.get_by_role("heading", name="Spices of Zanzibar")).to_be_visible()
+
+
+def test_what_was_done_last_is_taken_back_by_a_key_but_not_from_a_field(cast: Cast, open_as: Open) -> None:
+    for text in ("The ferry leaves at nine", "The kiosk closes at six"):
+        make_memory(text, cast.owner, cast.workspace)
+    make_chat(cast.owner, cast.workspace, title="Crossings")
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(here(cast))
+    cards, row = page.locator("#panel [data-memory]"), page.locator("#chat-list .chat-row")
+    expect(cards).to_have_count(2)
+    press(page, "Forget")
+    expect(page.locator(".forgotten")).to_be_visible()
+    press(page, "Actions for Crossings")
+    press(page, "Archive")
+    expect(row).to_have_count(0)
+    page.keyboard.press("Control+/")
+    page.keyboard.press("Control+z")
+    expect(row).to_have_count(0)
+    tab_to(page, "Send")
+    page.keyboard.press("Control+z")
+    expect(row).to_have_count(1)
+    expect(page.locator(".forgotten")).to_be_visible()
+    page.keyboard.press("Control+z")
+    expect(page.locator(".forgotten")).to_have_count(0)
+    expect(cards).to_have_count(2)
+    assert Memory.objects.live().count() == 2
+    page.keyboard.press("Control+z")  # nothing is left, and nothing happens
+    expect(cards).to_have_count(2)
