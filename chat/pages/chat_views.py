@@ -22,6 +22,7 @@ from chat.chats.marking import mark_of, set_mark
 from chat.chats.personal_memories import personal_in
 from chat.models import Chat, ChatMark
 from chat.models.steps import Mode
+from chat.pages.on_screen import chat_on_screen
 from chat.pages.transcript import entries_for, load_transcript
 from chat.turns.begin import begin_turn
 from chat.turns.chosen_model import model_context
@@ -149,14 +150,7 @@ def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
         "announces": announces,
         "can_write": _can_write(found),
     }
-    return render(request, "chat/chat_list.html", context | {"current_chat_id": _chat_on_screen(request)})
-
-
-def _chat_on_screen(request: PageRequest) -> str:
-    """The id in the address of the page that asks, for a row that is marked as the one being read."""
-    path = (request.htmx.current_url_abs_path or "") if request.htmx else ""
-    parts = path.split("?")[0].strip("/").split("/")
-    return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
+    return render(request, "chat/chat_list.html", context | {"current_chat_id": chat_on_screen(request)})
 
 
 def row_of(request: PageRequest, found: Chat) -> HttpResponse:
@@ -165,7 +159,7 @@ def row_of(request: PageRequest, found: Chat) -> HttpResponse:
         "chat": found,
         "workspace": found.workspace,
         "can_write": _can_write(found.workspace),
-        "current_chat_id": _chat_on_screen(request),
+        "current_chat_id": chat_on_screen(request),
     }
     return render(request, "chat/chat_list_row.html", context)
 
@@ -249,7 +243,7 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
         return render(request, "chat/chat_list_rename.html", {"chat": found})
     actions.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
     response = row_of(request, found)
-    if _chat_on_screen(request) == found.public_id:
+    if chat_on_screen(request) == found.public_id:
         for part in ("chat/title.html", "chat/tab_title.html"):
             response.write(render_to_string(part, {"chat": found, "oob": True}))
     return response
@@ -261,7 +255,7 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
     actions.delete_chat(found, by=request.user, now=timezone.now())
     undo_url = reverse("chat:restore", args=[found.public_id])
     text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
-    if _chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
+    if chat_on_screen(request) == found.public_id:  # the page it was on has gone with it
         notices.success(request, text, extra_tags=undo_url)
         response = HttpResponse()
         response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])

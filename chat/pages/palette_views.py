@@ -1,8 +1,8 @@
-"""The command palette: chats, memories, documents, acts and places by a few letters. Links, to what one may see."""
+"""The command palette: what one may see and do, by a few letters of any of its words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
@@ -12,49 +12,73 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from chat.access import get_chat
 from chat.chats.chat_list import chat_list_page
+from chat.chats.marking import mark_of
 from chat.models import Chat
+from chat.pages import palette_offers as offers
+from chat.pages.on_screen import chat_on_screen, has_panel
+from chat.pages.palette_offers import Found, called, rank
 from memories.models import Memory
-from memories.nodes.node_page import has_nodes
 from memories.pages.panel_page import PanelFilters, search_panel
-from workspaces.access import get_workspace, workspaces_of
+from memoryhub.errors import NotFound
+from workspaces.access import get_workspace
 from workspaces.leaving_machine import Reach, in_reach
-from workspaces.models import Document, Role, Workspace
+from workspaces.models import Artifact, Document, OwnedQuerySet, Workspace
 from workspaces.pages.page_request import PageRequest
 
 MOST = 6  # of each sort
 LONGEST = 200  # characters of what is typed that are looked at
 
 
-@dataclass(frozen=True)
-class Found:
-    """``icon`` is one of the sprite's."""
-
-    label: str
-    url: str
-    icon: str
-    note: str = ""
-
-
 @require_GET
 def palette(request: PageRequest, ws_id: str) -> HttpResponse:
-    """What begins with, or holds, what is typed; nothing typed: the latest chats and all acts."""
+    """What is called as is typed, what fits best on top; nothing typed: the latest chats and all acts."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
+    on_screen = _on_screen(request)
+    acts = offers.acts(request, workspace, beside_panel=has_panel(request))
     groups = {
         _("Chats"): _chats(request, workspace, q),
         _("Memories"): _memories(request, workspace, q) if q else [],
-        _("Documents"): _documents(request, workspace, q) if q else [],
-        _("Do"): [each for each in _acts(request, workspace) if q.casefold() in each.label.casefold()],
-        _("Go to"): [each for each in _places(request, workspace) if q.casefold() in each.label.casefold()],
+        _("Documents"): _kept(request, workspace, Document.objects.live(), "document", "paperclip", q)
+        if q
+        else [],
+        _("Artifacts"): _kept(request, workspace, Artifact.objects.live(), "artifact", "file-text", q)
+        if q
+        else [],
+        _("This chat"): called(on_screen, q),
+        _("Actions"): called(acts, q),
+        _("Go to"): called(offers.places(request, workspace), q),
+        _("Settings"): called(offers.settings(workspace), q) if q else [],
     }
     shown = {name: found for name, found in groups.items() if found}
+    if q:  # an act that is called so comes before what only says it somewhere
+        best = {name: min(rank(each, q) for each in found) for name, found in shown.items()}
+        shown = {name: shown[name] for name in sorted(shown, key=lambda name: best[name])}
     return render(request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace})
+
+
+def _on_screen(request: PageRequest) -> list[Found]:
+    chat_id = chat_on_screen(request)
+    try:
+        chat = get_chat(request.user, chat_id) if chat_id else None
+    except NotFound:
+        return []  # gone meanwhile
+    return (
+        []
+        if chat is None or chat.is_temporary
+        else offers.of_chat(request, chat, mark_of(chat, request.user))
+    )
 
 
 def _chats(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
     page = chat_list_page(workspace, request.user, q=q, now=timezone.now())
-    found = [chat for day in page.days for chat in day.chats][:MOST]
-    return [Found(str(chat), _at(chat, page.matches.get(chat.pk)), "message-square") for chat in found]
+    found = [
+        Found(str(chat), _at(chat, page.matches.get(chat.pk)), "message-square")
+        for day in page.days
+        for chat in day.chats
+    ]
+    return sorted(found, key=lambda each: rank(each, q))[:MOST]
 
 
 def _at(chat: Chat, match: object) -> str:
@@ -68,16 +92,14 @@ def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Found]
     return [Found(memory.content, _in_panel(workspace, memory), "memory") for memory in found]
 
 
-def _documents(request: PageRequest, workspace: Workspace, q: str) -> list[Found]:
-    rows = Document.objects.live().filter(title__icontains=q)
-    found = in_reach(rows, workspace, request.user, Reach.here(workspace))
+def _kept(
+    request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
+) -> list[Found]:
+    """Documents or artifacts, by their titles."""
+    found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[:MOST]
     return [
-        Found(
-            each.title,
-            reverse("workspaces:document", args=[workspace.public_id, each.public_id]),
-            "paperclip",
-        )
-        for each in found[:MOST]
+        Found(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
+        for each in found
     ]
 
 
@@ -85,60 +107,3 @@ def _in_panel(workspace: Workspace, memory: Memory) -> str:
     """The panel, searched for it."""
     words = " ".join(memory.content.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"
-
-
-def _acts(request: PageRequest, workspace: Workspace) -> list[Found]:
-    """What this person may do here, each where it is done."""
-    here = [workspace.public_id]
-    home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
-    role, profile = Role(workspace.role), reverse("workspaces:profile")
-    writes = [
-        Found(_("New chat"), home, "square-pen"),
-        Found(_("Temporary chat"), f"{home}?temporary=on", "eye-off"),
-        Found(_("Bring a document"), reverse("workspaces:documents", args=here), "paperclip"),
-        Found(_("Start a run"), reverse("chat:runs", args=here), "waypoints"),
-    ]
-    owns = [
-        Found(_("Invite people"), f"{settings}#members", "users"),
-        Found(_("Change the model of this workspace"), f"{settings}#model", "monitor"),
-    ]
-    anybody = [
-        Found(_("Connect a model"), reverse("workspaces:connections"), "monitor"),
-        Found(_("Connect a program"), reverse("connect"), "lock"),
-        Found(_("Turn automatic memory on or off"), f"{profile}#memory-setting", "memory"),
-        Found(_("Change the theme"), f"{profile}#looks", "sun"),
-        Found(_("Import"), reverse("exchange:imports"), "upload"),
-        Found(_("Export this workspace"), f"{settings}#exchange", "download"),
-        Found(_("Sign out"), reverse("account_logout"), "log-out"),
-    ]
-    return [
-        *(writes if role.allows(Role.EDITOR) else []),
-        *(owns if role.allows(Role.OWNER) else []),
-        *anybody,
-    ]
-
-
-def _places(request: PageRequest, workspace: Workspace) -> list[Found]:
-    here = [workspace.public_id]
-    places = [
-        Found(_("Settings and members"), reverse("workspaces:settings", args=here), "settings"),
-        Found(_("Assistants"), reverse("workspaces:agents", args=here), "bot"),
-        Found(_("Runs"), reverse("chat:runs", args=here), "history"),
-        Found(_("Documents"), reverse("workspaces:documents", args=here), "paperclip"),
-        Found(_("Prompts"), reverse("chat:prompts", args=here), "square-pen"),
-        Found(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
-        Found(_("Tidy up"), reverse("memories:tidy", args=here), "eye"),
-        Found(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
-        Found(_("Profile"), reverse("workspaces:profile"), "user"),
-        Found(_("Models"), reverse("workspaces:connections"), "monitor"),
-    ]
-    if has_nodes(workspace):
-        places.append(Found(_("Topics"), reverse("memories:nodes", args=here), "waypoints"))
-    if request.user.is_staff:
-        places.append(Found(_("Administration"), reverse("admin:index"), "settings"))
-    others = [
-        Found(each.name, reverse("chat:workspace", args=[each.public_id]), "users", _("Workspace"))
-        for each in workspaces_of(request.user)
-        if each.pk != workspace.pk
-    ]
-    return [*places, *others]

@@ -86,18 +86,27 @@ if (palette) document.body.append(palette); // out of the sidebar, which is iner
 
 function takeFirst() {
   isTaken = foundFor !== asked.value;
-  if (!isTaken) palette.querySelector("a")?.click();
+  if (!isTaken) palette.querySelector(OFFERED)?.click();
 }
 
 document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-open-palette]") && palette) {
-    palette.showModal();
-    foundFor = null;
-    asked.select();
-    asked.dispatchEvent(new Event("palette:opened"));
-  } else if (palette && (event.target === palette || event.target.closest("#palette a"))) {
-    palette.close();
-  }
+  if (!event.target.closest("[data-open-palette]") || !palette) return;
+  palette.showModal();
+  foundFor = null;
+  asked.select();
+  asked.dispatchEvent(new Event("palette:opened"));
+});
+
+// It is away, and the focus back, before what was chosen does anything; what the page has a button for is pressed there.
+const OFFERED = "#palette-found :is(a, button)";
+const close = ({ target }) => (target === palette || target.closest(OFFERED)) && palette.close();
+palette?.addEventListener("click", close, true);
+
+document.addEventListener("click", (event) => {
+  const offered = event.target.closest("#palette-found [data-press]");
+  const button = offered && document.querySelector(offered.dataset.press);
+  button?.focus();
+  button?.click();
 });
 
 for (const changed of ["input", "close"]) {
@@ -114,7 +123,7 @@ palette?.addEventListener("htmx:afterRequest", ({ detail }) => {
 
 palette?.addEventListener("keydown", (event) => {
   if (event.isComposing || event.keyCode === 229) return; // 229: Safari's, for the Enter that ends a composition
-  const stops = [asked, ...palette.querySelectorAll("a")];
+  const stops = [asked, ...palette.querySelectorAll(OFFERED)];
   const at = stops.indexOf(document.activeElement);
   if (event.key === "Enter" && at === 0) takeFirst();
   else if (event.key === "ArrowDown") stops[Math.min(at + 1, stops.length - 1)].focus();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import MessageRole, MessageStatus
+from chat.pages.palette_offers import Found, called
 from memories.models import Scope
 from memories.nodes.nodes import create_node
 from tests.conftest import Cast
-from tests.factories import make_chat, make_document, make_memory, make_message
+from tests.factories import make_artifact, make_chat, make_document, make_memory, make_message
 from workspaces.access import default_workspace
 from workspaces.models import AuditEvent, User
 
@@ -26,8 +28,17 @@ def client_of(person: User) -> Client:
     return client
 
 
-def found(person: User, workspace: Any, q: str = "") -> str:
-    return client_of(person).get(f"/workspaces/{workspace.public_id}/palette/", {"q": q}).content.decode()
+def found(person: User, workspace: Any, q: str = "", *, on: str = "") -> str:
+    """What the palette answers, ``on`` the page with this path."""
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{on}"}
+    address = f"/workspaces/{workspace.public_id}/palette/"
+    return client_of(person).get(address, {"q": q}, headers=headers).content.decode()
+
+
+def first(person: User, workspace: Any, q: str) -> str:
+    """What Enter takes."""
+    names = re.findall(r'<span class="truncate"[^>]*>(.*?)</span>', found(person, workspace, q))
+    return str(names[0])
 
 
 def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> None:
@@ -56,6 +67,62 @@ def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> Non
     assert "Topics" in found(cast.owner, cast.workspace, "topics")
     assert "Administration" not in found(cast.owner, cast.workspace)
     assert "Nothing here is called “&lt;x&gt;”" in found(cast.viewer, cast.workspace, "<x>")
+
+
+def test_settings_and_acts_are_found_by_any_of_their_words_and_by_what_else_people_call_them(
+    cast: Cast,
+) -> None:
+    chat = make_chat(cast.owner, cast.workspace, title="Railway")
+    make_message(chat, "Which model shall I connect?")
+    for typed, wanted in {
+        "model connect": "Connect a model",
+        "ollama": "Connect a model",
+        "password": "Change your password",
+        "2fa": "Two-factor sign-in",
+        "cost limit": "Usage and budget",
+        "keep days": "Retention rules",
+        "avatar": "Picture",
+        "delete acc": "Delete your account",
+        "keyboard": "Keyboard shortcuts",
+        "archived": "Nothing here is called",
+    }.items():
+        if "Nothing" in wanted:
+            assert wanted in found(cast.owner, cast.workspace, typed)
+        else:
+            assert first(cast.owner, cast.workspace, typed) == wanted, typed
+    assert first(cast.owner, cast.workspace, "railway") == "Railway"
+    for typed in (
+        "notificacoes",
+        "SICHERHEIT ergebnis",
+        "ergebnis  notif",
+    ):  # accents left out, any order, any case
+        assert called([Found("Notificações", "", "info", also="Ergebnis Sicherheit")], typed)
+    assert not called([Found("Notificações", "", "info")], "notificacoes ergebnis")
+    artifact = make_artifact(cast.owner, cast.workspace, title="Ferry timetable")
+    assert artifact.public_id in found(cast.viewer, cast.workspace, "timetable")
+    assert "Webhooks" not in found(cast.editor, cast.workspace, "webhooks")
+    assert "Webhooks" in found(cast.owner, cast.workspace, "webhooks")
+
+
+def test_what_is_done_with_a_chat_is_offered_on_its_page_to_who_may(cast: Cast) -> None:
+    shared = make_chat(cast.owner, cast.workspace, title="Crossings")
+    own = make_chat(cast.owner, cast.workspace, is_private=True)
+    temporary = make_chat(cast.owner, cast.workspace, is_temporary=True, is_private=True)
+    here = f"/chats/{shared.public_id}/"
+    assert "Make private" in found(cast.owner, cast.workspace, "secret", on=here)
+    assert f'hx-post="{here}mark/"' in found(cast.viewer, cast.workspace, "archive", on=here)
+    assert "Make private" not in found(cast.editor, cast.workspace, on=here), "it is another's"
+    assert "Share with the workspace" in found(cast.owner, cast.workspace, on=f"/chats/{own.public_id}/")
+    for elsewhere in ("/profile/", f"/chats/{temporary.public_id}/", "/chats/chat_nothing/", "/chats//", "/"):
+        assert "This chat" not in found(cast.owner, cast.workspace, on=elsewhere), elsewhere
+    assert "This chat" not in found(cast.editor, cast.workspace, on=f"/chats/{own.public_id}/"), (
+        "not theirs to see"
+    )
+    assert "data-open-add" in found(cast.editor, cast.workspace, "remember", on=here)
+    assert "data-open-add" not in found(cast.viewer, cast.workspace, "remember", on=here)
+    assert "data-open-add" not in found(cast.editor, cast.workspace, "remember", on="/profile/"), (
+        "no panel there"
+    )
 
 
 def test_personal_memories_of_others_are_not_found(cast: Cast) -> None:
