@@ -728,19 +728,19 @@ ROWS = [*API_ROWS, *PAGE_ROWS]
 
 def known_routes() -> Iterator[tuple[str, str]]:
     """Every (method, route) that the URL resolver knows. Of a function only that it is there: ``*``."""
-    for route, pattern in _patterns(get_resolver().url_patterns, ""):
+    for route, pattern in route_patterns(get_resolver().url_patterns, ""):
         view = getattr(pattern.callback, "cls", None)
         methods = [name.upper() for name in ("get", "post", "put", "patch", "delete") if hasattr(view, name)]
         for method in methods or ["*"]:
             yield method, route
 
 
-def _patterns(patterns: list[Any], prefix: str) -> Iterator[tuple[str, URLPattern]]:
+def route_patterns(patterns: list[Any], prefix: str) -> Iterator[tuple[str, URLPattern]]:
     for pattern in patterns:
         route = prefix + str(pattern.pattern)
         if route.startswith(NOT_OURS):
             continue
         if isinstance(pattern, URLResolver):
-            yield from _patterns(pattern.url_patterns, route)
+            yield from route_patterns(pattern.url_patterns, route)
         else:
             yield route, pattern

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shutil
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 import yaml
 from django.core.management import load_command_class
+from django.urls import get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
 from memoryhub.http.middleware import ProbesMiddleware
 from memoryhub.monitoring import metrics
-from tests.routes import known_routes
+from tests.routes import known_routes, route_patterns
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
@@ -57,7 +59,8 @@ def test_the_alerts_sound_on_a_bad_day_and_are_silent_on_a_good_one() -> None:
 @needs("haproxy")
 def test_haproxy_understands_what_stands_before_the_web_hosts(tmp_path: Path) -> None:
     text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
-    assert re.findall(r"^ +server \w+ (\S+):8000", text, re.MULTILINE) == ["web1.internal", "web2.internal"]
+    hosts = ["web1.internal", "web2.internal"]
+    assert re.findall(r"^ +server \w+ (\S+):8000", text, re.MULTILINE) == hosts * 2, "in both backends"
     (tmp_path / "haproxy.cfg").write_text(
         re.sub(r"web\d\.internal", "127.0.0.1", text)
     )  # no names are looked up here
@@ -82,6 +85,27 @@ def test_the_proxy_repeats_under_a_key_what_looks_at_it_and_nothing_else() -> No
             assert bool(once.search(f"/{path}".replace("memory_x", "mem_x"))) == (named in looks), named
             looks.discard(named)
     assert looks == set()
+
+
+def test_what_streams_takes_nobodys_room_at_the_proxy() -> None:
+    """A stream holds its connection, and of the others a host has so many and no more."""
+    text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
+    patterns = re.findall(r"^ +acl lasts path_reg (\S+)$", text, re.MULTILINE)
+    ends = re.findall(r"^ +acl lasts path_end (.+)$", text, re.MULTILINE)[0].split()
+    lasts = re.compile("|".join([*patterns, *(f"{re.escape(end)}$" for end in ends)]))
+    streams = set()
+    for route, pattern in route_patterns(get_resolver().url_patterns, ""):
+        view = getattr(pattern.callback, "cls", None)
+        acts = [getattr(view, name) for name in ("get", "post") if hasattr(view, name)]
+        acts = acts or [inspect.unwrap(pattern.callback)]
+        says = any("Stream" in str(act.__annotations__.get("return")) for act in acts)
+        if says or route.endswith("stream/"):
+            streams.add(route)
+            path = "/" + re.sub(r"<(?:\w+:)?(\w+?)(?:_id)?>", r"\1_x", route)
+            assert lasts.search(path), path
+    assert len(streams) > 15
+    quick = ("/", "/workspaces/ws_x/", "/workspaces/ws_x/memories/", "/chat/api/chats", "/accounts/login/")
+    assert not any(lasts.search(path) for path in quick)
 
 
 @needs("systemd-analyze")

@@ -45,10 +45,14 @@ class Crowd:
         self._lock = threading.Lock()
         sys.setswitchinterval(TURN)
 
+    def is_full(self, path: str) -> bool:
+        """Whether one for this path would be refused now."""
+        return self.inside >= self.most and not path.startswith(ALWAYS)
+
     def enter(self, path: str = "", *, anyway: bool = False) -> bool:
         """Whether there is room for one more; it counts until it is said to ``leave``."""
         with self._lock:
-            has_room = anyway or path.startswith(ALWAYS) or self.inside < self.most
+            has_room = anyway or not self.is_full(path)
             self._count(has_room)
             return has_room
 
@@ -95,7 +99,8 @@ def refused(request: HttpRequest) -> HttpResponse:
     language = get_language_from_request(request)
     told = _told(language, speaks_json(request.path), request.headers.get("HX-Request") == "true")
     headers = dict(told.headers) | {
-        "X-Request-ID": origin.request_id_of(request.headers.get("X-Request-ID", ""))
+        "Content-Length": str(len(told.content)),
+        "X-Request-ID": origin.request_id_of(request.headers.get("X-Request-ID", "")),
     }
     return HttpResponse(told.content, status=told.status_code, headers=headers)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from io import BytesIO
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -46,13 +47,16 @@ class OneThreadHandler(ASGIHandler):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             raise ValueError(f"This application speaks HTTP, not {scope['type']}.")
+        if self.crowd.is_full(scope["path"]):  # before a body is read: it may be long, and slow
+            await self.send_response(self._refuse(scope), send)
+            return
         try:
             body = await self.read_body(receive)
         except RequestAborted:
             return
         with body:
             if not self.crowd.enter(scope["path"]):
-                await self.send_response(self._refuse(scope, body), send)
+                await self.send_response(self._refuse(scope), send)
                 return
             answer = sync_to_async(self._answer, thread_sensitive=False, executor=self.threads)
             with counted(self.crowd):
@@ -84,8 +88,8 @@ class OneThreadHandler(ASGIHandler):
             response.close()  # the signal that the request is finished among it
         return response
 
-    def _refuse(self, scope: Any, body: Any) -> Any:
-        request, malformed = self.create_request(scope, body)
+    def _refuse(self, scope: Any) -> Any:
+        request, malformed = self.create_request(scope, BytesIO())
         return malformed if request is None else refused(request)
 
     def _respond(self, scope: Any, body: Any) -> tuple[Any, Any]:

@@ -300,7 +300,7 @@ def report(name: str, run: Run) -> None:
 
 
 async def measure(up: Installation, people: list[Person], options: argparse.Namespace) -> bool:
-    client = ThinClient(up.port)
+    client = ThinClient(up.port, connections=600 if options.times else 100)
     load = Load(client, people)
     for person in people:
         for kind, number in {"save": STORED, "begin a chat": CHATS}.items():

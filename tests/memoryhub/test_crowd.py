@@ -93,6 +93,18 @@ def test_what_is_more_is_refused_at_once_and_what_is_inside_is_answered() -> Non
     asyncio.run(scene())
 
 
+@override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=[], REQUESTS_AT_ONCE=1)
+def test_it_is_refused_before_its_body_is_read() -> None:
+    async def scene() -> None:
+        handler, sent = OneThreadHandler(), Conversation("v1/quick")
+        handler.crowd.enter("/chats/")
+        await asyncio.wait_for(handler(sent.scope, None, sent.send), 20)
+        assert sent.sent[0]["status"] == 503
+        assert (b"Content-Length", str(len(sent.body)).encode()) in sent.sent[0]["headers"]
+
+    asyncio.run(scene())
+
+
 @pytest.mark.django_db(transaction=True)
 @override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=[], REQUESTS_AT_ONCE=3)
 def test_who_waits_for_a_model_takes_nobodys_room() -> None:

@@ -21,6 +21,8 @@ SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() -
 GROUP BY func ORDER BY count(*) DESC LIMIT 5
 """
 BEGUN = "SELECT to_regclass('workspaces_passagevector_next'), to_regclass('workspaces_passageword_next')"
+WAITING = "SELECT count(*) FROM django_q_ormq"
+MOST_WAITING = 1_000  # some minutes' work of two workers
 OVERDUE = "SELECT count(*) FROM workspaces_datarequest WHERE state = 'open' AND due_at < now()"
 WHAT_TO_DO = {
     "database": "Start MemoryHub with `make run`, or see that the server in DATABASE_URL answers.",
@@ -88,6 +90,7 @@ def _in_the_database() -> list[str]:
         with psycopg.connect(**psycopg_settings()) as connection:
             failed = connection.execute(FAILED).fetchall()
             overdue = connection.execute(OVERDUE).fetchone()
+            waiting = connection.execute(WAITING).fetchone()
             begun = connection.execute(BEGUN).fetchone()
     except psycopg.Error:
         return []  # said above, as the database's or the migrations' trouble
@@ -95,6 +98,11 @@ def _in_the_database() -> list[str]:
         f"jobs: {number} of {func} failed in a day. Its reason is in the admin, under Failed tasks."
         for func, number in failed
     ]
+    if waiting and waiting[0] > MOST_WAITING:
+        found.append(
+            f"jobs: {waiting[0]:,} are in the queue, which takes them without end. None is lost, all are late: "
+            "more workers do more (MEMORYHUB_WORKERS, or `manage.py up --only worker` on another host)."
+        )
     if begun and any(begun):
         found.append(
             "partition: it was begun and is not done. Unless it runs now, ask `manage.py partition` what to do."

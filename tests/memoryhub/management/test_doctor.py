@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
-from django_q.models import Task
+from django_q.models import OrmQ, Task
 
 from memoryhub.management.commands import doctor
 from memoryhub.monitoring import health
@@ -50,6 +50,16 @@ def test_it_knows_what_to_do_about_every_part() -> None:
 def test_all_is_well(parts: dict[str, Part]) -> None:
     said, verdict = visit()
     assert (said.splitlines()[-1], verdict) == ("Nothing is wrong.", "")
+
+
+def test_a_long_queue_is_said_with_its_length(
+    parts: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "MOST_WAITING", 2)
+    for number in (2, 3):
+        OrmQ.objects.all().delete()
+        OrmQ.objects.bulk_create(OrmQ(key="memoryhub", payload="") for _ in range(number))
+        assert ("jobs: 3 are in the queue" in visit()[0]) == (number == 3)
 
 
 def test_each_trouble_is_said_with_what_to_do(
