@@ -23,6 +23,7 @@ from workspaces.models import Role, User, Workspace
 from workspaces.quotas import brought_by, require_room
 
 ITEMS = 100  # of a receipt
+SPANS = 2  # of an item
 SMALL = 32_767
 NO_CHAT = "its chat is not in the file, was refused, or is somebody else's"
 
@@ -240,12 +241,24 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
                 "score_parts": {str(name): _number(parts, name) for name in parts},
                 "strength": strength if (strength := item.get("strength")) in Strength.values else "",
                 "content": text_of(item, "content", 2000),
+                "mentions": _spans(item.get("mentions")),
                 "used": _flag(item, "used", False),
                 "reason": text_of(item, "reason", 100),
                 "not_relevant": _flag(item, "not_relevant", False),
             }
         )
     return read
+
+
+def _spans(given: Any) -> list[list[int]]:
+    """Places in a text; none where that is no list of them, as in a file of before."""
+    pairs = (
+        [pair for pair in given if isinstance(pair, list) and len(pair) == 2]
+        if isinstance(given, list)
+        else []
+    )
+    whole = all(type(at) is int and 0 <= at <= 2000 for pair in pairs for at in pair)
+    return pairs[:SPANS] if whole else []
 
 
 def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Places) -> None:

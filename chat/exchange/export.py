@@ -222,6 +222,7 @@ def _receipt_line(receipt: Any) -> Line:
                 "score_parts": item.score_parts,
                 "strength": item.strength,
                 "content": item.content,
+                "mentions": item.mentions,
                 "used": item.used,
                 "reason": item.reason,
                 "not_relevant": item.not_relevant,

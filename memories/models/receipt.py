@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from memories.models.memory import Memory
 from workspaces.models import User, Workspace
 
 REASONS = {
-    "meaning": gettext_lazy("close in meaning"),
+    "meaning": gettext_lazy("close in meaning to what you wrote"),
     "words": gettext_lazy("the same words"),
     "date": gettext_lazy("the date you asked for"),
     "time": gettext_lazy("says when"),
@@ -18,6 +21,7 @@ REASONS = {
     "recency": gettext_lazy("new"),
     "importance": gettext_lazy("important"),
 }
+LIKENESS = ("meaning", "words")
 TELLING = 0.045  # of a score: what adds less explains nothing
 
 
@@ -59,6 +63,9 @@ class ReceiptItem(models.Model):
         help_text="Empty: it was not wanted, or the embedder does not tell.",
     )
     content = models.TextField()
+    mentions: models.JSONField[Any, Any] = models.JSONField(
+        default=list, db_default=[], help_text="Of the content, from and to: what was asked about, too."
+    )
     used = models.BooleanField()
     reason = models.CharField(max_length=100, blank=True)
     not_relevant = models.BooleanField(
@@ -74,6 +81,17 @@ class ReceiptItem(models.Model):
 
     @property
     def reasons(self) -> list[str]:
-        """Why it was found, in the reader's language: the most telling parts of its score, two at most."""
-        parts = sorted(self.score_parts.items(), key=lambda part: -part[1])
-        return [str(REASONS.get(name, name)) for name, value in parts[:2] if value >= TELLING]
+        """Why it was found, in the reader's language, two at most: what of the question it mentions, which is plainer
+        than how near or alike both are, and the most telling parts of its score.
+        """
+        said = self._mentions()
+        parts = sorted(self.score_parts.items(), key=lambda part: -part[1])[:2]
+        told = [name for name, value in parts if value >= TELLING and not (said and name in LIKENESS)]
+        return [*said, *(str(REASONS.get(name, name)) for name in told)]
+
+    def _mentions(self) -> list[str]:
+        # Places in the content, not words: with that they are gone, too.
+        phrases = [phrase for begin, end in self.mentions if (phrase := self.content[begin:end])]
+        if len(phrases) > 1:
+            return [_("mentions “%(one)s” and “%(other)s”") % {"one": phrases[0], "other": phrases[1]}]
+        return [_("mentions “%(phrase)s”") % {"phrase": phrase} for phrase in phrases]

@@ -13,6 +13,7 @@ from django.db.models import Prefetch
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
 from memories.recalling import using
+from memories.recalling.mentions import mentioned
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall
 from memoryhub.database.acting import by_system
@@ -70,6 +71,7 @@ def store_receipt(
     for good since it was recalled is left out.
     """
     withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
+    asked = found.search.query if found.search else ""
     pairs = [*zip(found.items, verdicts, strict=True), *withheld]
     with transaction.atomic():
         there = _hold([item.memory.pk for item, _ in pairs])
@@ -92,6 +94,7 @@ def store_receipt(
                 score_parts={name: round(value, 4) for name, value in item.parts.items()},
                 strength=strength(item, threshold),
                 content=item.memory.content,
+                mentions=mentioned(asked, item.memory.content),
                 used=used,
                 reason=reason,
             )

@@ -178,6 +178,7 @@ def a_rich_workspace(cast: Cast) -> None:
             score_parts={"meaning": 0.75},
             strength="strong" if position == 1 else "",
             content=memory.content,
+            mentions=[[0, 2]] if position == 1 else [],
             used=position == 1,
             reason="" if position == 1 else "below the threshold",
             not_relevant=position == 2,
@@ -224,7 +225,7 @@ def everything() -> dict[str, list[Any]]:
             ReceiptItem.objects.order_by("pk").values_list(
                 "receipt__message_id", "receipt__workspace__public_id", "receipt__user__username", "receipt__ranking",
                 "receipt__threshold", "receipt__degraded", "receipt__created_at", "memory__public_id", "position",
-                "score", "score_parts", "strength", "content", "used", "reason", "not_relevant",
+                "score", "score_parts", "strength", "content", "mentions", "used", "reason", "not_relevant",
             )
         ),
         "words": sorted(
