@@ -48,7 +48,7 @@ def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> Me
     return Memory.objects.visible_to(user).live(now).filter(workspace=workspace)
 
 
-def count_live(workspace: Workspace, user: User, *, personal: bool = True) -> int:
+def count_live(workspace: Workspace, user: User, *, personal: bool) -> int:
     """Without ``personal``, what nobody has for themselves alone."""
     counted = _LIVE if personal else _LIVE_OF_ALL
     return counted.count(workspace=workspace.pk, user=user.pk, now=timezone.now())

@@ -106,7 +106,7 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",
         "workspace": found.workspace,
-        "count": count_live(found.workspace, user),
+        "count": count_live(found.workspace, user, personal=True),
     }
     response = render(request, "chat/remembered.html", context)
     response["HX-Trigger"] = "memories:changed"

@@ -91,7 +91,11 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
         _place(request) != "run"
         and request.session.get("workspace", workspace.public_id) == workspace.public_id
     ):
-        badge = {"workspace": workspace, "count": count_live(workspace, request.user), "oob": True}
+        badge = {
+            "workspace": workspace,
+            "count": count_live(workspace, request.user, personal=True),
+            "oob": True,
+        }
         response.write(render(request, "memories/badge.html", badge).content.decode())
     response["HX-Trigger"] = "memories:changed"
     return response
@@ -136,7 +140,9 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_GET
 def count(request: PageRequest, ws_id: str) -> HttpResponse:
     found, context = _workspace(request, ws_id)
-    return render(request, "memories/badge.html", context | {"count": count_live(found, request.user)})
+    return render(
+        request, "memories/badge.html", context | {"count": count_live(found, request.user, personal=True)}
+    )
 
 
 @require_POST

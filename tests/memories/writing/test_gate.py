@@ -139,7 +139,7 @@ def test_keep_both_only_unlinks(cast: Cast) -> None:
     save_memory(draft(cast, "The project deadline is March 15"), by=cast.editor, now=NOW)
     new = save_memory(draft(cast, "The project deadline is March 22"), by=cast.editor, now=NOW).memory
     assert keep_both(new, by=cast.editor, now=NOW).may_replace is None
-    assert count_live(cast.workspace, cast.editor) == 2
+    assert count_live(cast.workspace, cast.editor, personal=True) == 2
 
 
 def test_duplicates_are_looked_for_in_the_same_workspace_and_scope_only(cast: Cast) -> None:
@@ -204,11 +204,11 @@ def test_delete_is_soft_and_can_be_undone(cast: Cast) -> None:
     memory = make_memory("I play the cello", cast.editor, cast.workspace)
     delete_memory(memory, by=cast.editor, now=NOW)
     delete_memory(memory, by=cast.editor, now=NOW)
-    assert count_live(cast.workspace, cast.editor) == 0
+    assert count_live(cast.workspace, cast.editor, personal=True) == 0
     assert recall("cello", cast.workspace, cast.editor, reach=HERE).items == []
     assert save_memory(draft(cast, "I play the cello"), by=cast.editor, now=NOW).created
     restore_memory(memory, by=cast.editor, now=NOW)
-    assert count_live(cast.workspace, cast.editor) == 2
+    assert count_live(cast.workspace, cast.editor, personal=True) == 2
     actions = [revision.action for revision in memory.revisions.order_by("pk")]
     assert actions == ["create", "delete", "restore"]
     with pytest.raises(NotFound):

@@ -43,7 +43,7 @@ def test_nothing_knows_of_a_proposal(cast: Cast) -> None:
     memory = propose(cast)
     assert memory.review == Review.PENDING
     assert not Memory.objects.live().exists()
-    assert count_live(cast.workspace, cast.owner) == 0
+    assert count_live(cast.workspace, cast.owner, personal=True) == 0
     for ranking in ("hybrid", "semantic", "longterm", "lexical"):
         assert recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE).items == []
     assert not PassageVector.objects.exists()
