@@ -113,6 +113,17 @@ def test_a_hall_is_short(app: str) -> None:
     assert len(files) <= most, files
 
 
+def test_no_function_is_longer_than_fifty_lines() -> None:
+    long = {
+        (path.relative_to(ROOT).as_posix(), node.name)
+        for path in SOURCES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (node.end_lineno or 0) - node.lineno >= 50
+    }
+    assert long == set()
+
+
 def test_every_queued_job_resolves() -> None:
     paths = {
         path

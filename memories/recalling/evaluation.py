@@ -234,7 +234,7 @@ def _embed_ahead(text: str, now: datetime) -> None:
 
 def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:
     if line.ranking == "bm25":
-        return list(bm25(MEMORIES, text, SearchArea(workspace.pk, user.pk).params, depth))
+        return list(bm25(MEMORIES, text, SearchArea(workspace.pk, user.pk, personal=True).params, depth))
     if line.ranking == "vector":
         return _by_vector(text, workspace, user, depth)
     # No threshold: the question is what order a ranking gives, not where it stops. Nothing of it stays: what one

@@ -17,12 +17,11 @@ from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, tex
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
 from memories.recalling.signals import read_question
 from memoryhub.database.replicas.reading import read
-from memoryhub.errors import Invalid, NotFound
-from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.errors import Invalid
 from memoryhub.monitoring import metrics, tracing
 from workspaces.caller import Caller
 from workspaces.index import embedding
-from workspaces.index.candidates import SearchArea, search_area
+from workspaces.index.candidates import area_within
 from workspaces.leaving_machine import Reach
 from workspaces.models import Agent, User, Workspace
 
@@ -74,35 +73,37 @@ def recall(
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
-    where = _area_within(reach, workspace, user, agent)
+    where = area_within(replace(reach, personal=True), workspace, user, agent)
     withheld = 0 if reach.personal or not where.personal else withheld
     where = replace(where, personal=where.personal and reach.personal)
     query = _clean_query(query)
     if not query or limit < 1:
         return Recall(ranking=ranking)
-    began = time.perf_counter()
-    now = now or timezone.now()
-    limit = min(limit, MAX_LIMIT)
-    search = RankedSearch(query, workspace, user, agent, where, now, offset + limit, weights, exact)
-
-    def ask() -> tuple[list[Recalled], int, str, list[Recalled]]:
-        scored, degraded = _ranked_above(search, ranking, threshold)
-        items = search.judged(search.load(scored[offset : offset + limit]), looked_up=floor)
-        if floor and not degraded:
-            items = [item for item in items if using.has_to_do(item.score, item.sure)]
-        own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
-        return items, len(scored), degraded, own
-
-    items, scored, degraded, own = read(user.pk, ask)
+    began, now, until = time.perf_counter(), now or timezone.now(), offset + min(limit, MAX_LIMIT)
+    search = RankedSearch(query, workspace, user, agent, where, now, until, weights, exact)
+    found = read(user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld))
     if noted:
-        note_use([item.memory for item in items], now)
-    seconds = time.perf_counter() - began
-    metrics.count_recall(ranking, bool(degraded), seconds)
-    logger.debug("%s of %s found by %s in %.1f ms", len(items), scored, ranking, seconds * 1000)
-    tracing.note(
-        {"memoryhub.ranking": ranking, "memoryhub.degraded": bool(degraded), "memoryhub.items": len(items)}
-    )
+        note_use([item.memory for item in found.items], now)
+    _count(found, time.perf_counter() - began)
+    return found
+
+
+def _found(
+    search: RankedSearch, ranking: str, threshold: float | None, part: slice, floor: bool, withheld: int
+) -> Recall:
+    scored, degraded = _ranked_above(search, ranking, threshold)
+    items = search.judged(search.load(scored[part]), looked_up=floor)
+    if floor and not degraded:
+        items = [item for item in items if using.has_to_do(item.score, item.sure)]
+    own = search.judged(search.own(ranking, degraded, withheld)) if withheld else []
     return Recall(items, ranking, degraded, own, search)
+
+
+def _count(found: Recall, seconds: float) -> None:
+    ranking, degraded, items = found.ranking, bool(found.degraded), len(found.items)
+    metrics.count_recall(ranking, degraded, seconds)
+    logger.debug("%s found by %s in %.1f ms", items, ranking, seconds * 1000)
+    tracing.note({"memoryhub.ranking": ranking, "memoryhub.degraded": degraded, "memoryhub.items": items})
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
@@ -114,20 +115,6 @@ def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -
     if threshold is not None and says_something:
         scored = [(pk, parts) for pk, parts in scored if sum(parts.values()) >= threshold]
     return scored, degraded
-
-
-def _area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None) -> SearchArea:
-    """Where this person may look, without what must not leave this machine where ``reach`` leaves it."""
-    where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
-    if where is None:
-        raise NotFound(_("This workspace does not exist, or you do not have access to it."))
-    if agent is not None and agent.workspace_id != workspace.pk:
-        raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
-    if not reach.leaves:
-        return where
-    if where.local_only:  # switched on since the caller looked
-        raise ModelNotLocal
-    return where.without_what_stays()
 
 
 def recall_for(caller: Caller, query: str, **how: Any) -> Recall:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import repeat
 from typing import Any
 
 from django.conf import settings
@@ -29,7 +29,7 @@ from memoryhub.database.acting import acting_as
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.errors import ModelError
 from memoryhub.monitoring import tracing
-from workspaces.index.embedding import embed_texts
+from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 from workspaces.quotas import QuotaReached
@@ -147,58 +147,82 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
     return extraction
 
 
-def _store(
-    extraction: Extraction, extractor: str, drafts: list[Draft], turn: TurnText | None, *, now: datetime
-) -> str:
+@dataclass(frozen=True)
+class _Read:
+    """What there is to store, with all that needed a model: in the transaction nobody waits for one."""
+
+    said: list[tuple[Draft, Embedded | None, Memory | None]]  # with what it takes the place of
+    by_tool: list[tuple[Memory, Embedded | None]]
+    refused: int
+    taken_back: Memory | None
+
+
+def _read(extraction: Extraction, drafts: list[Draft], turn: TurnText | None, now: datetime) -> _Read:
     cleaned = _cleaned(drafts, now)
-    refused = len(drafts) - len(cleaned)
     by_tool = saved_in_turn(cleaned[0].source_message_id) if cleaned else []
     texts = [(draft.content, draft.source_excerpt) for draft in cleaned] + [(m.content, "") for m in by_tool]
     places = [draft.workspace for draft in cleaned] + [memory.workspace for memory in by_tool]
-    embedded = embed_texts(texts, [Reach.here(place) for place in places])
-    known_already = list(zip(by_tool, embedded[len(cleaned) :] if embedded else repeat(None), strict=False))
-    for draft, vectors in zip(cleaned, embedded or (), strict=False):
-        gate.read_ahead(draft, vectors, now=now)
+    vectors = embed_texts(texts, [Reach.here(place) for place in places]) or [None] * len(texts)
+    for draft, embedded in zip(cleaned, vectors, strict=False):
+        if embedded is not None:
+            gate.read_ahead(draft, embedded, now=now)
     said = [text for role, text in turn.messages if role == "user"] if turn and not turn.is_output else []
     said_at = (turn.said_at if turn else None) or now
-    replaced = correcting.replaced_by(cleaned, embedded, said, said_at=said_at, now=now)
+    replaced = correcting.replaced_by(cleaned, vectors, said, said_at=said_at, now=now)
     unsure = all(draft.source_details.get("faint") for draft in cleaned)
-    scratched = correcting.taken_back(turn, extraction, now=now) if turn and unsure else None
+    return _Read(
+        [
+            (draft, vectors[number], replaced.get(number))
+            for number, draft in enumerate(cleaned)
+            if number in replaced or not draft.source_details.get("faint")
+        ],
+        list(zip(by_tool, vectors[len(cleaned) :], strict=True)),
+        len(drafts) - len(cleaned),
+        correcting.taken_back(turn, extraction, now=now) if turn and unsure else None,
+    )
+
+
+def _store(
+    extraction: Extraction, extractor: str, drafts: list[Draft], turn: TurnText | None, *, now: datetime
+) -> str:
+    read = _read(extraction, drafts, turn, now)
     with transaction.atomic():
         row = Extraction.objects.select_for_update().filter(pk=extraction.pk).first()
         if row is None:
             return "its chat was forgotten"
         if row.status != ExtractionStatus.PENDING:
             return "another worker was first"
-        saved = []
-        for number, draft in enumerate(cleaned):
-            if number not in replaced and draft.source_details.get("faint"):
-                continue
-            try:
-                vectors = embedded[number] if embedded else None
-                if known := says_the_same(draft, vectors, known_already, now=now):
-                    result = gate.Saved(known, created=False, duplicate=True)
-                else:
-                    with refusals.counted(draft.workspace.pk, draft.source_type, now):
-                        result = gate.save_embedded(draft, vectors, by=None, now=now)
-                saved.append(result)
-                if number in replaced and result.memory.is_live:
-                    correcting.supersede(replaced[number], by=result.memory, now=now)
-            except (WasForgotten, QuotaReached):
-                refused += 1
-        if scratched is not None and turn is not None and turn.said_by is not None:
-            correcting.take_back(scratched, said_by=turn.said_by, now=now)
+        saved = _saved(read, now)
+        if read.taken_back is not None and turn is not None and turn.said_by is not None:
+            correcting.take_back(read.taken_back, said_by=turn.said_by, now=now)
         stored = [result.memory for result in saved if result.created]
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
-        row.stored_count, row.refused_count = len(stored), refused
+        row.stored_count, row.refused_count = len(stored), read.refused + len(read.said) - len(saved)
         row.duplicate_count = len(saved) - len(stored)
-        logger.debug("Extraction %s by %s: %s stored, %s refused", row.pk, extractor, len(stored), refused)
-        tracing.note(
-            {"memoryhub.extractor": extractor, "memoryhub.stored": len(stored), "memoryhub.refused": refused}
+        logger.debug(
+            "Extraction %s by %s: %s stored, %s refused", row.pk, extractor, len(stored), row.refused_count
         )
+        counted = {"memoryhub.stored": len(stored), "memoryhub.refused": row.refused_count}
+        tracing.note({"memoryhub.extractor": extractor, **counted})
         row.save()
         announce_auto_saved(stored, chat_id=extraction.chat_id)
     return f"stored {len(stored)}"
+
+
+def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
+    """What became of each that the gate did not refuse."""
+    saved = []
+    for draft, vectors, replaced in read.said:
+        with suppress(WasForgotten, QuotaReached):
+            if known := says_the_same(draft, vectors, read.by_tool, now=now):
+                result = gate.Saved(known, created=False, duplicate=True)
+            else:
+                with refusals.counted(draft.workspace.pk, draft.source_type, now):
+                    result = gate.save_embedded(draft, vectors, by=None, now=now)
+            saved.append(result)
+            if replaced is not None and result.memory.is_live:
+                correcting.supersede(replaced, by=result.memory, now=now)
+    return saved
 
 
 def _cleaned(drafts: list[Draft], now: datetime) -> list[Draft]:

@@ -89,26 +89,23 @@ def bring(
                 Document.objects.live().filter(workspace=workspace, owner=owner, sha256=stored.sha256).first()
             )
             if known is None:
-                made = Document.objects.create(
-                    workspace=workspace,
-                    owner=owner,
-                    title=shown,
-                    file_name=stored.file_name,
-                    media_type=media_type(name, stored.head),
-                    size=stored.size,
-                    sha256=stored.sha256,
-                    created_by=by,
-                    created_at=now,
-                    updated_at=now,
-                )
-                note(Verb.DOCUMENT_ADDED, made, by)
-                queue_reading(made)
-                return Brought(get_document(by, made.public_id))
+                made = Document(workspace=workspace, owner=owner, title=shown)
+                return Brought(_added(made, stored, media_type(name, stored.head), by=by, now=now))
     except BaseException:
         files.remove(stored.file_name)
         raise
     files.remove(stored.file_name)
     return Brought(get_document(by, known.public_id), is_known=True)
+
+
+def _added(document: Document, stored: files.Stored, kind: str, *, by: User, now: datetime) -> Document:
+    document.file_name, document.size, document.sha256 = stored.file_name, stored.size, stored.sha256
+    document.media_type, document.created_by = kind, by
+    document.created_at = document.updated_at = now
+    document.save()
+    note(Verb.DOCUMENT_ADDED, document, by)
+    queue_reading(document)
+    return get_document(by, document.public_id)
 
 
 def write(

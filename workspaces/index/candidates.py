@@ -10,14 +10,14 @@ from django.utils.translation import gettext as _
 from psycopg import sql
 
 from memoryhub.database import prepared
-from memoryhub.errors import NotFound
+from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.index import words
 from workspaces.index.kinds import Kind, kind
 from workspaces.index.places import AGENT_PLACES
 from workspaces.leaving_machine import Reach
-from workspaces.models import EmbeddingModel, User, Workspace
+from workspaces.models import Agent, EmbeddingModel, User, Workspace
 
 # Candidates an index is asked for: ef_search, which bounds how many rows pgvector's HNSW returns, must not be below.
 EF_SEARCH = 400
@@ -102,10 +102,10 @@ class SearchArea:
     active: EmbeddingModel | None = None
     agent: int | None = None
     counted: frozenset[int] = frozenset()
-    local_only: bool = False  # what is here never leaves this machine
-    personal: bool = True  # the person's own place is among them
+    local_only: bool = True  # what is here never leaves this machine
+    personal: bool = False  # the person's own place is among them
     personal_alone: bool = False  # and the only one of them
-    personal_stays: bool = False  # and what is in that one never leaves this machine
+    personal_stays: bool = True  # and what is in that one never leaves this machine
 
     @property
     def places(self) -> list[int]:
@@ -130,7 +130,7 @@ class SearchArea:
 
 def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
     """The widest that this person may look; None for somebody who is no member. One query."""
-    found = prepared.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id).params)
+    found = prepared.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
     if not found:
         return None
     label, name, base_url, dimension, indexed, counted, local_only, personal_stays = found[0]
@@ -143,17 +143,22 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
         agent_id,
         frozenset(counted),
         local_only=bool(local_only),
+        personal=True,
         personal_stays=bool(personal_stays),
     )
 
 
-def area_within(reach: Reach, workspace: Workspace, user: User) -> SearchArea:
-    """Where this person may look for what goes so far. NotFound for a stranger, ModelNotLocal where none of it may."""
-    where = search_area(workspace.pk, user.pk)
+def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None = None) -> SearchArea:
+    """Where this person may look for what goes so far. NotFound for a stranger, ModelNotLocal where none of it may,
+    Invalid for an assistant of another workspace.
+    """
+    where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
     if where is None:
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
+    if agent is not None and agent.workspace_id != workspace.pk:
+        raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
     if reach.leaves:
-        if where.local_only:
+        if where.local_only:  # switched on since the caller looked
             raise ModelNotLocal
         where = where.without_what_stays()
     return replace(where, personal=where.personal and reach.personal)
