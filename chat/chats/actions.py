@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 from chat.agents.course import halt
 from chat.chats.personal_memories import use_personal
 from chat.models import TITLE_LENGTH, Chat, RunStatus, ShareLink
-from memories.writing.drafts import UNSTORABLE
+from memories.writing.fields import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from workspaces.access import role_in

@@ -11,12 +11,7 @@ from chat.exchange.document_lines import take_documents
 from chat.exchange.import_places import Places
 from chat.exchange.lines import Record
 from chat.exchange.memory_lines import Read, read_memories, take_memories
-from chat.models.imports import (
-    Import,
-    ImportKind,
-    ImportRow,
-    Outcome,
-)
+from chat.models.imports import Import, ImportKind, ImportRow, Outcome
 from memories.models import SourceType
 from memories.writing import refusals
 from workspaces.access import default_workspace

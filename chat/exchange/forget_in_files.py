@@ -14,18 +14,8 @@ from django.db import transaction
 
 from chat.exchange import files, run
 from chat.exchange.lines import FORGOTTEN, GONE, MAX_LINE, parse_line, sync, write_over
-from chat.models.imports import (
-    Import,
-    ImportKind,
-    ImportStatus,
-    Outcome,
-)
-from memories.forgetting.copies import (
-    QUOTING,
-    Wanted,
-    holding,
-    named,
-)
+from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
+from memories.forgetting.copies import QUOTING, Wanted, holding, named
 from memories.writing.tombstones import essence
 from memoryhub.errors import Invalid
 from workspaces.actions.removal import Counts

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as later
 from chat.exchange.lines import SETTINGS, Record
 from chat.exchange.local_ids import resolve, taken_by_none
 from chat.models.imports import Import
-from memories.writing.drafts import UNSTORABLE
+from memories.writing.fields import UNSTORABLE
 from memories.writing.portable import read_moment
 from memoryhub.database.acting import as_system
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound

@@ -20,13 +20,7 @@ from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
 from memories.writing.many import foresee, save_cleaned
-from memories.writing.portable import (
-    Past,
-    PastRevision,
-    ReadMemory,
-    read_memory,
-    settle,
-)
+from memories.writing.portable import Past, PastRevision, ReadMemory, read_memory, settle
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder

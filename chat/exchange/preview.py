@@ -15,7 +15,8 @@ from chat.exchange.lines import MAX_LINE, parse_line
 from chat.models import Chat
 from chat.models.imports import Import, ImportRow, ImportStatus
 from memories.models import Memory
-from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
+from memories.writing.drafts import cut_at_word, is_delicate
+from memories.writing.fields import UNSTORABLE
 from memoryhub.errors import Invalid
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 

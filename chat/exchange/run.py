@@ -22,12 +22,7 @@ from django_q.tasks import async_task
 from chat.exchange import chunk, files, sources
 from chat.exchange.lines import Chunk, forget_lines, read_chunk
 from chat.exchange.memory_lines import NoVectors
-from chat.models.imports import (
-    MAX_ATTEMPTS,
-    Import,
-    ImportKind,
-    ImportStatus,
-)
+from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportStatus
 from memories.models import Memory
 from memoryhub.database.acting import acting_as
 from memoryhub.database.locks import alone

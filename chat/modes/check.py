@@ -13,18 +13,13 @@ from django.conf import settings
 
 from chat.models import Message, ToolCall
 from chat.prompting.context import room_beside_answer
-from chat.prompting.text import (
-    cut_to,
-    escape,
-    prompt_text,
-    tokens,
-)
+from chat.prompting.text import cut_to, escape, prompt_text, tokens
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.usage import count_live
-from memories.writing.drafts import UNSTORABLE
+from memories.writing.fields import UNSTORABLE
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.leaving_machine import Reach

@@ -20,13 +20,7 @@ from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.modes.check import build_check, memories_beside, read_verdict
 from chat.modes.mode import AnswerMode
 from chat.modes.steps import begin, end
-from chat.prompting.text import (
-    BYTES_PER_TOKEN,
-    cut_to,
-    escape,
-    prompt_text,
-    tokens,
-)
+from chat.prompting.text import BYTES_PER_TOKEN, cut_to, escape, prompt_text, tokens
 from chat.tools.loop import Plan, replied, write
 from memories.models import Memory, SourceType
 from memoryhub.kept import kept

@@ -11,13 +11,7 @@ from django.conf import settings
 
 from chat.prompting.conversation import LOOKED_AT, Conversation, Line
 from chat.prompting.short_term import ShortTerm
-from chat.prompting.text import (
-    cut_to,
-    escape,
-    escaped_lines,
-    prompt_text,
-    tokens,
-)
+from chat.prompting.text import cut_to, escape, escaped_lines, prompt_text, tokens
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.receipts import NO_ROOM
 from memoryhub.llm.base import Capabilities, Picture, Tool

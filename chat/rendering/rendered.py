@@ -18,12 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django_q.tasks import async_task
 
 from chat.models import Message, MessageRole, MessageStatus
-from chat.rendering.markdown import (
-    RENDERER,
-    Budget,
-    TooHeavy,
-    render_markdown,
-)
+from chat.rendering.markdown import RENDERER, Budget, TooHeavy, render_markdown
 
 logger = logging.getLogger(__name__)
 # In steps, measured by tests/bench/bench_markdown.py: hostile text takes up to seven microseconds a step, so 0.2 s of

@@ -12,16 +12,7 @@ from chat.models import ToolOutcome
 from chat.prompting.excerpts import excerpt_around
 from chat.prompting.text import escape
 from chat.tools import artifacts, documents
-from chat.tools.base import (
-    Arguments,
-    ChatTool,
-    InChat,
-    Result,
-    ToolCaller,
-    ToolTrouble,
-    at_most,
-    within,
-)
+from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, at_most, within
 from chat.tools.portion import ToRead
 from chat.turns.attribution import attribution_until
 from memories.models import Memory, Scope, SourceType

@@ -18,8 +18,9 @@ from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.base import Arguments, ChatTool, InChat, Result, ToolCaller, ToolTrouble, read_arguments
 from chat.tools.shown_calls import event_of
 from memories.models import SourceType
-from memories.writing.drafts import UNSTORABLE, is_delicate
+from memories.writing.drafts import is_delicate
 from memories.writing.extracting import queue_distillation
+from memories.writing.fields import UNSTORABLE
 from memoryhub import events
 from memoryhub.database.acting import as_system, by_system
 from memoryhub.errors import DomainError

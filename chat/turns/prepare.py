@@ -13,12 +13,7 @@ from chat.models import Message
 from chat.models.steps import Mode
 from chat.modes.registry import get_mode
 from chat.prompting.compaction import latest_compaction
-from chat.prompting.context import (
-    build_prompt,
-    room_beside_answer,
-    room_for_recalled,
-    tokens_of,
-)
+from chat.prompting.context import build_prompt, room_beside_answer, room_for_recalled, tokens_of
 from chat.prompting.conversation import Conversation
 from chat.prompting.documents import documents_block
 from chat.prompting.injecting import find_for_prompt

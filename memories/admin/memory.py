@@ -31,8 +31,8 @@ from memories.admin.search import HELP, ID_FIELDS, search_memories
 from memories.admin.side_by_side import Pairs
 from memories.models import Memory, Revision
 from memories.models.memory import MEMORY
-from memories.writing import extracting, gate
-from memories.writing.drafts import CLEANERS
+from memories.writing import extracting, gate, undoing
+from memories.writing.fields import CLEANERS
 from memories.writing.late_vectors import reembed
 from workspaces.admin_kit.base import (
     EXCERPT,
@@ -273,7 +273,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         in_use = rows.count() - len(gone)
         keyless = 0
         for memory in gone:
-            restored = gate.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
+            restored = undoing.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
             keyless += restored.key != memory.key
         offer_undo(self, request, "forget", [memory.pk for memory in gone])
         sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
@@ -313,7 +313,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         older: list[Any] = list(
             linked.filter(may_replace__deleted_at=None).values_list("may_replace", flat=True)
         )
-        said = list(self._each(request, linked, gate.replace_older, "replaced an older one"))
+        said = list(self._each(request, linked, undoing.replace_older, "replaced an older one"))
         gone = Memory.objects.filter(pk__in=older, deleted_at__isnull=False)
         offer_undo(self, request, "restore", list(gone.values_list("pk", flat=True)))
         yield from said
@@ -325,7 +325,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     )
     def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
         linked = rows.filter(may_replace__isnull=False)
-        yield from self._each(request, linked, gate.keep_both, "kept beside the older one")
+        yield from self._each(request, linked, undoing.keep_both, "kept beside the older one")
 
     def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:
         keys, refused = one_by_one(rows, function, request)

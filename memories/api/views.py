@@ -25,7 +25,7 @@ from memories.api.serializers import (
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.workspace_search import search_workspace
-from memories.writing import gate
+from memories.writing import gate, undoing
 from workspaces.access import get_workspace
 from workspaces.agents.agents import choose_agent
 from workspaces.audit import note_bulk_read
@@ -127,7 +127,7 @@ class MemoryRestore(WorkspaceMemoryView):
         comes back without one (`lost_key`).
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
-        restored = gate.restore_memory(memory, by=self.person, now=timezone.now())
+        restored = undoing.restore_memory(memory, by=self.person, now=timezone.now())
         return memory_response(restored, lost_key=None if restored.key == memory.key else memory.key)
 
 

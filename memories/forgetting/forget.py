@@ -18,14 +18,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from memories.forgetting import copies
-from memories.forgetting.copies import (
-    BATCH,
-    Wanted,
-    drop_excerpts,
-    named,
-    own_items,
-    parts,
-)
+from memories.forgetting.copies import BATCH, Wanted, drop_excerpts, named, own_items, parts
 from memories.models import (
     Extraction,
     Memory,
@@ -50,15 +43,7 @@ from workspaces.actions.removal import Counts, counted, delete_rows, lines_of
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.index.embedding import drop_vectors
 from workspaces.leaving_machine import Reach
-from workspaces.models import (
-    Agent,
-    CommonWord,
-    Membership,
-    PlaceStatistics,
-    Role,
-    User,
-    Workspace,
-)
+from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
 
 LOOKED_UP = 5  # texts that are asked for again afterwards
 

@@ -8,12 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from memories.models import MemoryNode
-from memories.models.node import (
-    KIND_LENGTH,
-    NODE_DESCRIPTION_LENGTH,
-    NODE_NAME_LENGTH,
-    RELATION_LENGTH,
-)
+from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from workspaces.pages.workspace_forms import DomainForm
 
 

@@ -6,12 +6,7 @@ from django.db.models import Q
 
 from memories.models import MemoryNode, NodeRelation
 from memories.models.node import MemoryNodeQuerySet
-from memories.nodes.nodes import (
-    fold,
-    number_of,
-    relations_among,
-    with_counts,
-)
+from memories.nodes.nodes import fold, number_of, relations_among, with_counts
 from workspaces.models import User, Workspace
 
 MOST_DRAWN = 60

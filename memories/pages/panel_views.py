@@ -30,7 +30,7 @@ from memories.pages.panel_page import (
 )
 from memories.recalling.receipts import mark_not_relevant, receipt_for
 from memories.usage import count_live, usage
-from memories.writing import gate, review
+from memories.writing import gate, review, undoing
 from memories.writing.versions import Stale
 from memoryhub.errors import Invalid, NotFound
 from workspaces.access import get_workspace
@@ -225,7 +225,7 @@ def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 @require_POST
 def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
-    restored = gate.restore_memory(memory, by=request.user, now=context["now"])
+    restored = undoing.restore_memory(memory, by=request.user, now=context["now"])
     response = _show(request, restored, context, changed=True)
     if memory.key != restored.key:
         text = _("Restored without its key “{key}”, which another memory has by now.").format(key=memory.key)
@@ -246,9 +246,9 @@ def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """“May replace”: ``keep=both`` drops the question, else the older one is forgotten (softly)."""
     memory, context = _memory(request, ws_id, mem_id)
     if request.POST.get("keep") == "both":
-        return _show(request, gate.keep_both(memory, by=request.user, now=context["now"]), context)
+        return _show(request, undoing.keep_both(memory, by=request.user, now=context["now"]), context)
     older = memory.may_replace
-    replaced = gate.replace_older(memory, by=request.user, now=context["now"])
+    replaced = undoing.replace_older(memory, by=request.user, now=context["now"])
     response = _show(request, replaced, context, changed=True)
     if older is not None:
         toast = context | {"memory": older, "text": _("The older one is forgotten.")}

@@ -14,38 +14,16 @@ from django.db import transaction
 
 from memories.models import Memory, MemorySource, Revision
 from memories.models.memory import MEMORY, RevisionAction
-from memories.writing import (
-    cap,
-    changing,
-    gate,
-    tombstones,
-)
+from memories.writing import cap, changing, gate, tombstones
 from memories.writing.announcing import announce_many
-from memories.writing.copy_rows import (
-    insert_rows,
-    number_rows,
-)
-from memories.writing.decide import (
-    Forgotten,
-    Known,
-    New,
-    Proposal,
-    Refused,
-    Update,
-    decide,
-)
+from memories.writing.copy_rows import insert_rows, number_rows
+from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Update, decide
 from memories.writing.doubles import holders_beside, rows_beside
 from memories.writing.drafts import Draft
 from memories.writing.gate import Saved
 from memories.writing.indexed import index_lexemes, queue_embedding
 from memories.writing.portable import Past
-from memories.writing.similar import (
-    LEAST,
-    NEAREST,
-    Similar,
-    fits,
-    judge,
-)
+from memories.writing.similar import LEAST, NEAREST, Similar, fits, judge
 from memoryhub.llm.two_encoders import likeness
 from memoryhub.monitoring import metrics
 from workspaces.index.copying import copy_vectors, stored_vectors

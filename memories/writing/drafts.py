@@ -1,10 +1,8 @@
-"""What a caller wants remembered, and the rules its fields must keep (docs/api.md)."""
+"""What a caller wants remembered, and what no text of it may hold."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,16 +16,13 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import normalise
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
-from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction, place_of
+from memories.models.memory import CONTENT_LENGTH, RevisionAction, place_of
+from memories.writing.fields import CLEANERS, LABEL_LENGTH, UNSTORABLE, clean_text
 from memories.writing.sources import clean_sources
 from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
-from memoryhub.languages import grouped
 from workspaces.models import Agent, User, Workspace
 
-TAG_LENGTH = 50
-TAGS = 20
-LABEL_LENGTH = 50
 EXCERPT_LENGTH = 6000
 # What a number of somebody's own looks like, by the kind that the filter says.
 PERSONAL = {
@@ -41,7 +36,6 @@ PERSONAL = {
     "wallet_key": later("a wallet key"),
     "too_many_numbers": later("a list of personal numbers"),
 }
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
 
 
 @dataclass(frozen=True)
@@ -127,7 +121,7 @@ class Draft:
 
         Raises Invalid, naming each wrong field, SecretRefused, or Sensitive unless its person confirmed it.
         """
-        source_type = _origin(_text("source_type", self.source_type, LABEL_LENGTH)) or SourceType.USER
+        source_type = _origin(clean_text("source_type", self.source_type, LABEL_LENGTH)) or SourceType.USER
         personal = not replace(self, source_type=source_type).may_be_sensitive
         values = clean_fields({name: getattr(self, name) for name in CLEANERS}, personal=personal)
         if self.scope not in Scope.values:
@@ -229,78 +223,10 @@ def content_hash(content: str) -> str:
     return hashlib.sha256(normalise(content).encode()).hexdigest()
 
 
-def _text(name: str, value: Any, limit: int) -> str:
-    if not isinstance(value, str):
-        raise ValueError(_("must be text"))
-    if UNSTORABLE.search(value):
-        raise ValueError(_("has a character that cannot be stored (NUL or half of a surrogate pair)"))
-    value = value.strip()
-    if len(value) > limit:
-        numbers = {"limit": grouped(limit), "length": grouped(len(value))}
-        raise ValueError(_("may have at most %(limit)s characters and has %(length)s") % numbers)
-    return value
-
-
 def _origin(label: str) -> str:
     """The label of a source; in whatever case a caller writes it, an automatic one is automatic."""
     small = label.lower()
     return small if small in SourceType.values or small.startswith("auto_") else label
 
 
-def _content(name: str, value: Any) -> str:
-    text = _text(name, value, CONTENT_LENGTH)
-    if not text:
-        raise ValueError(_("is required: 1 to %s characters") % grouped(CONTENT_LENGTH))
-    return text
-
-
-def _label(limit: int) -> Any:
-    def clean(name: str, value: Any) -> str | None:
-        return None if value is None else _text(name, value, limit) or None
-
-    return clean
-
-
-def _tags(name: str, value: Any) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(_("must be a list of short texts"))
-    tags = [_text(name, tag, TAG_LENGTH) for tag in value]
-    tags = list(dict.fromkeys(tag for tag in tags if tag))
-    if len(tags) > TAGS:
-        raise ValueError(_("may have at most %s entries") % TAGS)
-    return tags
-
-
-def _importance(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(_("must be a number from 0 to 1"))
-    if not 0 <= value <= 1:
-        raise ValueError(_("must be from 0 to 1"))
-    return float(value)
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(_("must be true or false"))
-    return value
-
-
-def _moment(name: str, value: Any) -> datetime | None:
-    if value is None:
-        return None
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise ValueError(_("must be a date and time with a time zone, or empty"))
-    return value
-
-
-CLEANERS: dict[str, Any] = {
-    "content": _content,
-    "summary": _label(CONTENT_LENGTH),
-    "key": _label(KEY_LENGTH),
-    "category": _label(CATEGORY_LENGTH),
-    "tags": _tags,
-    "importance": _importance,
-    "pinned": _flag,
-    "expires_at": _moment,
-}
 _UNSAID: dict[str, Any] = {"tags": [], "importance": Draft.importance, "pinned": Draft.pinned}

@@ -20,7 +20,6 @@ from memories.writing.changing import (
     audit,
     change,
     give_key_up,
-    gone_to,
     key_is_taken,
     locked_row,
     note_wordings,
@@ -29,38 +28,22 @@ from memories.writing.changing import (
 )
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
 from memories.writing.doubles import find_holder, one_writer_at_a_time
-from memories.writing.drafts import (
-    CLEANERS,
-    Draft,
-    clean_fields,
-    is_delicate,
-    refuse_delicate,
-)
-from memories.writing.indexed import index_words, put_in_index, queue_embedding, unindex_words
+from memories.writing.drafts import Draft, clean_fields, is_delicate, refuse_delicate
+from memories.writing.fields import CLEANERS
+from memories.writing.indexed import index_words, put_in_index, unindex_words
 from memories.writing.similar import MOST_KEYS
 from memories.writing.sources import add_sources, set_sources
 from memories.writing.together import TEXTS
 from memories.writing.tombstones import WasForgotten
 from memories.writing.versions import next_update, require_version
-from memoryhub.errors import Conflict, NotFound
+from memoryhub.errors import NotFound
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
 from workspaces.audit import Verb
-from workspaces.index.embedding import Embedded, active_model, embed_one
+from workspaces.index.embedding import Embedded, embed_one
 from workspaces.leaving_machine import Reach
 from workspaces.models import User
 from workspaces.quotas import take_room
-
-__all__ = [
-    "Draft",
-    "Saved",
-    "delete_memory",
-    "edit_memory",
-    "keep_both",
-    "replace_older",
-    "restore_memory",
-    "save_memory",
-]
 
 
 @dataclass(frozen=True)
@@ -163,7 +146,7 @@ def edit_memory(
     confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
-    """Change the given fields (of ``drafts.CLEANERS``). New content is embedded anew and recalled by nothing older.
+    """Change the given fields (of ``fields.CLEANERS``). New content is embedded anew and recalled by nothing older.
 
     ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
     source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind.
@@ -223,71 +206,6 @@ def delete_memory(
             audit(Verb.MEMORY_DELETED, locked, by)
             announce(locked, "delete")
     return locked
-
-
-def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Undo a soft delete. Twice does nothing more. It comes back without its key where another has that by now."""
-    with one_holder_a_key():
-        one_writer_at_a_time(memory.workspace)
-        locked = locked_row(memory)
-        if locked.review != Review.NONE:
-            raise Conflict(_("This is a proposal. Approve or reject it instead."), code="in_review")
-        if locked.deleted_at is not None:
-            before = _bring_back(locked, by=by, now=now)
-            locked.deleted_at, locked.updated_at = None, next_update(locked, now)
-            locked.save(update_fields=["deleted_at", "updated_at", "key"])
-            locked.embeddings.update(live=True)
-            if not locked.embeddings.filter(model=active_model() or "").exists():
-                queue_embedding([locked.pk])
-            index_words([locked.pk])
-            Revision.objects.create(
-                memory=locked, action=RevisionAction.RESTORE, by=by, at=now, before=before
-            )
-            audit(Verb.MEMORY_RESTORED, locked, by)
-            announce(locked, "restore")
-    return locked
-
-
-def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, Any]:
-    """Ready a locked row to be live again as it is; what of it had to change, for its history."""
-    forgotten = tombstones.stand_against_row(memory, by=by)
-    verdict = decide(memory, Stored(memory, None, now), now=now, forgotten=forgotten, forced=True)
-    match verdict:
-        case Forgotten():
-            raise WasForgotten
-        case Refused(error):
-            raise error
-        case New(taken_by=Memory() as other):
-            before = gone_to(other, memory)
-            memory.key = None
-            return before
-        case New(giver=Memory() as giver):
-            give_key_up(giver, to=memory, by=by, now=now)
-    return {}
-
-
-def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Yes, this one replaces the older it is linked to: the older is forgotten (softly)."""
-    with transaction.atomic():
-        locked = locked_row(memory, deleted=False)
-        if locked.may_replace is not None:
-            delete_memory(locked.may_replace, by=by, now=now)
-        return _unlink(locked)
-
-
-def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """No, both are true: the link goes, nothing else changes."""
-    with transaction.atomic():
-        return _unlink(locked_row(memory, deleted=False))
-
-
-def link(memory: Memory, *, to: Memory) -> Memory:
-    """It may replace an older one: the undo of ``keep_both``."""
-    with transaction.atomic():
-        locked = locked_row(memory, deleted=False)
-        if locked.may_replace is None:
-            _point(locked, to)
-        return locked
 
 
 def new_row(
@@ -372,14 +290,3 @@ def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -
 
 def _as_text(value: str | list[str]) -> str:
     return value if isinstance(value, str) else "\n".join(value)
-
-
-def _unlink(memory: Memory) -> Memory:
-    return _point(memory, None)
-
-
-def _point(memory: Memory, older: Memory | None) -> Memory:
-    memory.may_replace = older
-    memory.save(update_fields=["may_replace"])
-    announce(memory, "edit")
-    return memory

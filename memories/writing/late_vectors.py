@@ -11,12 +11,7 @@ from memories.models import Memory
 from memories.models.memory import RevisionAction
 from memories.writing.announcing import announce
 from memories.writing.changing import note_wordings
-from memories.writing.decide import (
-    Known,
-    New,
-    Stored,
-    decide,
-)
+from memories.writing.decide import Known, New, Stored, decide
 from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import delete_memory
 from memories.writing.indexed import queue_embedding

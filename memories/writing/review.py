@@ -14,22 +14,9 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.writing import (
-    cap,
-    changing,
-    gate,
-    tombstones,
-)
+from memories.writing import cap, changing, gate, tombstones
 from memories.writing.announcing import announce, tell_webhooks
-from memories.writing.decide import (
-    Forgotten,
-    Known,
-    New,
-    Refused,
-    Stored,
-    Update,
-    decide,
-)
+from memories.writing.decide import Forgotten, Known, New, Refused, Stored, Update, decide
 from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import Draft, Saved
 from memories.writing.indexed import put_in_index, unindex_words

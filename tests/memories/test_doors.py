@@ -45,8 +45,8 @@ WRITES = {
     ("memories/writing/gate.py", "_propose"): {"save"},
     ("memories/writing/changing.py", "change"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
-    ("memories/writing/gate.py", "restore_memory"): {"save"},
-    ("memories/writing/gate.py", "_point"): {"save"},
+    ("memories/writing/undoing.py", "restore_memory"): {"save"},
+    ("memories/writing/undoing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/copy_rows.py", "-"): {"INSERT INTO"},
     # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
@@ -74,7 +74,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "batch.py", "review.py", "late_vectors.py"}
+ASKING = {"gate.py", "undoing.py", "batch.py", "review.py", "late_vectors.py"}
 
 
 def sources() -> list[Path]:

@@ -24,8 +24,9 @@ from memories.writing.decide import (
     decide,
 )
 from memories.writing.drafts import Draft
-from memories.writing.gate import delete_memory, restore_memory, save_memory
+from memories.writing.gate import delete_memory, save_memory
 from memories.writing.many import save_memories
+from memories.writing.undoing import restore_memory
 from memoryhub.errors import DomainError
 from memoryhub.llm.registry import get_embedder
 from tests.api import V1, Api

@@ -17,14 +17,10 @@ from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Scope
 from memories.writing import doubles
 from memories.writing.drafts import Draft
-from memories.writing.gate import (
-    delete_memory,
-    edit_memory,
-    restore_memory,
-    save_memory,
-)
+from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.portable import read_memory
 from memories.writing.tombstones import WasForgotten
+from memories.writing.undoing import restore_memory
 from memoryhub.errors import Conflict, Invalid
 from tests.api import V1, Api
 from tests.chat.exchange.test_exchange import exported, imported_whole, lines_of

@@ -14,13 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.chats.actions import delete_chat, restore_chat
-from memories.writing.gate import (
-    Draft,
-    delete_memory,
-    edit_memory,
-    restore_memory,
-)
+from memories.writing.gate import Draft, delete_memory, edit_memory
 from memories.writing.many import save_memories
+from memories.writing.undoing import restore_memory
 from memoryhub.http import origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast

@@ -21,7 +21,7 @@ from chat.turns.begin import begin_turn
 from memories import tasks
 from memories.assets import assets
 from memories.models import Asset, Memory
-from memories.writing import gate
+from memories.writing import gate, undoing
 from memories.writing.extracting import queue_extraction
 from memories.writing.many import save_memories
 from tests.conftest import Cast
@@ -125,7 +125,7 @@ def test_what_is_deleted_counts_until_it_is_gone(cast: Cast) -> None:
     for what in ("chats", "memories"):
         with pytest.raises(QuotaReached):
             require_room(what, cast.editor)
-    gate.restore_memory(memory, by=cast.editor, now=NOW())
+    undoing.restore_memory(memory, by=cast.editor, now=NOW())
     chat.delete()
     memory.delete()
     create_chat(workspace=cast.workspace, by=cast.editor, now=NOW())

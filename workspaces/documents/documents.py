@@ -22,14 +22,7 @@ from workspaces.documents.kind import DOCUMENTS
 from workspaces.documents.media import MARKDOWN, clean_title, media_type, seen
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
 from workspaces.index.words import index_words, unindex_words
-from workspaces.models import (
-    Document,
-    DocumentStatus,
-    PassageVector,
-    Role,
-    User,
-    Workspace,
-)
+from workspaces.models import Document, DocumentStatus, PassageVector, Role, User, Workspace
 from workspaces.models.document import DOCUMENT, TITLE_LENGTH
 from workspaces.quotas import require_room
 from workspaces.throttles import spend

@@ -14,16 +14,7 @@ from memoryhub.errors import DomainError
 from workspaces.access import get_workspace
 from workspaces.accounts import keys
 from workspaces.accounts.keys import NAME_LENGTH, KeyRefused, end_keys, hashed, new_text, opened
-from workspaces.models import (
-    ApiKey,
-    KeyScope,
-    OAuthClient,
-    OAuthCode,
-    OAuthToken,
-    TokenKind,
-    User,
-    Workspace,
-)
+from workspaces.models import ApiKey, KeyScope, OAuthClient, OAuthCode, OAuthToken, TokenKind, User, Workspace
 
 PREFIXES = {TokenKind.ACCESS: "mha_", TokenKind.REFRESH: "mhr_"}
 CODE_LIVES = timedelta(minutes=2)

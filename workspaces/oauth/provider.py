@@ -9,12 +9,7 @@ from typing import Any, cast
 
 from asgiref.sync import sync_to_async
 from django.utils import timezone
-from mcp.server.auth.provider import (
-    AuthorizationCode,
-    RefreshToken,
-    RegistrationError,
-    TokenError,
-)
+from mcp.server.auth.provider import AuthorizationCode, RefreshToken, RegistrationError, TokenError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 

@@ -20,13 +20,7 @@ from chat.doors.openai_api.errors import error_of
 from chat.doors.openai_api.parts import parts_of_body
 from chat.doors.openai_api.pump import Chunk, Pump, ReadSoFar
 from chat.doors.openai_api.reading import Asked, Body
-from chat.doors.openai_api.recalled_for_program import (
-    Noted,
-    Remembered,
-    expect_recall,
-    note_turn,
-    remember,
-)
+from chat.doors.openai_api.recalled_for_program import Noted, Remembered, expect_recall, note_turn, remember
 from chat.doors.openai_api.served import find_model
 from chat.turns import passing, runner
 from memoryhub.database.locks import release_connection

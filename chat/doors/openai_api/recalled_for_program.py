@@ -11,12 +11,7 @@ from chat.doors.openai_api.parts import parts_of_body
 from chat.doors.openai_api.reading import Asked, Body, text_of
 from chat.doors.openai_api.shown_by_program import shown_in
 from chat.models import PassingTurn
-from chat.prompting.context import (
-    RECALLED_SHARE,
-    agent_text,
-    recalled_block,
-    room_beside_answer,
-)
+from chat.prompting.context import RECALLED_SHARE, agent_text, recalled_block, room_beside_answer
 from chat.prompting.injecting import find_for_prompt
 from chat.turns import passing
 from memories.consent import memory_on

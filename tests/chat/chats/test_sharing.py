@@ -23,7 +23,8 @@ from chat.pages import share_views
 from chat.turns.versions import bring_back, set_aside
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
-from memories.writing.gate import delete_memory, restore_memory
+from memories.writing.gate import delete_memory
+from memories.writing.undoing import restore_memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.monitoring.logs import without_keys
 from tests.conftest import Cast, make_cast

@@ -20,19 +20,14 @@ from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.models.imports import Import, ImportStatus
 from memories.models import Memory, MemorySource, Receipt, ReceiptItem, Revision, Scope
 from memories.recalling.recall import recall
-from memories.writing.gate import (
-    Draft,
-    delete_memory,
-    edit_memory,
-    restore_memory,
-    save_memory,
-)
+from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.writing.portable import (
     DATES,
     DERIVED,
     PLAIN,
     SOURCE,
 )
+from memories.writing.undoing import restore_memory
 from tests.conftest import Cast
 from tests.factories import (
     HERE,

@@ -25,7 +25,8 @@ from memories.assets import assets
 from memories.assets.assets import download
 from memories.forgetting.forget import forget_memories
 from memories.models import Asset, Memory, Scope
-from memories.writing.gate import delete_memory, restore_memory
+from memories.writing.gate import delete_memory
+from memories.writing.undoing import restore_memory
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from tests.api import V1, Api, error_of, type_password_again
 from tests.conftest import Cast

@@ -18,7 +18,7 @@ from memories.recalling.loading import note_use
 from memories.recalling.recall import recall
 from memories.recalling.receipts import split_recall, store_receipt
 from memories.writing import extracting as run
-from memories.writing import gate
+from memories.writing import gate, undoing
 from memories.writing.doubles import one_writer_at_a_time
 from memories.writing.gate import Draft
 from memories.writing.many import save_memories
@@ -241,9 +241,9 @@ def test_people_who_change_it_meanwhile_hear_that_it_is_gone(act: str, memory: M
     acts: dict[str, Callable[[], Any]] = {
         "edit": lambda: gate.edit_memory(memory, by=cast.owner, now=now, content="Brought back"),
         "delete": lambda: gate.delete_memory(memory, by=cast.owner, now=now),
-        "restore": lambda: gate.restore_memory(memory, by=cast.owner, now=now),
-        "replace": lambda: gate.replace_older(memory, by=cast.owner, now=now),
-        "keep": lambda: gate.keep_both(memory, by=cast.owner, now=now),
+        "restore": lambda: undoing.restore_memory(memory, by=cast.owner, now=now),
+        "replace": lambda: undoing.replace_older(memory, by=cast.owner, now=now),
+        "keep": lambda: undoing.keep_both(memory, by=cast.owner, now=now),
     }
     with transaction.atomic():
         forget_memories([memory], by=None, now=now)

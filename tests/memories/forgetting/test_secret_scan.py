@@ -18,7 +18,7 @@ from memories.forgetting import secret_scan
 from memories.judging.secret_filter import RULES, version
 from memories.models import Memory
 from memories.recalling.loading import load_memories
-from memories.writing import gate
+from memories.writing import undoing
 from memoryhub.database import prepared
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast
@@ -82,7 +82,7 @@ def test_what_newer_rules_refuse_is_dropped_by_a_read_and_hidden_by_a_job(cast: 
     assert bad.revisions.first().action == "hide"  # type: ignore[union-attr]
     assert good.secret_rules == RULES
     with pytest.raises(SecretRefused):
-        gate.restore_memory(bad, by=cast.owner, now=timezone.now())
+        undoing.restore_memory(bad, by=cast.owner, now=timezone.now())
 
 
 @pytest.mark.parametrize("field", ["summary", "key", "category"])

@@ -14,7 +14,8 @@ from chat.models import Chat
 from memories import tasks
 from memories.models import Memory
 from memories.writing import extracting
-from memories.writing.gate import Draft, edit_memory, restore_memory, save_memory
+from memories.writing.gate import Draft, edit_memory, save_memory
+from memories.writing.undoing import restore_memory
 from tests.factories import make_chat, make_message, make_user, make_workspace
 from workspaces.models import Membership, Role, User, Workspace
 

@@ -15,16 +15,9 @@ from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from memories.usage import count_live
-from memories.writing.gate import (
-    Draft,
-    delete_memory,
-    edit_memory,
-    keep_both,
-    replace_older,
-    restore_memory,
-    save_memory,
-)
+from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.writing.many import save_memories
+from memories.writing.undoing import keep_both, replace_older, restore_memory
 from memoryhub.database import prepared
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder

@@ -22,8 +22,9 @@ from memories.recalling.recall import recall
 from memories.recalling.recall_test import state_of
 from memories.tidying.lists import without_vector
 from memories.tidying.pairs import pairs_in
-from memories.writing.gate import Draft, delete_memory, edit_memory, restore_memory, save_memory
+from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memories.writing.many import save_memories
+from memories.writing.undoing import restore_memory
 from tests.factories import HERE, make_artifact, make_document, make_memory
 from tests.parted import PARTS, TABLE, Watched, parted, watched
 from tests.routes import ROWS
