@@ -25,7 +25,8 @@ from memoryhub.http.middleware import PROGRAMS, speaks_json
 Handler = Callable[[HttpRequest], HttpResponseBase]
 # Of the admin's words only Django's own are translated, and a page half in one's language is worse than one in English.
 ENGLISH = ("/admin/", *PROGRAMS)
-NUMBER = re.compile(r"\d+")
+NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+")
+FIELD = re.compile(r"(\w+): (.+)\.", re.DOTALL)  # as an error names what is wrong with one
 SHARED = "/shared/"  # the same to everybody, whoever is signed in
 SENTENCES_END = re.compile(r"(?<=[.!?]) ")
 
@@ -47,11 +48,14 @@ class LanguageMiddleware:
 
 def language_for(request: HttpRequest) -> str:
     """What to answer this request in. One look at its person, which pages need anyway."""
-    if request.path_info.startswith(ENGLISH):
-        return str(settings.LANGUAGE_CODE)
-    for_anybody = speaks_json(request.path_info) or request.path_info.startswith(SHARED)
+    for_anybody = request.path_info.startswith((*ENGLISH, SHARED)) or speaks_json(request.path_info)
     chosen = "" if for_anybody else chosen_by(request.user)
-    return chosen or asked_for(request.headers.get("Accept-Language", ""))
+    return chosen or language_at(request.path_info, request.headers.get("Accept-Language", ""))
+
+
+def language_at(path: str, accept_language: str) -> str:
+    """What is said there to who asks with this header, whoever it is."""
+    return str(settings.LANGUAGE_CODE) if path.startswith(ENGLISH) else asked_for(accept_language)
 
 
 @lru_cache(maxsize=1000)
@@ -82,10 +86,26 @@ def translated(text: str) -> str:
 
 def _sentence(english: str) -> str:
     said = translation.gettext(english)
-    numbers = NUMBER.findall(english)
-    if said != english or not numbers or "%" in english:
-        return said
-    return translation.gettext(NUMBER.sub("%s", english)) % tuple(numbers)
+    if said == english and "%" not in english:
+        said = _with_its_numbers(english)
+    if said == english and (named := FIELD.fullmatch(english)):
+        return f"{named[1]}: {_sentence(named[2])}."
+    return said
+
+
+def _with_its_numbers(english: str) -> str:
+    """A sentence that the last of its numbers, or several, were filled into."""
+    numbers = [*NUMBER.finditer(english)]
+    for number in numbers:
+        before, after = english[: number.start()], english[number.start() :]
+        said = translation.gettext(before + NUMBER.sub("%s", after))
+        if said != before + NUMBER.sub("%s", after):
+            return said % tuple(_number(found) for found in NUMBER.findall(after))
+    return english
+
+
+def _number(english: str) -> str:
+    return grouped(int(english.replace(",", ""))) if "," in english else english
 
 
 def grouped(value: int | Decimal) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from memoryhub.kept import kept
+
 CONCLUDE_AT = 0.9  # of the tokens: from here on a step may only finish
+SPENT = {
+    "tokens": kept("The run has used up its tokens."),
+    "rounds": kept("The run has used up its replies of the model."),
+    "minutes": kept("The run has used up its time."),
+}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from datetime import datetime
 
 from django.db import transaction
-from django.utils.translation import gettext_noop
 from django_q.tasks import async_task
 
 from chat.agents.board import BoardTask, TaskBoard
@@ -28,14 +27,15 @@ from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from memoryhub.database.ready import Ready
+from memoryhub.kept import kept
 from workspaces.models import User, WebhookEvent
 from workspaces.webhooks.outbox import emit
 
-WHOLE, PLAN = gettext_noop("The whole objective"), gettext_noop("Plan")  # titles that no plan gave
+WHOLE, PLAN = kept("The whole objective"), kept("Plan")  # titles that no plan gave
 PLANNING = ":plan"  # the ref of the step that plans; no plan can call one of its own so
 TICKET_SECONDS = 600  # of one job, with the longest reply of a model
 COUNTED = ("rounds", "tokens_in", "tokens_out", "cost")
-ACCOUNT_CLOSED = gettext_noop("The account of who started it was closed.")
+ACCOUNT_CLOSED = kept("The account of the person who started it was closed.")
 EXPECTED = ("expected_tokens", "expected_cost")
 _RUN = Ready(
     lambda run: Run.objects.order_by().select_for_update(of=("self",)).filter(pk=run),
@@ -232,7 +232,7 @@ def _all_done(executor: ParallelTaskExecutor) -> bool:
 
 def _first_error(run: Run) -> str:
     failed = run.steps.filter(status=RunStepStatus.FAILED).exclude(error="").first()
-    return failed.error if failed else gettext_noop("Nobody could go on with what is left.")
+    return failed.error if failed else kept("None of the remaining tasks could be continued.")
 
 
 def _end(run: Run, status: str, error: str, *, now: datetime) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from chat.agents.budget import CONCLUDE_AT, Budget
+from chat.agents.budget import CONCLUDE_AT, SPENT, Budget
 from chat.agents.memory_tools import memory_tools
 from chat.agents.plan import PlannedStep
 from chat.agents.prompts import FINISH, finish_tool, result_in, system_prompt, user_message
@@ -21,6 +21,7 @@ from chat.prompting.context import tokens_of_tools
 from chat.prompting.text import cut_to, prompt_text, tokens
 from chat.tools.base import ToolTrouble
 from memoryhub.errors import DomainError
+from memoryhub.kept import kept
 from memoryhub.llm.base import Message, Tool, ToolCall
 
 RETRIES = 3  # times that a finish which does not fit is told back
@@ -28,6 +29,8 @@ MOST_CALLS = 8  # of one round
 LEAST_RESULT = 200  # tokens of a tool's result that are passed on however little room there is
 LONGEST_PLAIN = 60_000  # characters of a result in plain text
 INTERRUPTED = "Error: this call was interrupted, and may have had its effect. Check before you repeat it."
+NOT_FINISHED = kept("The model did not finish this step in the number of replies allowed.")
+MISFIT = kept("The model's results for this step did not have the required form.")
 ONLY_FINISH = "Error: not done, little of the budget is left. Finish now with what you have."
 
 
@@ -147,9 +150,9 @@ class StepExecutor:
             if outcome := self._read(prompt):
                 return outcome
             if self.transcript.rounds >= self.context.budget.limits.step_rounds:
-                return self._fail("The step's rounds are spent.")
+                return self._fail(NOT_FINISHED)
             if spent := self.context.budget.what_is_spent:
-                return Outcome(False, error=f"The run's budget of {spent} is spent.", spent=spent)
+                return Outcome(False, error=SPENT[spent], spent=spent)
             self._next_reply(prompt)
 
     def prompt(self) -> list[Message]:
@@ -219,7 +222,7 @@ class StepExecutor:
     def _tell_back(self, said: Message) -> Outcome | None:
         """Say what was wrong with a finish, three times at most."""
         if self.transcript.invalid >= RETRIES:
-            return self._fail("The result did not fit what was asked for, however often that was said.")
+            return self._fail(MISFIT)
         self.transcript.invalid += 1
         self.transcript.messages.append(said)
         self.transcript.save()
@@ -232,7 +235,7 @@ class StepExecutor:
         try:
             result = self._made(call)
         except Released as released:
-            return Outcome(False, released=str(released) or "No reason given.")
+            return Outcome(False, released=str(released) or kept("No reason was given."))
         used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
         shown = cut_to(result[:LONGEST_RESULT], max(LEAST_RESULT, self.context.room - used))
         self.transcript.messages.append(Message("tool", shown, tool_call_id=call.id))

@@ -14,7 +14,6 @@ from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from workspaces.rest.fields import Body, Choice, Flag, Text
 
 MODES = [mode.value for mode in Mode]
-NO_SUCH_MODE = f"Must be one of {', '.join(MODES)}."
 
 
 class ChatChanges(Body):
@@ -68,7 +67,6 @@ class MessageBody(Body):
     mode = Choice(
         MODES,
         default=Mode.CHAT.value,
-        error_messages={"invalid_choice": NO_SUCH_MODE},
         help_text="deep_think: a plan before the answer and a check against memory after it; research: a run in the "
         "background whose report is the answer; each if the model can.",
     )
@@ -78,7 +76,6 @@ class EditBody(MessageBody):
     mode = Choice(
         MODES,
         required=False,
-        error_messages={"invalid_choice": NO_SUCH_MODE},
         help_text="How to answer. Left out: as the message was answered before.",
     )
 

@@ -25,7 +25,7 @@ from workspaces.event_streams import EventStream, Place
 from workspaces.models import Workspace
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
+from workspaces.rest.fields import Body, Choice, Flag, Moment, StoredSentence, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
@@ -61,7 +61,7 @@ class RunLineJson(serializers.Serializer[Any]):
     objective = serializers.CharField()
     mode = serializers.ChoiceField(choices=RunMode.values)
     status = serializers.ChoiceField(choices=RunStatus.values)
-    error = serializers.CharField(help_text="Why it failed or was stopped, in a sentence.")
+    error = StoredSentence(help_text="Why it failed or was stopped, in a sentence.")
     used = serializers.SerializerMethodField(help_text="Replies of the model and tokens so far.")
     cost = serializers.DecimalField(
         max_digits=18,

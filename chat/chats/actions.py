@@ -6,7 +6,6 @@ from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from chat.agents.course import halt
 from chat.chats.personal_memories import use_personal
@@ -14,6 +13,7 @@ from chat.models import TITLE_LENGTH, Chat, RunStatus, ShareLink
 from memories.writing.fields import UNSTORABLE
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
+from memoryhub.kept import kept
 from workspaces.access import role_in
 from workspaces.audit import Verb, record
 from workspaces.connections.choice import choose_connection
@@ -22,7 +22,7 @@ from workspaces.models.connection import Connection
 from workspaces.quotas import require_room
 from workspaces.retention.rules import is_overdue
 
-MADE_PRIVATE = gettext_noop("The chat that it belongs to was made private.")
+MADE_PRIVATE = kept("The chat it belongs to was made private.")
 
 
 def create_chat(

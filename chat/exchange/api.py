@@ -27,7 +27,7 @@ from workspaces.data_requests.requests import get_copy
 from workspaces.models import Role
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Flag, Moment, Text
+from workspaces.rest.fields import Body, Flag, Moment, StoredSentence, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
@@ -90,7 +90,7 @@ class ImportJson(serializers.Serializer[Any]):
     stored = serializers.DictField(
         child=OutcomesJson(), source="outcomes", help_text="What became of them so far."
     )
-    error = serializers.CharField(help_text="Why it failed or waits, in a sentence.")
+    error = StoredSentence(help_text="Why it failed or waits, in a sentence.")
     created_at = Moment()
     finished_at = Moment(allow_null=True)
     expires_at = Moment(help_text="When the file is deleted unless something is done with it.")
@@ -104,7 +104,7 @@ class ImportRowJson(serializers.Serializer[Any]):
     line = serializers.IntegerField(source="row.number")
     kind = serializers.ChoiceField(choices=KINDS, source="row.kind")
     outcome = serializers.ChoiceField(choices=Outcome.values, source="row.outcome")
-    reason = serializers.CharField(source="row.reason", help_text="Why; never what stood there.")
+    reason = StoredSentence(source="row.reason", help_text="Why; never what stood there.")
     text = serializers.CharField(help_text="Its beginning. Empty where it looks like a credential.")
     duplicate_of = serializers.CharField(
         source="row.duplicate_of", help_text="The id of what is here already."

@@ -18,6 +18,7 @@ from memories.models.receipt import Strength
 from memories.writing.fields import UNSTORABLE
 from memories.writing.portable import read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
+from memoryhub.kept import kept
 from memoryhub.languages import grouped
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import brought_by, require_room
@@ -25,7 +26,7 @@ from workspaces.quotas import brought_by, require_room
 ITEMS = 100  # of a receipt
 SPANS = 2  # of an item
 SMALL = 32_767
-NO_CHAT = "its chat is not in the file, was refused, or is somebody else's"
+NO_CHAT = kept("its chat is not in the file, was refused, or belongs to somebody else")
 
 Placed = list[tuple[Record, Workspace]]
 
@@ -84,7 +85,7 @@ def take_receipts(records: list[Record], places: Places) -> None:
         if found.local in taken:
             record.is_known(found.local)
         elif places.stores and not found.is_here:
-            record.refuse("its answer is not in the file, or was refused")
+            record.refuse(kept("its answer is not in the file or was refused"))
         elif chat is not None and not _may_add_to(chat, places):
             record.refuse(NO_CHAT)
         else:

@@ -12,6 +12,7 @@ from django.conf import settings
 from chat.exchange.import_places import Places, text_of
 from chat.exchange.lines import MAX_LINE, Record
 from memoryhub.errors import DomainError, Invalid, NotFound
+from memoryhub.kept import kept
 from workspaces.documents import documents, media
 from workspaces.documents.files import open_document
 from workspaces.models import Document
@@ -19,8 +20,8 @@ from workspaces.models.document import TITLE_LENGTH
 from workspaces.quotas import QuotaReached
 
 LARGEST = (MAX_LINE - 2**16) // 4 * 3  # bytes of a file that a line has room for
-NO_FILE = "its file is not in the line: it was too large, or missing"
-BROKEN_FILE = "its file is not the one that was exported"
+NO_FILE = kept("its file is missing from the export: it was too large or no longer there")
+BROKEN_FILE = kept("its file is not the one that was exported")
 
 
 def document_line(document: Document) -> dict[str, Any]:

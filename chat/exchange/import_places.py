@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db.models import F
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as later
 
 from chat.exchange.lines import SETTINGS, Record
 from chat.exchange.local_ids import resolve, taken_by_none
@@ -17,6 +16,7 @@ from memories.writing.fields import UNSTORABLE
 from memories.writing.portable import read_moment
 from memoryhub.database.acting import as_system
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
+from memoryhub.kept import kept
 from memoryhub.languages import grouped
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions.workspaces import create_workspace
@@ -25,7 +25,7 @@ from workspaces.models import Agent, Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 
 MOST_PLACES = 500  # workspaces and assistants of one file
-NO_PLACE = later("its workspace is not in the file or was refused")
+NO_PLACE = kept("its workspace is not in the file or was refused")
 
 
 class Places:
@@ -65,7 +65,7 @@ class Places:
                 record.refuse_for(error)
                 continue
             if workspace is None:
-                record.refuse(str(NO_PLACE))
+                record.refuse(NO_PLACE)
             else:
                 placed.append((record, workspace))
         return placed
@@ -151,11 +151,11 @@ class Places:
         line = record.line
         given = text_of(line, "id", 64, least=1)
         if self.target is not None:
-            record.is_known(self.target.public_id, "everything goes to the chosen workspace")
+            record.is_known(self.target.public_id, kept("everything goes to the workspace you chose"))
             return
         if line.get("is_default") is True:
             local = self.home().public_id
-            record.is_known(local, "your own workspace")
+            record.is_known(local, kept("your own workspace"))
         else:
             found = resolve("ws", [(given, self.user.public_id)], self._writable)[given, self.user.public_id]
             local = found.local
@@ -193,7 +193,7 @@ class Places:
         if found.is_here:
             record.is_known(found.local)
         elif same_name and line.get("archived_at") is None:
-            record.is_known(same_name.public_id, "an assistant of this name is here")
+            record.is_known(same_name.public_id, kept("there is already an assistant with this name"))
             self._note(given, same_name.public_id)
             return
         elif self.stores:
@@ -244,10 +244,5 @@ def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> s
     value = line.get(name)
     value = "" if value is None else value
     if not isinstance(value, str) or not least <= len(value) <= limit or UNSTORABLE.search(value):
-        raise Invalid(
-            fields={
-                name: _("must be text of %(least)s to %(limit)s characters")
-                % {"least": least, "limit": grouped(limit)}
-            }
-        )
+        raise Invalid(fields={name: _("must be text of %s to %s characters") % (least, grouped(limit))})
     return value

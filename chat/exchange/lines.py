@@ -14,12 +14,13 @@ from django.utils.translation import gettext as _
 from chat.models.imports import Outcome
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import DomainError, Invalid, SecretRefused
+from memoryhub.kept import kept
 
 SETTINGS = ("private_short_term", "reviews_proposals")  # of a workspace, on or off
 MAX_LINE = 16 * 2**20  # bytes; a memory's line holds its history
 ROWS = 500
 ROWS_BYTES = 4 * 2**20  # no more lines are read into a chunk that has so much
-FORGOTTEN = "it was forgotten for good here"
+FORGOTTEN = kept("it was forgotten for good here")
 GONE = b'{"type":"forgotten"}'  # in the place of a memory's line; shorter than any
 KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt"}
 
@@ -89,7 +90,7 @@ def read_chunk(file: BinaryIO, *, offset: int, number: int) -> Chunk:
         if len(raw) > MAX_LINE:
             while not raw.endswith(b"\n") and (raw := file.readline(MAX_LINE)):
                 offset += len(raw)
-            record.refuse("the line is too long")
+            record.refuse(kept("the line is too long"))
         elif raw.isspace():
             continue
         else:
@@ -148,7 +149,7 @@ def _understand(record: Record, raw: bytes) -> None:
     elif record.offset == 0 and kind == "memoryhub":
         record.kind = "header"
     else:
-        record.refuse("the type of this line is not known")
+        record.refuse(kept("lines of this type are not known here"))
 
 
 def _no_constant(name: str) -> NoReturn:

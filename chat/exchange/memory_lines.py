@@ -23,12 +23,13 @@ from memories.writing.many import foresee, save_cleaned
 from memories.writing.portable import Past, PastRevision, ReadMemory, read_memory, settle
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
+from memoryhub.kept import kept
 from memoryhub.llm.registry import get_embedder
 from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.leaving_machine import Reach
 from workspaces.models import User, Workspace
 
-KEY_TAKEN = "another memory has this key"
+KEY_TAKEN = kept("another memory has this key")
 
 
 class NoVectors(Exception):
@@ -117,11 +118,11 @@ def _settle(read: list[Read], places: Places) -> None:
         personal = each.memory.draft.scope == Scope.USER
         workspace = places.workspace(each.memory.workspace)
         if workspace is None:
-            each.record.refuse(str(NO_PLACE))
+            each.record.refuse(NO_PLACE)
             continue
         agent = places.agent(each.memory.agent, workspace) if each.memory.draft.scope == Scope.AGENT else None
         if each.memory.draft.scope == Scope.AGENT and agent is None:
-            each.record.refuse("its assistant is not in the file, or was refused")
+            each.record.refuse(kept("its assistant is not in the file or was refused"))
             continue
         each.draft, each.past = settle(
             each.memory,

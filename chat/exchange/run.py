@@ -28,6 +28,8 @@ from memoryhub.database.acting import acting_as
 from memoryhub.database.locks import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
+from memoryhub.kept import kept
+from memoryhub.languages import grouped
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
@@ -156,7 +158,10 @@ def advance(import_id: int, *, seconds: float) -> Outcome:
         if imported is None:
             return Outcome.NOTHING
         if imported.attempts >= MAX_ATTEMPTS:
-            return _fail(imported, f"It could not be read beyond line {_line(imported):,}, several times.")
+            return _fail(
+                imported,
+                kept("It could not be read beyond line %s, several times.") % grouped(_line(imported)),
+            )
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
             with acting_as(imported.user_id):
@@ -164,7 +169,7 @@ def advance(import_id: int, *, seconds: float) -> Outcome:
         except QuotaReached as error:
             return _halt(imported, error.message)
         except NoVectors:
-            return _wait(imported, "The embedder does not answer.")
+            return _wait(imported, kept("The embedding model does not answer."))
         except DomainError as error:
             return _fail(imported, error.message)
 

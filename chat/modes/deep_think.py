@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from django.db import DatabaseError
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as later
 
 from chat.answers.live import LiveAnswer
 from chat.answers.problems import BROKEN
@@ -45,9 +46,7 @@ class DeepThink(AnswerMode):
     """A model too small to extract can neither plan nor compare (docs/decisions/0016)."""
 
     name = Mode.DEEP_THINK
-    why_not = (
-        "The model in use is too small to plan an answer and to check it; a larger one has to be connected."
-    )
+    why_not = later("The model in use is too small to plan and check an answer. Connect a larger one.")
     distilled_as = SourceType.AUTO_DEEP_THINK
 
     def can(self, capabilities: Capabilities) -> bool:

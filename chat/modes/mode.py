@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.utils.functional import Promise
+
 from chat.answers.live import LiveAnswer
 from chat.models.steps import Mode
 from chat.tools.loop import Plan, write
@@ -14,7 +16,7 @@ class AnswerMode:
     """The plain one, and the base of the others. Stateless: one object serves all answers."""
 
     name: ClassVar[Mode] = Mode.CHAT
-    why_not: ClassVar[str] = ""  # said where the model cannot do it
+    why_not: ClassVar[str | Promise] = ""  # said where the model cannot do it
     distilled_as: ClassVar[str | None] = (
         None  # source_type under which the whole answer is mined as an output
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 
 from chat.agents.citing import with_sources
 from chat.agents.memory_tools import LONGEST_KEY, LONGEST_VALUE
@@ -39,7 +40,9 @@ MARKS = {"done": "✓", "failed": "✗", "skipped": "-", "running": "…"}
 
 class Research(AnswerMode):
     name = Mode.RESEARCH
-    why_not = "The model in use cannot call tools, which research needs; a larger one has to be connected."
+    why_not = later(
+        "Research needs a model that can call tools, and the one in use cannot. Connect a larger one."
+    )
     distilled_as = SourceType.AUTO_RESEARCH
 
     def can(self, capabilities: Capabilities) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.answers.live import live_answer
 from chat.answers.state import close_abandoned, message_channel
@@ -68,7 +69,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
             state = await _state(answer_id)
             if state is None:
                 yield StreamEvent(
-                    "error", {"code": "not_found", "message": "This answer no longer exists."}, reached
+                    "error", {"code": "not_found", "message": _("This answer no longer exists.")}, reached
                 )
                 return
             retracts = state.retracted not in (None, retracted)

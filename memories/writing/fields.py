@@ -26,8 +26,8 @@ def clean_text(name: str, value: Any, limit: int) -> str:
         raise ValueError(_("has a character that cannot be stored (NUL or half of a surrogate pair)"))
     value = value.strip()
     if len(value) > limit:
-        numbers = {"limit": grouped(limit), "length": grouped(len(value))}
-        raise ValueError(_("may have at most %(limit)s characters and has %(length)s") % numbers)
+        numbers = grouped(limit), grouped(len(value))
+        raise ValueError(_("may have at most %s characters and has %s") % numbers)
     return value
 
 

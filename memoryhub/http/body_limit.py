@@ -12,7 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils import translation
+from django.utils.translation import gettext_lazy as later
+
 from memoryhub.http import origin
+from memoryhub.languages import language_at
 from memoryhub.monitoring import metrics
 
 Message = dict[str, Any]
@@ -20,9 +24,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 REFUSALS = {
-    408: ("timeout", "This request arrived too slowly, and was given up."),
-    413: ("too_large", "This request is too large."),
-    429: ("too_many_requests", "Too many requests from your network are half sent. Try again in a moment."),
+    408: ("timeout", later("The request arrived too slowly and was dropped. Try again.")),
+    413: ("too_large", later("The request is too large.")),
+    429: (
+        "too_many_requests",
+        later("Too many requests from your network are still being sent. Try again in a moment."),
+    ),
 }
 
 
@@ -50,9 +57,9 @@ class BodyLimit:
         peer, forwarded = (scope.get("client") or [""])[0], _header(scope, b"x-forwarded-for")
         address = origin.counted_as(origin.address_of(peer, forwarded.decode("latin-1")))
         if length.isdigit() and int(length[:20]) > self.most:
-            await _refuse(send, 413)
+            await _refuse(scope, send, 413)
         elif _has_body(scope) and self.waiting[address] >= self.half_sent:
-            await _refuse(send, 429)
+            await _refuse(scope, send, 429)
         else:
             body = _Body(self, receive, address)
             try:
@@ -60,7 +67,7 @@ class BodyLimit:
             finally:
                 body.end()
             if body.refused:  # the application was told that the client is gone, and answered nothing
-                await _refuse(send, body.refused)
+                await _refuse(scope, send, body.refused)
 
 
 class _Body:
@@ -112,17 +119,15 @@ def _header(scope: Any, wanted: bytes) -> bytes:
     return b",".join(found)
 
 
-async def _refuse(send: Send, status: int) -> None:
+async def _refuse(scope: Any, send: Send, status: int) -> None:
     """Answer, and hang up: the rest of the body is not wanted."""
     code, message = REFUSALS[status]
+    accepted = _header(scope, b"accept-language").decode("latin-1")
+    with translation.override(language_at(scope["path"], accepted)):
+        body = json.dumps({"error": {"code": code, "message": str(message)}}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     if status == 429:
         metrics.THROTTLED.labels("half-sent requests").inc()
         headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send(
-        {
-            "type": "http.response.body",
-            "body": json.dumps({"error": {"code": code, "message": message}}).encode(),
-        }
-    )
+    await send({"type": "http.response.body", "body": body})

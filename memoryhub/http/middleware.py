@@ -205,6 +205,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if trouble := trouble_of(sys.exc_info()[1]):
         return answer_error(request, trouble)
     if speaks_json(request.path):
-        message = "Something failed on the server. What you had saved is safe."
+        message = _("Something failed on the server. What you had saved is safe.")
         return JsonResponse({"error": {"code": "internal", "message": message}}, status=500)
     return error_page(request)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from gettext import NullTranslations
 
 import pytest
+from django.conf import settings
+from django.utils import translation
 from django.utils.translation import trans_real
 
 CODE = "de"  # asked for by this name; it calls itself by another, so that nothing takes it for German later
@@ -23,7 +26,8 @@ class Pseudo(NullTranslations):
 
 
 @pytest.fixture
-def pseudo_language(monkeypatch: pytest.MonkeyPatch) -> str:
+def pseudo_language(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The header by which a browser asks for it."""
     monkeypatch.setitem(trans_real._translations, CODE, Pseudo())
-    return CODE
+    yield CODE
+    translation.activate(settings.LANGUAGE_CODE)  # a stream leaves its thread in the language of its request

@@ -5,6 +5,7 @@ given up, and one address has not many half sent.
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -18,21 +19,22 @@ from django.test import override_settings
 
 from memoryhub.asgi import django_application
 from memoryhub.http.body_limit import BodyLimit
+from tests.fakes.pseudo_language import CLOSED, OPEN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST, PIECE = 100_000, 20_000
 
 
-def asked(*headers: tuple[bytes, bytes]) -> tuple[list[int], int]:
-    """The statuses that an endless POST gets, and how many of its bytes were read."""
+def asked(*headers: tuple[bytes, bytes], path: str = "/accounts/login/") -> tuple[list[int], int, str]:
+    """The statuses that an endless POST gets, how many of its bytes were read, and what is said."""
     sent: list[int] = []
-    read = 0
+    read, said = 0, ""
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
         "method": "POST",
-        "path": "/accounts/login/",
+        "path": path,
         "query_string": b"",
         "headers": [(b"host", b"localhost"), *headers],
         "server": ("localhost", 80),
@@ -44,21 +46,30 @@ def asked(*headers: tuple[bytes, bytes]) -> tuple[list[int], int]:
         return {"type": "http.request", "body": b"a" * PIECE, "more_body": True}
 
     async def send(message: dict[str, Any]) -> None:
+        nonlocal said
         if "status" in message:
             sent.append(message["status"])
+        else:
+            said = json.loads(message["body"])["error"]["message"]
 
     asyncio.run(asyncio.wait_for(BodyLimit(django_application, most=MOST)(scope, receive, send), 20))
-    return sent, read
+    return sent, read, said
 
 
 @pytest.mark.parametrize("length", [b"100001", b"9" * 5000])
 def test_what_says_that_it_is_too_long_is_not_read(length: bytes) -> None:
-    assert asked((b"content-length", length)) == ([413], 0)
+    assert asked((b"content-length", length)) == ([413], 0, "The request is too large.")
+
+
+def test_it_is_said_in_the_language_that_is_asked_for(pseudo_language: str) -> None:
+    headers = (b"content-length", b"100001"), (b"accept-language", pseudo_language.encode())
+    assert asked(*headers)[2] == f"{OPEN}The request is too large.{CLOSED}"
+    assert asked(*headers, path="/v1/responses")[2] == "The request is too large.", "programs read English"
 
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"10")], [(b"content-length", b"x")]])
 def test_what_lies_about_its_length_is_hung_up_on(headers: list[tuple[bytes, bytes]]) -> None:
-    statuses, read = asked(*headers)
+    statuses, read, _said = asked(*headers)
     assert statuses == [413]
     assert read <= MOST + PIECE
 

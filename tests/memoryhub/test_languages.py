@@ -21,6 +21,7 @@ from django.utils.translation import trans_real
 from chat.doors import programs
 from memoryhub.ids import new_id
 from memoryhub.languages import asked_for, grouped, translated
+from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN
 from tests.routes import Row
@@ -73,7 +74,7 @@ def test_the_profile_is_before_the_browser_and_programs_follow_their_request(
     assert f"{OPEN}Profile{CLOSED}" in client.get("/profile/", headers=german).content.decode()
 
     form = text_of_form(client.get("/profile/").content.decode(), "/profile/language/")
-    assert 'hx-trigger="change"' in form and "<noscript>" in form, "it is saved as it is changed"
+    assert 'hx-trigger="change, submit"' in form and "<noscript>" in form, "it is saved as it is changed"
     saved = client.post("/profile/language/", {"language": "ar"}, headers=german | {"HX-Request": "true"})
     assert saved["HX-Refresh"] == "true", "all of the page is in another one"
     page = client.get("/profile/", headers=german)
@@ -116,7 +117,12 @@ def test_what_is_stored_in_english_is_translated_where_it_is_shown(pseudo_langua
 
 class Patience(NullTranslations):
     def gettext(self, message: str) -> str:
-        return {"It asks to wait %s s.": "Bitte %s s warten."}.get(message, message)
+        known = {
+            "It asks to wait %s s.": "Bitte %s s warten.",
+            "Nothing beyond line %s.": "Nichts nach Zeile %s.",
+            "must have 1 to %s characters": "muss 1 bis %s Zeichen haben",
+        }
+        return known.get(message, message)
 
     def to_language(self) -> str:
         return "de"
@@ -130,6 +136,9 @@ class Patience(NullTranslations):
         ("Their server said: 13 of 20.", "Their server said: 13 of 20."),
         ("Full by 90 %, or 7 %s.", "Full by 90 %, or 7 %s."),
         ("It asks to wait %s s.", "Bitte %s s warten."),
+        ("Nothing beyond line 12,345.", "Nichts nach Zeile 12.345."),
+        ("title: must have 1 to 120 characters.", "title: muss 1 bis 120 Zeichen haben."),
+        ("note: nobody translates 120 of it.", "note: nobody translates 120 of it."),
     ],
 )
 def test_a_stored_sentence_keeps_its_numbers(
@@ -147,6 +156,25 @@ def test_a_stored_sentence_keeps_its_numbers(
 def test_a_number_in_a_sentence_is_grouped_as_its_language_does(language: str, said: str) -> None:
     with translation.override(language):
         assert grouped(1_204_567) == said
+
+
+def test_what_rest_refuses_is_said_in_the_language_of_the_request(cast: Cast, pseudo_language: str) -> None:
+    api = Api(cast.owner)
+    api.client.defaults["HTTP_ACCEPT_LANGUAGE"] = pseudo_language
+    refused = [
+        api.get("workspaces", limit=0),
+        api.post("workspaces", {"name": 5}),
+        api.post("workspaces", {"name": "a" * 1000}),
+        api.post("workspaces", {"colour": "red"}),
+        api.post("workspaces", []),
+        api.patch(f"workspaces/{cast.workspace.public_id}", {}),
+        api.post(f"workspaces/{cast.workspace.public_id}/members", {"username": "nobody", "role": "king"}),
+    ]
+    for answer in refused:
+        fields = error_of(answer)["fields"]
+        assert answer.status_code == 422 and fields and all(text.startswith(OPEN) for text in fields.values())
+    assert error_of(refused[0])["fields"]["limit"] == f"{OPEN}Must be a whole number from 1 to 100.{CLOSED}"
+    assert error_of(refused[2])["fields"]["name"] == f"{OPEN}Must have at most 120 characters.{CLOSED}"
 
 
 def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str) -> None:

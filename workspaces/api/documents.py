@@ -9,6 +9,8 @@ from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponseBase
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
@@ -34,15 +36,15 @@ from workspaces.models import Document, DocumentStatus, Role
 from workspaces.models.document import TITLE_LENGTH
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Flag, Moment, Text
+from workspaces.rest.fields import Body, Flag, Moment, StoredSentence, Text
 from workspaces.rest.idempotency import ONCE
 from workspaces.rest.once import Note
 from workspaces.rest.views import ApiView, StrictJsonParser
 
 documented = documented_under("documents")
 NO_FILE: dict[str, Any] = {
-    "invalid": "Must be a file: a part with a file name.",
-    "empty": "Must not be empty.",
+    "invalid": later("Must be a file: a part with a file name."),
+    "empty": later("Must not be empty."),
 }
 
 
@@ -61,7 +63,7 @@ class DocumentJson(serializers.Serializer[Any]):
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the content, hexadecimal.")
     version = serializers.IntegerField(min_value=1, help_text="Counts up with every newer file.")
     status = serializers.ChoiceField(choices=DocumentStatus.values)
-    error = serializers.CharField(help_text="Why it, or pictures in it, could not be read; empty otherwise.")
+    error = StoredSentence(help_text="Why it, or pictures in it, could not be read; empty otherwise.")
     pages = serializers.IntegerField(min_value=0, help_text="0 where it has none.")
     passages = serializers.IntegerField(
         source="passage_count", min_value=0, help_text="Pieces of its text that are found one by one."
@@ -93,9 +95,9 @@ class DocumentBody(Body):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("file" in attrs) == ("text" in attrs):
-            raise serializers.ValidationError({"file": "Send a file, or a title and a text."})
+            raise serializers.ValidationError({"file": _("Send a file, or a title and a text.")})
         if "text" in attrs and "title" not in attrs:
-            raise serializers.ValidationError({"title": "Is required beside a text."})
+            raise serializers.ValidationError({"title": _("Is required with a text.")})
         return attrs
 
 
@@ -108,7 +110,7 @@ class VersionBody(Body):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("file" in attrs) == ("text" in attrs):
-            raise serializers.ValidationError({"file": "Send a file, or a text."})
+            raise serializers.ValidationError({"file": _("Send a file or a text.")})
         return attrs
 
 
@@ -135,7 +137,7 @@ class DocumentChanges(Body):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
-            raise serializers.ValidationError({"title": "Send a title, or say whether it is `personal`."})
+            raise serializers.ValidationError({"title": _("Send a title, or say whether it is `personal`.")})
         return attrs
 
 

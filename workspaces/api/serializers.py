@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from memoryhub.database.acting import as_system
@@ -150,7 +151,7 @@ class MemberBody(Body):
         with as_system():  # who is to be added is nobody that they know
             person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
-            raise serializers.ValidationError("There is no person with this username.")
+            raise serializers.ValidationError(_("There is no person with this username."))
         return person
 
 

@@ -14,7 +14,7 @@ from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
 from workspaces.models.webhook import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
 from workspaces.rest.docs import documented_under, page_of
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Choice, Flag, Moment, Text
+from workspaces.rest.fields import Body, Choice, Flag, Moment, StoredSentence, Text
 from workspaces.rest.paging import PageQuery
 from workspaces.rest.views import ApiView
 from workspaces.webhooks import hooks
@@ -35,7 +35,7 @@ class WebhookJson(serializers.Serializer[Any]):
     events = serializers.ListField(child=serializers.ChoiceField(choices=WebhookEvent.values))
     with_text = serializers.BooleanField(help_text="Whether what was saved or changed is sent along.")
     enabled = serializers.BooleanField(source="is_enabled")
-    disabled_for = serializers.CharField(help_text="Why it was turned off, if not by hand; empty otherwise.")
+    disabled_for = StoredSentence(help_text="Why it was turned off, if not by hand; empty otherwise.")
     failing_since = Moment(allow_null=True, help_text="Since then nothing was delivered. null: all is well.")
     created_at = Moment()
     updated_at = Moment()
@@ -94,7 +94,7 @@ class DeliveryJson(serializers.Serializer[Any]):
     answer_code = serializers.IntegerField(
         allow_null=True, help_text="The HTTP status of the last answer. null: there was none."
     )
-    error = serializers.CharField(help_text="What went wrong last; empty otherwise.")
+    error = StoredSentence(help_text="What went wrong last; empty otherwise.")
     created_at = Moment()
     attempted_at = Moment(allow_null=True)
     next_attempt_at = Moment(allow_null=True, help_text="null: it is not tried again.")

@@ -42,7 +42,7 @@ class ErrorBody(serializers.Serializer[Any]):
 ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
     400: (
         "The request could not be read: malformed JSON, or a cursor of another list.",
-        {"code": "malformed", "message": "JSON parse error - Expecting value: line 1 column 1 (char 0)"},
+        {"code": "malformed", "message": "This is not valid JSON: Expecting value: line 1 column 1 (char 0)"},
     ),
     401: (
         "Not signed in, or the API key is unknown, revoked or expired (code `bad_key`). A browser "

@@ -10,9 +10,13 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from rest_framework import serializers
 from rest_framework.utils.html import is_html_input
 
+from memoryhub.languages import translated
 from memoryhub.llm.usage import MOST_PRICE
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
@@ -25,16 +29,16 @@ class Body(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
-            raise serializers.ValidationError({"body": "Must be a JSON object."})
+            raise serializers.ValidationError({"body": _("Must be a JSON object.")})
         unknown = [name for name in data if name not in self.fields]
         if unknown:
-            allowed = ", ".join(self.fields) or "none"
-            raise serializers.ValidationError(
-                {str(name)[:60]: f"There is no such field here. Allowed: {allowed}." for name in unknown[:10]}
-            )
+            why = _("There is no such field here.")
+            if self.fields:
+                why += " " + _("Allowed: %s.") % ", ".join(self.fields)
+            raise serializers.ValidationError({str(name)[:60]: why for name in unknown[:10]})
         values = super().to_internal_value(data)
         if self.at_least_one_of and not any(name in values for name in self.at_least_one_of):
-            wanted = f"At least one of {' and '.join(self.at_least_one_of)} is needed."
+            wanted = _("At least one of these is needed: %s.") % ", ".join(self.at_least_one_of)
             raise serializers.ValidationError(dict.fromkeys(self.at_least_one_of, wanted))
         return values
 
@@ -43,9 +47,9 @@ class Text(serializers.CharField):
     """A JSON string without the characters that a database or an encoder refuses (NUL, lone surrogates)."""
 
     default_error_messages = {
-        "invalid": "Must be a string.",
-        "blank": "Must not be blank.",
-        "max_length": "Must have at most {max_length} characters.",
+        "invalid": later("Must be a string."),
+        "blank": later("Must not be blank."),
+        "max_length": later("Must have at most {max_length} characters."),
     }
 
     def to_internal_value(self, data: Any) -> str:
@@ -55,7 +59,7 @@ class Text(serializers.CharField):
 
 
 class Flag(serializers.BooleanField):
-    default_error_messages = {"invalid": "Must be true or false."}
+    default_error_messages = {"invalid": later("Must be true or false.")}
 
     def to_internal_value(self, data: Any) -> bool:
         if is_html_input(self.parent.initial_data):  # a form, beside a file, has only text
@@ -67,9 +71,9 @@ class Flag(serializers.BooleanField):
 
 class Number(serializers.FloatField):
     default_error_messages = {
-        "invalid": "Must be a number.",
-        "min_value": "Must be at least {min_value}.",
-        "max_value": "Must be at most {max_value}.",
+        "invalid": later("Must be a number."),
+        "min_value": later("Must be at least {min_value}."),
+        "max_value": later("Must be at most {max_value}."),
     }
 
     def to_internal_value(self, data: Any) -> float:
@@ -89,7 +93,7 @@ class Money(serializers.DecimalField):
     none.
     """
 
-    default_error_messages = {"invalid": 'Must be an amount such as "0.15".'}
+    default_error_messages = {"invalid": later('Must be an amount such as "0.15".')}
 
     def __init__(self, **kwargs: Any) -> None:
         shape = {"max_digits": 13, "decimal_places": 6, "min_value": 0, "max_value": MOST_PRICE}
@@ -104,9 +108,9 @@ class Money(serializers.DecimalField):
 
 class WholeNumber(serializers.IntegerField):
     default_error_messages = {
-        "invalid": "Must be a whole number.",
-        "min_value": "Must be at least {min_value}.",
-        "max_value": "Must be at most {max_value}.",
+        "invalid": later("Must be a whole number."),
+        "min_value": later("Must be at least {min_value}."),
+        "max_value": later("Must be at most {max_value}."),
     }
 
     def to_internal_value(self, data: Any) -> int:
@@ -121,7 +125,8 @@ class Choice(serializers.ChoiceField):
 
     def __init__(self, choices: Iterable[str], **kwargs: Any) -> None:
         words = list(choices)
-        kwargs.setdefault("error_messages", {"invalid_choice": f"Must be one of {', '.join(words)}."})
+        refusal = format_lazy(later("Must be one of {words}."), words=", ".join(words))
+        kwargs.setdefault("error_messages", {"invalid_choice": refusal})
         super().__init__(choices=words, **kwargs)
 
     def to_internal_value(self, data: Any) -> str:
@@ -134,9 +139,9 @@ class Words(serializers.ListField):
     """A list of short strings."""
 
     default_error_messages = {
-        "not_a_list": "Must be a list of strings.",
-        "min_length": "Must have at least {min_length} entries.",
-        "max_length": "Must have at most {max_length} entries.",
+        "not_a_list": later("Must be a list of strings."),
+        "min_length": later("Must have at least {min_length} entries."),
+        "max_length": later("Must have at most {max_length} entries."),
     }
 
     def __init__(self, *, word_length: int, **kwargs: Any) -> None:
@@ -146,7 +151,9 @@ class Words(serializers.ListField):
 class Moment(serializers.DateTimeField):
     """A point in time: ISO 8601 with its zone coming in, UTC with ``Z`` going out."""
 
-    default_error_messages = {"invalid": "Must be a time with its zone, such as 2026-03-15T12:00:00Z."}
+    default_error_messages = {
+        "invalid": later("Must be a time with its time zone, such as 2026-03-15T12:00:00Z.")
+    }
 
     def to_internal_value(self, value: Any) -> datetime:
         if not isinstance(value, str) or not MOMENT.fullmatch(value):
@@ -159,6 +166,19 @@ class Moment(serializers.DateTimeField):
 
     def to_representation(self, value: datetime) -> str:
         return iso(value)
+
+
+class StoredSentence(serializers.CharField):
+    """A sentence of ours that was stored in English, in the language that is asked for."""
+
+    def to_representation(self, value: str) -> str:
+        return translated(value)
+
+
+def from_to(least: int, most: int) -> dict[str, Any]:
+    """What a whole number of a query says where it is none, or out of these bounds."""
+    why = format_lazy(later("Must be a whole number from {least} to {most}."), least=least, most=most)
+    return dict.fromkeys(("invalid", "min_value", "max_value", "max_string_length"), why)
 
 
 def iso(value: datetime) -> str:

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from memoryhub.database.ready import Ready
 from memoryhub.errors import Malformed
+from workspaces.rest.fields import from_to
 
 LIMIT = 20
 MAX_LIMIT = 100
@@ -42,10 +43,7 @@ class PageQuery(serializers.Serializer[Any]):
         max_value=MAX_LIMIT,
         default=LIMIT,
         help_text="How many at most.",
-        error_messages=dict.fromkeys(
-            ("invalid", "min_value", "max_value", "max_string_length"),
-            f"Must be a whole number from 1 to {MAX_LIMIT}.",
-        ),
+        error_messages=from_to(1, MAX_LIMIT),
     )
     cursor = Cursor(
         required=False,

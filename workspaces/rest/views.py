@@ -44,9 +44,9 @@ class StrictJsonParser(JSONParser):
             text = stream.read().decode((parser_context or {}).get("encoding", "utf-8"))
             return json.loads(text, parse_float=_finite, parse_constant=_finite)
         except RecursionError:
-            raise ParseError("JSON parse error - nested too deeply") from None
+            raise ParseError(_("This JSON is nested too deeply.")) from None
         except ValueError as error:
-            raise ParseError(f"JSON parse error - {error}") from None
+            raise ParseError(_("This is not valid JSON: %s") % error) from None
 
 
 def _finite(text: str) -> float:
@@ -73,7 +73,8 @@ class ApiView(APIView):
         """
         values = self._checked(kind, self.request.data)
         if self.request.method == "PATCH" and not self.request.data:
-            raise ValidationError({"body": f"Name at least one field to change: {', '.join(kind().fields)}."})
+            wanted = _("Name at least one field to change: %s.") % ", ".join(kind().fields)
+            raise ValidationError({"body": wanted})
         return values
 
     def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as later
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers, status
@@ -52,9 +53,9 @@ class AssetBody(Body):
     file = serializers.FileField(
         help_text="The part must have a file name.",
         error_messages={
-            "required": "Is required: one part of this name, with a file name.",
-            "invalid": "Must be a file: a part with a file name.",
-            "empty": "Must not be empty.",
+            "required": later("Is required: one part of this name, with a file name."),
+            "invalid": later("Must be a file: a part with a file name."),
+            "empty": later("Must not be empty."),
         },
     )
 
@@ -88,7 +89,7 @@ class AssetList(OrganisationView):
         memory = self.memory(memory_id, Role.EDITOR)
         file = self.body(AssetBody)["file"]
         if len(request.FILES.getlist("file")) > 1:
-            raise serializers.ValidationError({"file": "Must be one file at a time."})
+            raise serializers.ValidationError({"file": _("Must be one file at a time.")})
         now = timezone.now()
         made = self.make_once(
             lambda: assets.attach(

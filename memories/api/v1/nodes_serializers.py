@@ -10,7 +10,7 @@ from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.nodes.nodes import DEEPEST, MOST_NEIGHBOURS
 from workspaces.rest.examples import ID
-from workspaces.rest.fields import Body, Moment, Text
+from workspaces.rest.fields import Body, Moment, Text, from_to
 from workspaces.rest.paging import PageQuery
 
 ID_LENGTH = 32
@@ -110,18 +110,12 @@ class NeighboursQuery(PlaceQuery):
         max_value=DEEPEST,
         default=1,
         help_text="How many relations away at most.",
-        error_messages=dict.fromkeys(
-            ("invalid", "min_value", "max_value", "max_string_length"),
-            f"Must be a whole number from 1 to {DEEPEST}.",
-        ),
+        error_messages=from_to(1, DEEPEST),
     )
     limit = serializers.IntegerField(
         min_value=1,
         max_value=MOST_NEIGHBOURS,
         default=50,
         help_text="How many nodes at most.",
-        error_messages=dict.fromkeys(
-            ("invalid", "min_value", "max_value", "max_string_length"),
-            f"Must be a whole number from 1 to {MOST_NEIGHBOURS}.",
-        ),
+        error_messages=from_to(1, MOST_NEIGHBOURS),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext_lazy as later
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -166,7 +167,9 @@ class MemoryQuery(PageQuery, PlaceQuery):
 class Source(serializers.Field[str, Any, Any, Any]):
     """``{"id": "msg_…"}``, or with its type beside it as answers have it."""
 
-    default_error_messages = {"invalid": 'Must be such as {{"id": "msg_…"}}: the id of a chat or a message.'}
+    default_error_messages = {
+        "invalid": later('Must look like {{"id": "msg_…"}}, with the id of a chat or a message.')
+    }
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, dict) or not data.keys() <= {"id", "type"}:
@@ -200,8 +203,8 @@ class OrganisationMemoryChanges(Confirmable):
         required=False,
         help_text="In place of those given before. What a memory was noticed in stays.",
         error_messages={
-            "not_a_list": "Must be a list of sources.",
-            "max_length": f"Must have at most {MOST_SOURCES} entries.",
+            "not_a_list": later("Must be a list of sources."),
+            "max_length": later("Must have at most {max_length} entries."),
         },
     )
 
@@ -257,10 +260,10 @@ class OrganisationDeleteBody(Body):
         min_length=1,
         max_length=MOST_AT_ONCE,
         error_messages={
-            "not_a_list": "Must be a list of ids.",
-            "empty": "Must not be empty.",
-            "min_length": "Must not be empty.",
-            "max_length": f"Must have at most {MOST_AT_ONCE} entries.",
+            "not_a_list": later("Must be a list of ids."),
+            "empty": later("Must not be empty."),
+            "min_length": later("Must not be empty."),
+            "max_length": later("Must have at most {max_length} entries."),
         },
     )
 

@@ -16,7 +16,7 @@ from chat.agents.memory_tools import memory_tools
 from chat.agents.plan import PlannedStep, TaskPlan, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
 from chat.agents.run_memory import AgentMemory, MemoryKind, memory_keys
-from chat.agents.step import Reply, StepContext, StepExecutor
+from chat.agents.step import NOT_FINISHED, Reply, StepContext, StepExecutor
 from chat.agents.task import TaskExecutor
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State
@@ -127,9 +127,7 @@ def test_step_writes_an_error_where_its_rounds_are_exhausted(memory: AgentMemory
     assert (
         not StepExecutor(step(schema={"type": "string"}), again, finishes_task=True, task_id="t").execute().ok
     )
-    assert memory.get_value("step:s") == {"error": "The step's rounds are spent."} and not memory.has(
-        "task:t"
-    )
+    assert memory.get_value("step:s") == {"error": NOT_FINISHED} and not memory.has("task:t")
 
 
 # --- a plan: what it does with the memory

@@ -18,7 +18,15 @@ from chat.agents.budget import Budget, Limits, Used
 from chat.agents.plan import PlannedStep, TaskPlan, Teammate, read_plan
 from chat.agents.plan_tasks import ParallelTaskExecutor
 from chat.agents.run_memory import AgentMemory, MemoryKind
-from chat.agents.step import INTERRUPTED, ONLY_FINISH, Reply, StepContext, StepExecutor, Transcript
+from chat.agents.step import (
+    INTERRUPTED,
+    NOT_FINISHED,
+    ONLY_FINISH,
+    Reply,
+    StepContext,
+    StepExecutor,
+    Transcript,
+)
 from chat.agents.step_tools import step_tool
 from chat.agents.task import TaskExecutor
 from chat.agents.team import TeamExecutor
@@ -231,8 +239,8 @@ def test_a_step_whose_rounds_are_spent_leaves_an_error(
 ) -> None:
     scripted_model.respond = lambda request: Answer(calls=[Call("memory_list", id="same")])
     few = StepContext(context.memory, context.ask, budget=Budget(Limits(step_rounds=3)))
-    assert StepExecutor(step_of(), few).execute().error == "The step's rounds are spent."
-    assert context.memory.get_value("step:s") == {"error": "The step's rounds are spent."}
+    assert StepExecutor(step_of(), few).execute().error == NOT_FINISHED
+    assert context.memory.get_value("step:s") == {"error": NOT_FINISHED}
     assert [request.tool_names for request in scripted_model.chat_requests][2] == ["finish_step"]
     ids = {
         call["id"] for said in scripted_model.chat_requests[2].messages for call in said.get("tool_calls", ())

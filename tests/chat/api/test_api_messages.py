@@ -12,7 +12,6 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
-from chat.api.bodies import NO_SUCH_MODE
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.turns import runner
 from memories.models import Receipt, ReceiptItem
@@ -88,8 +87,8 @@ def test_a_turn_names_the_wrong_field_and_stores_nothing(
 
 
 def test_an_unknown_mode_says_which_there_are(chat: Chat) -> None:
-    assert error_of(say(chat, mode="poetry"))["fields"] == {"mode": NO_SUCH_MODE}
-    assert NO_SUCH_MODE == "Must be one of chat, deep_think, research."
+    allowed = "Must be one of chat, deep_think, research."
+    assert error_of(say(chat, mode="poetry"))["fields"] == {"mode": allowed}
 
 
 def test_a_turn_with_memory_shows_what_it_recalled(chat: Chat) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ from tests.chat.exchange.test_exchange_rules import (
 )
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
+from tests.fakes.pseudo_language import CLOSED, OPEN
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -180,6 +182,29 @@ def test_a_line_says_why_its_text_is_gone(cast: Cast) -> None:
         html = client.get(page).content.decode()
         assert ("The file is deleted, and its text with it" in html) == (status != "done"), status
         assert "(without a text)" not in html, status
+
+
+def test_why_a_line_is_refused_is_stored_in_english_and_said_in_the_readers_language(
+    cast: Cast, pseudo_language: str
+) -> None:
+    imported = uploaded(
+        cast.owner, file_of("{", chat(workspace="ws_9"), memory(agent="agent_9", scope="agent"))
+    )
+    reasons = set(imported.rows.exclude(reason="").values_list("reason", flat=True))
+    assert "its assistant is not in the file or was refused" in reasons, reasons
+    api = Api(cast.owner)
+    api.client.defaults["HTTP_ACCEPT_LANGUAGE"] = pseudo_language
+    wanted = {f"{OPEN}{reason}{CLOSED}" for reason in reasons}
+    page = unescape(api.client.get(f"/imports/{imported.public_id}/").content.decode())
+    assert all(reason in page for reason in wanted)
+    rows = api.get(f"imports/{imported.public_id}/rows").json()["items"]
+    assert {row["reason"] for row in rows if row["reason"]} == wanted
+    Import.objects.update(status="failed", error="It was never read.")
+    assert (
+        f"{OPEN}It was never read.{CLOSED}"
+        in api.client.get(f"/imports/{imported.public_id}/").content.decode()
+    )
+    assert api.get(f"imports/{imported.public_id}").json()["error"] == f"{OPEN}It was never read.{CLOSED}"
 
 
 def test_a_form_that_is_not_right_is_refused(cast: Cast) -> None:

@@ -201,7 +201,7 @@ def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: 
         for _ in range(MAX_ATTEMPTS):
             assert run.advance(imported.pk, seconds=60) == run.Outcome.WAITING
     imported.refresh_from_db()
-    assert (imported.status, imported.error) == (ImportStatus.STOPPED, "The embedder does not answer.")
+    assert (imported.status, imported.error) == (ImportStatus.STOPPED, "The embedding model does not answer.")
     run.resume(imported, now=NOW())
     assert run.advance(imported.pk, seconds=60) == run.Outcome.DONE
     assert stored() == ALL

@@ -13,7 +13,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.api.bodies import NO_SUCH_MODE
 from chat.api.turns import messages_json
 from chat.models import Chat, Message, Mode, Step
 from chat.pages.transcript import load_transcript
@@ -209,7 +208,7 @@ class TestRest:
         refused = Api(chat.created_by).post(f"{chat.public_id}/messages", body)
         assert refused.status_code == 422
         if mode is not None:
-            assert error_of(refused)["fields"] == {"mode": NO_SUCH_MODE}
+            assert error_of(refused)["fields"] == {"mode": "Must be one of chat, deep_think, research."}
         assert not chat.messages.exists()
 
     def test_a_small_model_is_refused_with_what_is_allowed(
