@@ -1,13 +1,14 @@
-"""A restored backup forgets the documents and artifacts that were forgotten since it was made."""
+"""A database that was restored or recovered forgets documents and artifacts forgotten after the moment it shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import psycopg
 from django.db import transaction
 from psycopg.rows import dict_row
 
-from memoryhub.backup import databases
 from workspaces.artifacts import artifacts
 from workspaces.audit import Verb
 from workspaces.documents import forgetting
@@ -20,22 +21,21 @@ FROM workspaces_auditevent WHERE verb = %s ORDER BY id
 """
 
 
-def forget_again(earlier: str, say: Callable[[str], None]) -> None:
-    """Take over from the database ``earlier``, of the same installation, who forgot what, and remove that.
+def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    """Take over from a ``newer`` database, of the same installation, who forgot what, and remove that.
 
     Django's connection is in the restored one. What the audit log no longer holds (``MEMORYHUB_AUDIT_DAYS``) is not
     known; the events go along, so that a restore after this one knows of them too.
     """
-    with databases.connect(earlier) as connection:
-        for verb in (Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN):
-            events = connection.cursor(row_factory=dict_row).execute(_EVENTS, [verb]).fetchall()
-            known = set(AuditEvent.objects.filter(verb=verb).values_list("target", flat=True))
-            newer = [AuditEvent(**event) for event in events if event["target"] not in known]
-            AuditEvent.objects.bulk_create(newer, batch_size=BATCH)
-            ids = [event.target for event in newer]
-            number = _documents(ids) if verb == Verb.DOCUMENT_FORGOTTEN else _artifacts(ids)
-            what = verb.removesuffix("_forgotten")
-            say(f"{len(newer)} of kind {what} were forgotten since: {number} of the backup removed")
+    for verb in (Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN):
+        events = newer.cursor(row_factory=dict_row).execute(_EVENTS, [verb]).fetchall()
+        known = set(AuditEvent.objects.filter(verb=verb).values_list("target", flat=True))
+        missed = [AuditEvent(**event) for event in events if event["target"] not in known]
+        AuditEvent.objects.bulk_create(missed, batch_size=BATCH)
+        ids = [event.target for event in missed]
+        number = _documents(ids) if verb == Verb.DOCUMENT_FORGOTTEN else _artifacts(ids)
+        what = verb.removesuffix("_forgotten")
+        say(f"{len(missed)} of kind {what} were forgotten since: {number} removed again")
 
 
 def _documents(ids: list[str]) -> int:

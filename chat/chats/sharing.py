@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Q
@@ -21,7 +23,6 @@ from chat.chats.shared_messages import Shareable, drop, gone_since, shareable
 from chat.models import Chat, Message, ShareLink, ShareLinkQuerySet
 from memories.forgetting.copies import Wanted
 from memories.models import Memory
-from memoryhub.backup import databases
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from workspaces.access import role_in
@@ -164,13 +165,12 @@ def sweep(*, now: datetime) -> None:
                 drop(link, gone[link.pk])
 
 
-def close_again(earlier: str, say: Callable[[str], None]) -> None:
-    """A restored backup opens no link that was closed since it was made: the database ``earlier`` knows which are left.
+def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
+    """A restored backup opens no link that was closed since it was made: the ``newer`` database knows which are left.
 
     Django's connection is in the restored one.
     """
-    with databases.connect(earlier) as connection:
-        left = connection.execute("SELECT token_hash FROM chat_sharelink").fetchall()
+    left = newer.execute("SELECT token_hash FROM chat_sharelink").fetchall()
     closed, _rows = ShareLink.objects.exclude(token_hash__in=[each for (each,) in left]).delete()
     say(f"{closed} links to chats were closed since")
 

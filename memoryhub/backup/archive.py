@@ -1,6 +1,7 @@
 """The file of a backup: a ZIP that any tool can open, not compressed (the dump inside is).
 
     database.dump       pg_dump's custom format
+    forgotten.dump      the tables of it that say what was forgotten: a restore of an older backup reads them
     assets/…, documents/…   the stored files
     keys.sealed         the installation's keys, encrypted with the passphrase; only with one
     manifest.json       written last: versions, rows of each table, and size and SHA-256 of all of the above
@@ -27,10 +28,11 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from memoryhub.backup.places import BackupError, Place
 
 FORMAT = 1
-DUMP, KEYS, MANIFEST = "database.dump", "keys.sealed", "manifest.json"
+DUMP, FORGOTTEN, KEYS, MANIFEST = "database.dump", "forgotten.dump", "keys.sealed", "manifest.json"
 ASSETS, DOCUMENTS = FOLDERS = ("assets", "documents")  # of the data folder; what Django's storage has
 CHUNK = 1 << 20
 SHORTEST_PASSPHRASE = 12
+DAMAGED = "Damaged: %s is not what was written. Take another backup."
 Show = Callable[[str], object]  # how far it is, over what was shown before
 
 
@@ -50,7 +52,7 @@ class Manifest:
 
     @property
     def when(self) -> datetime:
-        return datetime.fromisoformat(self.made_at)
+        return datetime.fromisoformat(self.made_at).astimezone(UTC)
 
 
 class Writer:
@@ -90,7 +92,7 @@ class Reader:
     """An archive to restore from. Raises BackupError where it is no whole one of a format that is known."""
 
     def __init__(self, place: Place, show: Show = nobody) -> None:
-        self._show, self._file = show, place.reading()
+        self.place, self._show, self._file = place, show, place.reading()
         try:
             self._open(place)
         except BaseException:
@@ -130,14 +132,11 @@ class Reader:
             raise BackupError("Damaged: what is in the file is not what its manifest lists.")
         for name, (size, expected) in self.manifest.members.items():
             digest, read = hashlib.sha256(), 0
-            try:
-                for chunk in self.chunks(name, "checking"):
-                    digest.update(chunk)
-                    read += len(chunk)
-            except zipfile.BadZipFile:
-                read = -1
+            for chunk in self.chunks(name, "checking"):
+                digest.update(chunk)
+                read += len(chunk)
             if (read, digest.hexdigest()) != (size, expected):
-                raise BackupError(f"Damaged: {name} is not what was written. Take another backup.")
+                raise BackupError(DAMAGED % name)
 
     def open(self, name: str) -> IO[bytes]:
         return self._zip.open(name)
@@ -145,11 +144,14 @@ class Reader:
     def chunks(self, name: str, doing: str) -> Iterator[bytes]:
         """All of it, saying meanwhile how much was ``doing`` done with."""
         size, read = self.manifest.members[name][0], 0
-        with self.open(name) as member:
-            while chunk := member.read(CHUNK):
-                yield chunk
-                read += len(chunk)
-                self._show(f"{doing} {name}: {read:,} of {size:,} bytes")
+        try:
+            with self.open(name) as member:
+                while chunk := member.read(CHUNK):
+                    yield chunk
+                    read += len(chunk)
+                    self._show(f"{doing} {name}: {read:,} of {size:,} bytes")
+        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            raise BackupError(DAMAGED % name) from error
 
     def files(self) -> Iterator[str]:
         """Names of the stored files, each below one of ``FOLDERS``; a name that leads elsewhere is refused."""

@@ -43,6 +43,10 @@ class BucketPlace(Place):
     def is_folder(self) -> bool:
         return not self.key or self.key.endswith("/")
 
+    @property
+    def folder(self) -> BucketPlace:
+        return BucketPlace(self.bucket, self.key[: self.key.rfind("/") + 1])
+
     def inside(self, name: str) -> BucketPlace:
         return BucketPlace(self.bucket, self.key + name)
 

@@ -39,16 +39,16 @@ def own_name() -> str:
 
 
 @contextmanager
-def dump(snapshot: str) -> Iterator[IO[bytes]]:
-    """pg_dump's custom format as it comes, of the state that the exported snapshot shows."""
-    arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}"]
+def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
+    """pg_dump's custom format as it comes, of the state that the exported snapshot shows; of some tables alone."""
+    arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}", *_tables(only)]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield process.stdout
 
 
-def restore_into(name: str, source: Iterable[bytes]) -> None:
-    """Fill a new database ``name`` from a dump; one that an earlier attempt left is dropped."""
+def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -> None:
+    """Fill a new database ``name`` from a dump, with some tables alone; one that an earlier attempt left is dropped."""
     drop(name)
     with connect(autocommit=True) as open_connection:
         try:
@@ -60,13 +60,17 @@ def restore_into(name: str, source: Iterable[bytes]) -> None:
                 "The user in DATABASE_URL may not make databases, and a restore is made beside the present one. "
                 "Give it CREATEDB, or use pg_restore on the file database.dump of the backup, which is a ZIP."
             ) from None
-    arguments = [*_NOT_TAKEN, "--exit-on-error"]
+    arguments = [*_NOT_TAKEN, "--exit-on-error", *_tables(only)]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and what it said is raised when this block is left
             for chunk in source:
                 process.stdin.write(chunk)
             process.stdin.close()
+
+
+def _tables(names: Iterable[str]) -> list[str]:
+    return [f"--table={name}" for name in names]
 
 
 def drop(name: str) -> None:

@@ -19,6 +19,7 @@ from memoryhub.backup.archive import (
     ASSETS,
     DOCUMENTS,
     DUMP,
+    FORGOTTEN,
     KEYS,
     SHORTEST_PASSPHRASE,
     Manifest,
@@ -70,6 +71,11 @@ def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
     return own[:-keep]
 
 
+def forgotten_in() -> list[str]:
+    """Tables that say what was forgotten."""
+    return sorted({table for tables in settings.AFTER_RESTORE.values() for table in tables})
+
+
 def present_keys() -> dict[str, Any]:
     """What reads the sealed secrets, sessions and tombstones of this installation."""
     return {name: getattr(settings, name) for name in ("SECRET_KEY", "FORGET_KEY", "ENCRYPTION_KEYS")}
@@ -100,6 +106,8 @@ def _dump_into(writer: Writer, say: Say) -> Manifest:
         with databases.dump(row[0]) as source:
             size = writer.add(DUMP, source)
         say(f"database: {size:,} bytes")
+        with databases.dump(row[0], forgotten_in()) as source:
+            writer.add(FORGOTTEN, source)
     return manifest
 
 

@@ -29,6 +29,11 @@ class Place(ABC):
     @abstractmethod
     def is_folder(self) -> bool: ...
 
+    @property
+    @abstractmethod
+    def folder(self) -> Place:
+        """In which it lies."""
+
     @abstractmethod
     def inside(self, name: str) -> Place: ...
 
@@ -64,6 +69,10 @@ class FilePlace(Place):
     @property
     def is_folder(self) -> bool:
         return self.path.is_dir()
+
+    @property
+    def folder(self) -> FilePlace:
+        return FilePlace(self.path.absolute().parent)
 
     def inside(self, name: str) -> FilePlace:
         return FilePlace(self.path / name)

@@ -13,10 +13,10 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, storages
 from django.core.management import call_command
-from django.utils.module_loading import import_string
 
 from memoryhub.backup import databases
 from memoryhub.backup.archive import DOCUMENTS, DUMP, Reader
+from memoryhub.backup.forgetting import forget_since
 from memoryhub.backup.making import installation, present_keys
 from memoryhub.backup.places import BackupError
 from memoryhub.document_store import files_folder
@@ -32,8 +32,8 @@ Undo = Callable[[], object]
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
     """Put what the archive holds in the place of the present database; the name that the earlier one is kept under.
 
-    None where it was empty. Nothing is changed before the new one is whole, up to date and, where the backup is of
-    this installation, has forgotten what the present one was told to (``settings.AFTER_RESTORE``). Raises BackupError.
+    None where it was empty. Nothing is changed before the new one is whole, up to date and has forgotten what the
+    present one and newer backups beside it were told to, where they are of one installation. Raises BackupError.
     """
     was_empty = is_empty()
     if not was_empty and not replace:
@@ -53,8 +53,7 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
         with databases.django_in(scratch):
             call_command("migrate", interactive=False, verbosity=0)
             _put_back_files(archive, put_back)  # before those of what is forgotten again go
-            for path in settings.AFTER_RESTORE if archive.manifest.installation == installation() else ():
-                import_string(path)(present, say)
+            forget_since(archive, present, keys, say)
         say(f"{len(put_back)} stored files put back")
         earlier = databases.swap(scratch)
     except BaseException:

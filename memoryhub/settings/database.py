@@ -31,14 +31,15 @@ if REPLICA_URLS and not DATABASE_URL:
         "MEMORYHUB_REPLICA_URLS needs DATABASE_URL beside it: the primary that they follow."
     )
 
-# Of a backup: what its keys are sealed with, and what else is done with a database that was restored.
+# Of a backup: what its keys are sealed with, and what else is done with a database that was restored, by what a newer
+# one says in which tables.
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
-AFTER_RESTORE = [
-    "memories.forgetting.restored.forget_again",
-    "workspaces.restored.forget_again",
-    "workspaces.invitations.invitations.close_again",
-    "chat.chats.sharing.close_again",
-]
+AFTER_RESTORE = {
+    "memories.forgetting.restored.forget_again": ["memories_tombstone"],
+    "workspaces.restored.forget_again": ["workspaces_auditevent"],
+    "workspaces.invitations.invitations.close_again": ["workspaces_invitation"],
+    "chat.chats.sharing.close_again": ["chat_sharelink"],
+}
 
 
 def _database() -> dict[str, Any]:

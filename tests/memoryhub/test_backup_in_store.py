@@ -12,9 +12,11 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings as present
 from django.core.management import CommandError
+from django.utils import timezone
 from urllib3.exceptions import ProtocolError
 
-from memories.models import Memory
+from memories.forgetting.forget import forget_memories
+from memories.models import Memory, Tombstone
 from memoryhub import events
 from memoryhub.backup import buckets, databases, making
 from memoryhub.backup.addresses import place_of
@@ -190,3 +192,19 @@ def test_another_backup_under_the_name_is_not_taken_for_the_one_that_was_checked
         store.put_object(Bucket=BUCKET, Key="hub/one.zip", Body=b"x" * 2_000_000)
         with pytest.raises(BackupError, match="PreconditionFailed"):
             archive.verify()
+
+
+def test_newer_backups_of_the_store_say_what_was_forgotten(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olive = make_user("olive")
+    secret = make_memory("Olive lives in Lisbon", olive)
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "now", lambda: "2026-01-01T03:00:00+00:00")
+        run("backup", f"{FOLDER}one.zip")
+    forget_memories([secret], by=olive, now=timezone.now())
+    run("backup", f"{FOLDER}two.zip")
+    Tombstone.objects.all().delete()  # the database is lost
+    User.objects.all().delete()
+    assert f"{FOLDER}two.zip is newer:" in run("restore", f"{FOLDER}one.zip")
+    assert User.objects.exists() and not Memory.objects.exists()

@@ -11,6 +11,19 @@ from tests.memoryhub.local.processes import wait_until
 from tests.migrated import ROOT, environment, lend_to
 from tests.replicated import Server
 
+SAID = """
+from tests.factories import make_memory
+from workspaces.models import User
+for text in ("The safe is at 4", "The bin is at 5"):
+    make_memory(text, User.objects.get())
+"""
+FORGOTTEN = """
+from django.utils import timezone
+from memories.forgetting.forget import forget_memories
+from memories.models import Memory
+forget_memories(Memory.objects.filter(content__contains="safe"), by=None, now=timezone.now())
+"""
+
 
 class Archiving(Server):
     """Its log goes into a folder, segment by segment, as docs/operations.md says it."""
@@ -50,7 +63,9 @@ def test_what_an_accident_took_is_there_again_as_of_a_moment_before_it(tmp_path:
         second.run("pg_basebackup", "-d", first.place, "-D", str(second.cluster), "--checkpoint=fast")
         made = {"MEMORYHUB_ADMIN_USERNAME": "olive", "MEMORYHUB_ADMIN_PASSWORD": "correct horse battery"}
         manage(first, first.data_dir, "ensure_admin", **made)
+        manage(first, first.data_dir, "shell", "-c", SAID)
         moment = first.ask("SELECT clock_timestamp()")
+        manage(first, first.data_dir, "shell", "-c", FORGOTTEN)
         first.ask("TRUNCATE workspaces_user CASCADE")
         segment = first.ask("SELECT pg_walfile_name(pg_switch_wal())")
         wait_until(lambda: first.has_archived(segment), "the log up to the accident is in the archive")
@@ -64,6 +79,13 @@ def test_what_an_accident_took_is_there_again_as_of_a_moment_before_it(tmp_path:
         wait_until(lambda: not second.ask("SELECT pg_is_in_recovery()"), "it has recovered to the moment")
         assert second.ask("SELECT username FROM workspaces_user") == "olive"
         assert manage(second, second.data_dir, "migrate", "--check") == ""
+        assert (
+            second.ask("SELECT string_agg(content, ', ') FROM memories_memory")
+            == "The safe is at 4, The bin is at 5"
+        )
+        first.start()
+        said = manage(second, first.data_dir, "forget_again", first.url)  # whose keys both have
+        assert second.ask("SELECT string_agg(content, ', ') FROM memories_memory") == "The bin is at 5", said
     finally:
         second.stop()
         first.stop()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
+import psycopg
 from django.core import signing
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -18,7 +20,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memoryhub import mail
-from memoryhub.backup import databases
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
@@ -174,17 +175,16 @@ def sweep(*, now: datetime) -> int:
     return Invitation.objects.filter(expires_at__lt=now - KEPT).delete()[0]
 
 
-def close_again(earlier: str, say: Callable[[str], None]) -> None:
+def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
     """Of a restored backup no invitation is open that has ended, or let somebody in, since it was made.
 
-    The database ``earlier`` knows which; Django's connection is in the restored one. Who came in by one since is not
+    The ``newer`` database knows which; Django's connection is in the restored one. Who came in by one since is not
     known to the backup, and may have been removed: it would let them in again. So would one that stayed open, of
     somebody who was removed since.
     """
-    with databases.connect(earlier) as connection:
-        rows = connection.execute(
-            "SELECT public_id, used_by FROM workspaces_invitation WHERE revoked_at IS NULL AND used < most"
-        ).fetchall()
+    rows = newer.execute(
+        "SELECT public_id, used_by FROM workspaces_invitation WHERE revoked_at IS NULL AND used < most"
+    ).fetchall()
     left, closed = dict(rows), 0
     for invitation in Invitation.objects.filter(revoked_at=None, used__lt=F("most")):
         if left.get(invitation.public_id) != invitation.used_by:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core import mail
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from memoryhub.backup import databases
 from memoryhub.errors import Forbidden, Invalid, NotFound, TooManyRequests
 from memoryhub.monitoring.logs import without_keys
 from tests.conftest import Cast, make_cast
@@ -227,7 +228,8 @@ def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
     said: list[str] = []
     with transaction.atomic():  # not in the database as others see it: as if it came with the backup
         Invitation.objects.update(used=0, used_by=[], revoked_at=None)
-        invitations.close_again(str(connection.settings_dict["NAME"]), said.append)
+        with databases.connect() as outside:
+            invitations.close_again(outside, said.append)
     assert read_link(link_token(kept), now=timezone.now()) == kept
     for closed in (revoked, joined, barred):
         with pytest.raises(Ended, match="taken back"):

@@ -1,0 +1,165 @@
+"""What was forgotten stays forgotten where the database is lost, too: newer backups know of it, a command as well."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as present
+from django.core.management import CommandError
+from django.db import connection
+from django.utils import timezone
+
+from memories.forgetting.forget import forget_memories
+from memories.models import Memory
+from memoryhub import events
+from memoryhub.backup import databases
+from memoryhub.backup.addresses import place_of
+from memoryhub.backup.archive import FORGOTTEN
+from memoryhub.backup.databases import own_name
+from tests.factories import make_document, make_invitation, make_memory, make_user, make_workspace
+from tests.memoryhub.test_backup import PASSPHRASE, _end_other_sessions, changed, contents, run
+from workspaces.documents import forgetting
+from workspaces.invitations.invitations import revoke_invitation
+from workspaces.models import Document, Invitation
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LOST = "TRUNCATE memories_tombstone, workspaces_auditevent, workspaces_user, workspaces_workspace CASCADE"
+
+
+@pytest.fixture
+def older(tmp_path: Path, settings: Any) -> Iterator[Path]:
+    """A backup of before something was forgotten. Beside it lie one of after, and what is not newer or not ours.
+
+    And the database is lost.
+    """
+    settings.DATA_DIR = tmp_path / "data"
+    settings.DATA_DIR.mkdir()
+    in_the_folder = {"OPTIONS": {"location": settings.DATA_DIR / "documents"}}
+    settings.STORAGES = settings.STORAGES | {"documents": settings.STORAGES["documents"] | in_the_folder}
+    settings.BACKUP_PASSPHRASE = PASSPHRASE
+    events.close()
+    _end_other_sessions()
+    olive, folder = make_user("olive"), tmp_path / "backups"
+    folder.mkdir()
+    workspace = make_workspace(owner=olive)
+    make_memory("The deadline is March 15", olive)
+    secret = make_memory("Olive lives in Lisbon", olive)
+    document = make_document(olive, text="The vault opens at nine.", embedded=False)
+    invitation = make_invitation(workspace, olive)
+    run("backup", folder / "one.zip")
+    forget_memories([secret], by=olive, now=timezone.now())
+    forgetting.forget_document(document, by=olive)
+    revoke_invitation(workspace, invitation.public_id, by=olive, now=timezone.now())
+    run("backup", folder / "two.zip")
+    changed(folder / "one.zip", folder / "one.zip.aside", {"made_at": "2026-01-01T00:00:00+00:00"}).replace(
+        folder / "one.zip"
+    )
+    later = {"made_at": "2099-01-01T00:00:00+00:00", "installation": "another"}
+    changed(folder / "one.zip", folder / "other.zip", later)
+    (folder / "strange.zip").write_bytes(b"nobody knows what")
+    with connection.cursor() as cursor:
+        cursor.execute(LOST)
+    yield folder / "one.zip"
+    databases.drop(own_name() + databases.REPLACED)
+
+
+def cut(place: Path, name: str) -> None:
+    """The backup without one of its parts, as if an earlier version had made it."""
+    with zipfile.ZipFile(place) as source, zipfile.ZipFile(place.with_suffix(".cut"), "w") as target:
+        for info in source.infolist():
+            content = source.read(info)
+            if info.filename == "manifest.json":
+                manifest = json.loads(content)
+                del manifest["members"][name]
+                content = json.dumps(manifest).encode()
+            if info.filename != name:
+                target.writestr(info, content)
+    place.with_suffix(".cut").replace(place)
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_newer_backups_beside_it_say_what_was_forgotten(older: Path, made_before: bool) -> None:
+    newer = older.with_name("two.zip")
+    if made_before:  # this knew how
+        cut(newer, FORGOTTEN)
+    said = run("restore", older)
+    assert contents() == {"The deadline is March 15"}, said
+    assert not Document.objects.exists() and Invitation.objects.get().revoked_at
+    assert f"{newer} is newer:" in said and said.count("is newer") == 1
+    assert "1 texts were forgotten since: 1 memories removed again" in said
+    assert "Left out: " in said and "strange.zip" in said
+    with databases.connect() as open_connection:
+        names = {name for (name,) in open_connection.execute("SELECT datname FROM pg_database")}
+    assert not any(name.endswith("_forgotten") for name in names)
+
+
+def test_on_another_machine_the_key_of_the_backup_tells_what_was_forgotten(
+    older: Path, settings: Any
+) -> None:
+    settings.FORGET_KEY = "of another machine " * 3
+    settings.BACKUP_PASSPHRASE = ""
+    with pytest.raises(CommandError, match="MEMORYHUB_BACKUP_PASSPHRASE"):
+        run("restore", older)
+    assert not Memory.objects.exists()
+    settings.BACKUP_PASSPHRASE = PASSPHRASE
+    run("restore", older)
+    assert contents() == {"The deadline is March 15"} and not Document.objects.exists()
+
+
+def test_a_newer_one_that_is_damaged_is_not_passed_over(older: Path) -> None:
+    newer = older.with_name("two.zip")
+    whole = newer.read_bytes()
+    with zipfile.ZipFile(newer) as archive:
+        at = archive.getinfo(FORGOTTEN).header_offset + 200
+    newer.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(CommandError, match="newer: move it away"):
+        run("restore", older)
+    assert not Memory.objects.exists()
+    newer.unlink()
+    run("restore", older)
+    assert len(contents()) == 2
+
+
+def test_a_database_that_was_recovered_is_told_by_a_command(older: Path, settings: Any) -> None:
+    newer = older.with_name("two.zip").rename(present.DATA_DIR / "two.zip")
+    run("restore", older)
+    assert "Olive lives in Lisbon" in contents() and Document.objects.exists()
+    said = run("forget_again", newer)
+    assert contents() == {"The deadline is March 15"} and not Document.objects.exists()
+    assert "1 texts were forgotten since: 1 memories removed again" in said
+    assert "0 texts were forgotten since: 0 memories removed again" in run("forget_again", newer)
+    with pytest.raises(CommandError, match="could not be read"):
+        run("forget_again", "postgres://nobody@127.0.0.1:1/nothing")
+    with pytest.raises(CommandError, match="cannot be read"):
+        run("forget_again", "none.zip")
+    settings.FORGET_KEY = "of another installation " * 2
+    with pytest.raises(CommandError, match="another installation"):
+        run("forget_again", newer)
+
+
+def test_an_empty_database_that_was_never_brought_up_to_date_takes_it(older: Path) -> None:
+    """One that DATABASE_URL names, say."""
+    own, aside = own_name(), f"{own_name()}_aside"
+    _end_other_sessions()
+    with databases.connect("postgres", autocommit=True) as open_connection:
+        open_connection.execute(f'ALTER DATABASE "{own}" RENAME TO "{aside}"')  # type: ignore[arg-type]
+        open_connection.execute(f'CREATE DATABASE "{own}"')  # type: ignore[arg-type]
+    try:
+        run("restore", older)
+        assert contents() == {"The deadline is March 15"}
+    finally:
+        databases.drop(aside)
+
+
+def test_places_know_their_folder(tmp_path: Path) -> None:
+    for text, folder in (
+        (tmp_path / "one.zip", tmp_path),
+        ("s3://bucket/a/b/one.zip", "s3://bucket/a/b/"),
+        ("s3://bucket/one.zip", "s3://bucket/"),
+    ):
+        assert str(place_of(text).folder) == str(folder)
