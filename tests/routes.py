@@ -493,7 +493,12 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/model/", answering(302, PAGE_OWNERS), {"connection": ""}),
     Row("POST", "workspaces/<str:ws_id>/local-only/", answering(302, PAGE_OWNERS), {"local_only": "on"}),
     Row("GET", "connections/", PAGE_EVERYBODY),
-    Row("POST", "connections/", answering(302, PAGE_EVERYBODY), {**MODEL, "context_tokens": "8000"}),
+    Row(
+        "POST",
+        "connections/",
+        answering(302, PAGE_EVERYBODY),
+        {**MODEL, "context_tokens": "8000", "act": "keep"},
+    ),
     Row("GET", CONNECTION_PAGE, PAGE_THEIRS),
     Row(
         "POST",

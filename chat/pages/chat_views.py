@@ -31,7 +31,7 @@ from memories.usage import count_live
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import first_account
 from workspaces.agents.agents import agents_in_use, choose_agent
-from workspaces.connections.actions import may_manage
+from workspaces.connections.actions import may_connect
 from workspaces.connections.choice import choose_connection
 from workspaces.connections.local_servers import may_look
 from workspaces.leaving_machine import Reach, in_reach
@@ -71,7 +71,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "may_look_here": may_look(user),
-        "may_connect_models": settings.PEOPLE_MAY_CONNECT or may_manage(user),
+        "may_connect_models": may_connect(user),
         **model_context(user, workspace, chat, request.GET.get("connection", "")),
         **_agent_context(workspace, chat, request.GET.get("agent", "")),
     }

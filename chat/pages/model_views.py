@@ -15,6 +15,7 @@ from chat.models import Chat
 from chat.turns.chosen_model import model_context
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
+from workspaces.connections.actions import may_connect
 from workspaces.connections.choice import options_for
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connection import Connection
@@ -26,7 +27,12 @@ def _menu(
 ) -> dict[str, Any]:
     """What the menu lists. Its first line is what is taken where nothing is chosen: the workspace's."""
     options = options_for(workspace, user, chosen, inherited=inherited)
-    return {"options": options, "workspace": workspace, "inherits": inherited is not None}
+    return {
+        "options": options,
+        "workspace": workspace,
+        "inherits": inherited is not None,
+        "may_connect_models": may_connect(user),
+    }
 
 
 @require_http_methods(["GET", "POST"])

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from chat.models import Chat, ChatMark
 from memories.nodes.node_page import has_nodes
 from workspaces.access import workspaces_of
+from workspaces.connections.actions import may_connect
 from workspaces.models import Role, Workspace
 from workspaces.pages.page_request import PageRequest
 
@@ -132,13 +133,15 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
         Found(_("Change the model of this workspace"), f"{settings}#model", "monitor"),
         Found(_("Delete this workspace"), f"{settings}#danger", "trash-2"),
     ]
-    anybody = [
+    connects = [
         Found(
             _("Connect a model"),
             reverse("workspaces:connections"),
             "monitor",
             also="Ollama OpenAI LM Studio llama.cpp",
         ),
+    ]
+    anybody = [
         Found(_("Connect a program"), reverse("connect"), "lock", also="MCP API REST"),
         Found(_("Turn automatic memory on or off"), f"{profile}#memory-setting", "memory"),
         Found(_("Change the theme"), f"{profile}#looks", "sun", also=_("dark light appearance")),
@@ -149,6 +152,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
     return [
         *(writes if role.allows(Role.EDITOR) else []),
         *(owns if role.allows(Role.OWNER) else []),
+        *(connects if may_connect(request.user) else []),
         *anybody,
     ]
 

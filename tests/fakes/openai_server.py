@@ -199,9 +199,9 @@ class ScriptedOpenAI:
     def chat_requests(self) -> list[Received]:
         return [request for request in self.requests if request.path.endswith("/chat/completions")]
 
-    def start(self) -> ScriptedOpenAI:
+    def start(self, port: int = 0) -> ScriptedOpenAI:
         self._thread.start()
-        self.listen(0)
+        self.listen(port)
         return self
 
     def listen(self, port: int) -> None:

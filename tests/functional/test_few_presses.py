@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.test import Client
 from playwright.sync_api import Locator, Page, expect
-from pytest_django.fixtures import Settings
 
 from chat.models import Chat
 from tests.conftest import Cast
@@ -18,6 +17,7 @@ from tests.fakes.ollama import CHAT, Ollama
 from tests.functional.conftest import Open
 from tests.functional.keys import press, write
 from workspaces.connections import local_servers
+from workspaces.models import User
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -88,14 +88,14 @@ def share(hand: Hand) -> None:
 
 
 def test_what_people_do_most_takes_two_presses(
-    cast: Cast, open_as: Open, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, open_as: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = make_chat(cast.owner, cast.workspace, title="Crossings")
     make_message(chat, "I am vegetarian", author=cast.owner)
     make_message(chat, "Noted.", role="assistant")
     make_chat(cast.owner, cast.workspace, title="Spices of Zanzibar")
     make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
-    settings.PEOPLE_MAY_CONNECT = settings.PEOPLE_MAY_CONNECT_INTERNAL = True
+    User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)  # as who signed up first
     server = Ollama()
     server.start()
     monkeypatch.setattr(local_servers, "SERVERS", {"ollama": ("Ollama", server.port)})

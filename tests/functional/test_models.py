@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
@@ -33,16 +34,23 @@ def test_a_model_is_connected_and_chosen(
     page.get_by_role("button", name="Look for models").click()
     expect(page.get_by_role("heading", name="On this machine")).to_be_visible()
     look("here")
-    page.get_by_label("Name", exact=True).fill("My own model")
-    page.get_by_label("Address").fill("not an address")
-    page.get_by_label("Model", exact=True).fill(server.model)
+    page.get_by_role("link", name="Other").click()
+    expect(page.locator("#preset-other")).to_have_attribute("aria-current", "true")
+    page.get_by_role("textbox", name="Address").fill("not an address")
     page.get_by_role("textbox", name="Key").fill(server.api_key)
-    page.get_by_role("button", name="Save connection").click()
+    page.get_by_label("Model", exact=True).fill(server.model)
+    page.get_by_text("More settings").click()
+    page.get_by_label("Name").fill("My own model")
+    page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.get_by_text("Must be an address such as")).to_be_visible()
     look("refused")
-    page.get_by_label("Address").fill(server.base_url)
-    page.get_by_role("textbox", name="Key").fill(server.api_key)
-    page.get_by_role("button", name="Save connection").click()
+    page.get_by_role("textbox", name="Address").fill(server.base_url)
+    server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
+    page.get_by_role("button", name="Connect", exact=True).click()
+    expect(page.locator("#toasts")).to_contain_text(
+        "“My own model” is connected and answers in “Personal” now"
+    )
+    page.goto("/connections/")
     server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
     page.get_by_role("button", name="Test My own model").click()
     expect(page.get_by_text("It did not call the tool.")).to_be_visible()
@@ -50,13 +58,13 @@ def test_a_model_is_connected_and_chosen(
 
     page.goto(f"/workspaces/{workspace}/")
     chooser = page.locator(".model-choice > summary")
-    expect(chooser).to_contain_text("scripted-model")
     chooser.focus()
     page.keyboard.press("Enter")
-    option = page.get_by_role("button", name="My own model")
+    option = page.get_by_role("button", name="My own model").last
     expect(option).to_be_visible()
     look("menu")
     option.press("Enter")
+    expect(page.locator("#wanted-connection")).to_have_value(re.compile("conn_"))
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     server.script(Failure(401, "no"))
     page.get_by_role("textbox", name="Message", exact=True).fill("Hello")
@@ -82,7 +90,7 @@ def test_a_model_is_connected_and_chosen(
 
     page.goto("/connections/")
     page.get_by_role("button", name="Delete My own model").click()
-    expect(page.get_by_text("1 chat used it")).to_be_visible()
+    expect(page.get_by_text("1 workspace and 1 chat used it")).to_be_visible()
     look("deleted")
     page.goto(chat)
     expect(page.locator("#model-notice")).to_contain_text(

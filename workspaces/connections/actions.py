@@ -69,6 +69,11 @@ def may_manage(user: User) -> bool:
     return user.is_active and user.is_staff and user.is_superuser
 
 
+def may_connect(user: User) -> bool:
+    """Whether this person may connect a model at all: for everybody, or for themselves where people may."""
+    return settings.PEOPLE_MAY_CONNECT or may_manage(user)
+
+
 def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection:
     """A connection that this person may use; with ``to`` change or delete, one that is theirs to.
 
@@ -87,11 +92,10 @@ def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection
     return found
 
 
-def create_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
-    """A new one: ``name``, ``base_url``, ``model``, ``api_key`` and what the model can do.
+def draft_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
+    """A new one: ``name``, ``base_url``, ``model``, ``api_key`` and what the model can do; looked at, and not kept yet.
 
-    ``shared``: for everybody, by administrators alone. Forbidden where people may have none, Conflict when there are
-    too many, Invalid for a wrong value.
+    ``shared``: for everybody, by administrators alone. Forbidden where people may have none, Invalid for a wrong value.
     """
     if shared:
         _require_manager(by)
@@ -99,8 +103,14 @@ def create_connection(*, by: User, now: datetime, shared: bool = False, **values
         _require_own_allowed()
     made = Connection(owner=None if shared else by, created_at=now, updated_at=now)
     _set(made, values)
+    return made
+
+
+def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
+    """The same, kept. Conflict where somebody has too many."""
+    made = draft_connection(by=by, now=now, **values)
     with _written_by(made), transaction.atomic():
-        if not shared:
+        if not made.is_shared:
             User.objects.select_for_update(of=("self",)).get(pk=by.pk)
             if Connection.objects.live().filter(owner=by).count() >= MOST_OWN:
                 raise Conflict(
@@ -184,7 +194,7 @@ def _require_manager(user: User) -> None:
 
 def _require_own_allowed() -> None:
     if not settings.PEOPLE_MAY_CONNECT:
-        raise Forbidden(_("Connections are set up by whoever runs this MemoryHub. You cannot add your own."))
+        raise Forbidden(_("Administrators connect models here. Ask one of them if you need another."))
 
 
 def _noted(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -9,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memoryhub.llm.usage import MOST_PRICE
 from workspaces.connections.actions import KEY_LENGTH
+from workspaces.connections.local_servers import CONTEXT
 from workspaces.models.connection import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
@@ -34,6 +36,23 @@ def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
         decimal_places=6,
         widget=_plain(inputmode="decimal"),
     )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What is filled in for a kind of server."""
+
+    name: Any
+    address: str = ""
+    context: int = 16_384  # tokens
+    needs_key: bool = False
+
+
+PRESETS = {
+    "openai": Preset("OpenAI", "https://api.openai.com/v1", needs_key=True),
+    "ollama": Preset("Ollama", "http://localhost:11434/v1", CONTEXT),
+    "other": Preset(_("Other")),
+}
 
 
 class ConnectionForm(DomainForm):
@@ -102,3 +121,53 @@ class ConnectionForm(DomainForm):
         if self.kept is not None and not values["api_key"]:
             del values["api_key"]
         return values
+
+
+class SharedConnectionForm(ConnectionForm):
+    """Of one for everybody, which administrators may mark local."""
+
+    is_local = forms.BooleanField(
+        label=_("Local: may answer where memories never leave this machine"), required=False
+    )
+
+
+class NewConnectionForm(ConnectionForm):
+    """What a person has to say; what the model can do is tried."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=NAME_LENGTH,
+        required=False,
+        widget=_plain(),
+        help_text=_("Left empty, it is the model's."),
+    )
+    shared = forms.BooleanField(label=_("For everyone here, not for me alone"), required=False, initial=True)
+    FIRST = ("base_url", "api_key", "model", "shared")
+
+    def __init__(self, data: Any = None, *, preset: str, manages: bool, has_own: bool) -> None:
+        """``manages``: whether who fills it in may connect for everybody; ``has_own``: whether for themselves."""
+        self.preset = preset if preset in PRESETS else "openai" if data is None else "other"
+        filled = PRESETS[self.preset]
+        super().__init__(data, initial={"base_url": filled.address, "context_tokens": filled.context})
+        self.manages = manages
+        for name in ("has_tools", "can_extract", *(() if manages and has_own else ("shared",))):
+            del self.fields[name]
+        if filled.address:
+            self.fields["base_url"].help_text = ""
+        self.fields["api_key"].required = filled.needs_key
+        self.fields["model"].widget.attrs["list"] = "offered-models"
+        # What was typed stays where the form is shown anew, and does not go along to another kind of server.
+        key_id = f"id_api_key_{self.preset}"
+        self.fields["api_key"].widget.attrs |= {"id": key_id, "hx-preserve": "true"}
+
+    def values(self) -> dict[str, Any]:
+        return {**super().values(), "shared": self.cleaned_data.get("shared", self.manages)}
+
+    def first(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.FIRST if name in self.fields]
+
+    def more(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in self.FIRST]
+
+    def more_is_wrong(self) -> bool:
+        return any(field.errors for field in self.more())

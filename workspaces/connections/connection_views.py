@@ -1,4 +1,4 @@
-"""Pages of a person's own connections, and the choice of a workspace."""
+"""The page on which models are connected, looked after, tried and deleted: one's own, and everybody's by who may."""
 
 from __future__ import annotations
 
@@ -12,36 +12,75 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memoryhub.errors import NotFound
 from workspaces.access import workspaces_of
-from workspaces.connections import actions, local_servers
-from workspaces.connections.connection_form import ConnectionForm
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.connections import actions, connecting, local_servers
+from workspaces.connections.connection_form import (
+    PRESETS,
+    ConnectionForm,
+    NewConnectionForm,
+    SharedConnectionForm,
+)
 from workspaces.connections.trial import try_connection
+from workspaces.models import Workspace
 from workspaces.models.connection import Connection
 from workspaces.pages.page_request import PageRequest
 
 
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
-    form = ConnectionForm(request.POST if request.method == "POST" else None)
+    """POST: ``act`` says what becomes of the form: it is asked which models there are, tried, kept, or both."""
+    form, act = _new_form(request), request.POST.get("act", "")
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: actions.create_connection(**who, **form.values())):
-        text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
-        notices.success(request, text % {"name": made.name})
-        return redirect("workspaces:connections")
-    return _list_page(request, form)
+    more: dict[str, Any] = {}
+    if act == "models":
+        form.fields["model"].required = False
+        more["offered"] = form.done(lambda: connecting.list_offered(**who, **form.values()))
+        form.fields["model"].required = True  # as the form that is shown says
+    elif act == "test":
+        more["report"] = form.done(lambda: connecting.try_out(**who, **form.values()))
+    elif act == "keep":
+        if kept := form.done(lambda: connecting.keep(**who, **form.values())):
+            text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
+            notices.success(request, text % {"name": kept.name})
+            return _leave(request, redirect("workspaces:connections"))
+    else:
+        made = form.done(lambda: connecting.connect(**who, place=_last_place(request), **form.values()))
+        if isinstance(made, connecting.Connected):
+            return _leave(request, _connected(request, made))
+        more = {"report": made, "may_keep": made is not None}
+    return _list_page(request, form, **more)
 
 
-def _list_page(request: PageRequest, form: ConnectionForm, **more: Any) -> HttpResponse:
+def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
+    """As it was ``sent``, where this is what was."""
+    data = request.POST if sent and request.method == "POST" else None
+    return NewConnectionForm(
+        data,
+        preset=(data or request.GET).get("preset", ""),
+        manages=actions.may_manage(request.user),
+        has_own=settings.PEOPLE_MAY_CONNECT,
+    )
+
+
+def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
+    """To another page, of which htmx would otherwise show what it asked for of this one."""
+    return HttpResponse(headers={"HX-Redirect": away["Location"]}) if request.htmx else away
+
+
+def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> HttpResponse:
+    manages = actions.may_manage(request.user)
     context = {
         "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
         "shared": Connection.objects.live().shared().order_by("name", "pk"),
         "may_connect": settings.PEOPLE_MAY_CONNECT,
-        "may_manage": actions.may_manage(request.user),
+        "may_manage": manages,
         "may_look": local_servers.may_look(request.user),
+        "presets": PRESETS,
         "form": form,
     }
-    return render(request, "workspaces/connections.html", context | more, status=422 if form.errors else 200)
+    failed = form.errors and not request.htmx  # not to htmx, which would put it among the notices
+    return render(request, "workspaces/connections.html", context | more, status=422 if failed else 200)
 
 
 @require_http_methods(["GET", "POST"])
@@ -50,16 +89,25 @@ def look_here(request: PageRequest) -> HttpResponse:
     if request.method == "GET":
         return redirect("workspaces:connections")
     running = local_servers.look(by=request.user, now=timezone.now())
-    return _list_page(request, ConnectionForm(), running=running)
+    return _list_page(request, _new_form(request, sent=False), running=running)
 
 
 @require_POST
 def connect_here(request: PageRequest) -> HttpResponse:
     """One of what was found, in one click; it answers in the workspace visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
+    made = local_servers.connect(
+        server, model, by=request.user, now=timezone.now(), place=_last_place(request)
+    )
+    return _connected(request, made)
+
+
+def _last_place(request: PageRequest) -> Workspace | None:
     last = request.session.get("workspace")
-    place = next((each for each in workspaces_of(request.user) if each.public_id == last), None)
-    made = local_servers.connect(server, model, by=request.user, now=timezone.now(), place=place)
+    return next((each for each in workspaces_of(request.user) if each.public_id == last), None)
+
+
+def _connected(request: PageRequest, made: connecting.Connected) -> HttpResponse:
     name = {"name": made.connection.name}
     if not made.report.answers:
         notices.warning(request, _("“%(name)s” is saved, but did not answer: test it below.") % name)
@@ -72,18 +120,14 @@ def connect_here(request: PageRequest) -> HttpResponse:
     return redirect("workspaces:connections")
 
 
-def _own(request: PageRequest, connection_id: str, *, to: str) -> Connection:
-    """One of the person's own: the shared ones are changed in the admin."""
-    found = actions.get_connection(request.user, connection_id, to=to)
-    if found.is_shared:
-        raise NotFound(actions.NOT_YOURS)
-    return found
-
-
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
-    found = _own(request, connection_id, to="change")
-    form = ConnectionForm(request.POST if request.method == "POST" else None, kept=found)
+    """One of the person's own, or a shared one: where everybody's words go is changed by who shows that it is them."""
+    found = actions.get_connection(request.user, connection_id, to="change")
+    if found.is_shared:
+        ask_for_password(request)
+    shape = SharedConnectionForm if found.is_shared else ConnectionForm
+    form = shape(request.POST if request.method == "POST" else None, kept=found)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
     if form.done(lambda: actions.update_connection(found, **who, **form.values())):
         notices.success(request, _("Saved. The next answers use it."))
@@ -94,7 +138,7 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, connection_id: str) -> HttpResponse:
-    found = _own(request, connection_id, to="delete")
+    found = actions.get_connection(request.user, connection_id, to="delete")
     used = actions.delete_connection(found, by=request.user, now=timezone.now())
     gone = _("“%(name)s” and its key are deleted.") % {"name": found.name}
     notices.success(request, f"{gone} {used.sentence()}".strip())
@@ -106,7 +150,7 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
     """The Test button of one's own, and of a shared one for who may change it."""
     found = actions.get_connection(request.user, connection_id, to="change")
     report = try_connection(found, by=request.user, now=timezone.now())
-    context: dict[str, Any] = {"connection": found, "report": report}
+    context: dict[str, Any] = {"connection": found, "name": found.name, "report": report}
     if request.htmx:
         return render(request, "workspaces/connection_report.html", context)
     return render(request, "workspaces/connection_tested.html", context)

@@ -17,13 +17,12 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.probe import list_models
-from workspaces.actions.workspaces import update_workspace
 from workspaces.connections.actions import create_connection, may_manage, update_connection
-from workspaces.connections.trial import Report, report_on
-from workspaces.models import Role, User, Workspace
-from workspaces.models.connection import MODEL_LENGTH, NAME_LENGTH, Connection
+from workspaces.connections.connecting import Connected, answers_in, usable
+from workspaces.connections.trial import report_on
+from workspaces.models import User, Workspace
+from workspaces.models.connection import NAME_LENGTH, Connection
 from workspaces.throttles import spend
-from workspaces.typed_address import CONTROL
 
 SERVERS = {"ollama": ("Ollama", 11434), "lm-studio": ("LM Studio", 1234), "llama-cpp": ("llama.cpp", 8080)}
 SECONDS = 1.0  # that each has to answer
@@ -39,13 +38,6 @@ class Running:
     key: str  # of SERVERS
     name: str
     models: list[str]
-
-
-@dataclass(frozen=True)
-class Connected:
-    connection: Connection
-    report: Report
-    workspace: Workspace | None  # where it answers from now on
 
 
 def may_look(user: User) -> bool:
@@ -82,11 +74,8 @@ def connect(server: str, model: str, *, by: User, now: datetime, place: Workspac
         )
     kept = _kept(server, model, by, now)
     report = report_on(kept)
-    works = {line.step: line.outcome == "works" for line in report.lines}
-    kept = update_connection(kept, by=by, now=now, has_tools=works["tools"], can_extract=works["json"])
-    if not report.answers or place is None or not _may_choose(place):
-        return Connected(kept, report, None)
-    return Connected(kept, report, update_workspace(place, by=by, connection_id=kept.public_id))
+    kept = update_connection(kept, by=by, now=now, **report.abilities)
+    return Connected(kept, report, answers_in(place, kept, by=by) if report.answers else None)
 
 
 def _require_leave(user: User) -> None:
@@ -103,10 +92,7 @@ def _models_at(server: str) -> list[str] | None:
     None where no such server answers, and where no name that it gives can be one.
     """
     names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=SECONDS)
-    if not names:
-        return names
-    usable = [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
-    return usable[:MOST_MODELS] or None
+    return names and (usable(names)[:MOST_MODELS] or None)
 
 
 def _kept(server: str, model: str, by: User, now: datetime) -> Connection:
@@ -126,8 +112,3 @@ def _kept(server: str, model: str, by: User, now: datetime) -> Connection:
         can_extract=False,
         context_tokens=CONTEXT,
     )
-
-
-def _may_choose(place: Workspace) -> bool:
-    """Its owner asks, and nothing is chosen that this would take the place of."""
-    return place.connection_id is None and Role(place.role).allows(Role.OWNER)

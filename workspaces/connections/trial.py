@@ -33,6 +33,13 @@ class Report:
     first_piece: float | None
     hints: list[str]  # where what was found differs from what the connection says of itself
 
+    @property
+    def abilities(self) -> dict[str, bool]:
+        """What was tried of what a connection says of its model."""
+        names = {"tools": "has_tools", "json": "can_extract"}
+        tried = (line for line in self.lines if line.step in names and line.outcome != "untried")
+        return {names[line.step]: line.outcome == "works" for line in tried}
+
 
 def try_connection(connection: Connection, *, by: User, now: datetime) -> Report:
     """Ask the model for a word, a tool call and a JSON object. Waits for it, half a minute at the most.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from chat.models import MessageRole, MessageStatus
 from chat.pages.palette_offers import Found, called
@@ -70,8 +71,10 @@ def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> Non
 
 
 def test_settings_and_acts_are_found_by_any_of_their_words_and_by_what_else_people_call_them(
-    cast: Cast,
+    cast: Cast, settings: Settings
 ) -> None:
+    assert "Connect a model" not in found(cast.owner, cast.workspace, "ollama"), "it is not theirs to connect"
+    settings.PEOPLE_MAY_CONNECT = True
     chat = make_chat(cast.owner, cast.workspace, title="Railway")
     make_message(chat, "Which model shall I connect?")
     for typed, wanted in {

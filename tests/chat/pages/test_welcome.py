@@ -24,7 +24,7 @@ def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any
     page = f"/workspaces/{cast.workspace.public_id}/"
     small = signed_in(cast.owner).get(page).content.decode()
     assert "data-prompt=" not in small and "Bring a document" in small and "built-in model is small" in small
-    assert "Whoever runs this MemoryHub can connect a better one" in small
+    assert "Ask an administrator to connect a better one." in small
     settings.PEOPLE_MAY_CONNECT = True
     assert 'href="/connections/"' in signed_in(cast.owner).get(page).content.decode()
     assert "/connections/here/" not in signed_in(cast.owner).get(page).content.decode()

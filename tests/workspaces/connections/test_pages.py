@@ -50,10 +50,10 @@ def text(response: Any) -> str:
 def test_a_person_stores_one_and_never_sees_the_key_again(cast: Cast) -> None:
     person = client(cast.editor)
     prices = {"price_in": "0.15", "price_out": "0.6"}
-    page = text(person.post("/connections/", {**FORM, **prices, "has_tools": "on"}, follow=True))
+    page = text(person.post("/connections/", {**FORM, **prices, "act": "keep"}, follow=True))
     made = Connection.objects.get()
     assert (made.price_in, made.price_cached, made.price_out) == (Decimal("0.15"), None, Decimal("0.6"))
-    assert (made.owner, made.api_key, made.has_tools, made.can_extract) == (cast.editor, KEY, True, False)
+    assert (made.owner, made.api_key, made.has_tools, made.can_extract) == (cast.editor, KEY, True, True)
     assert "“Mine” has been saved" in page and "with a key" in page and KEY not in page
     form = text(person.get(f"/connections/{made.public_id}/"))
     assert KEY not in form and "Leave it empty to keep the one that is stored" in form
@@ -89,8 +89,10 @@ def test_where_people_may_have_none_theirs_can_still_be_deleted(cast: Cast, sett
     mine = make_connection(cast.editor, name="Old one")
     settings.PEOPLE_MAY_CONNECT = False
     page = text(client(cast.editor).get("/connections/"))
-    assert "You cannot add your own" in page and "Old one" in page and "New connection" not in page
-    assert client(cast.editor).post("/connections/", FORM).status_code == 422
+    assert "Ask one of them if you need another" in page and "Old one" in page
+    assert "Connect by address" not in page
+    for act in ("keep", "test", "models", "connect"):
+        assert client(cast.editor).post("/connections/", {**FORM, "act": act}).status_code == 422
     client(cast.editor).post(f"/connections/{mine.public_id}/delete/")
     assert not Connection.objects.exists()
 
