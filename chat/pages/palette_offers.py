@@ -160,7 +160,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
 def settings(workspace: Workspace) -> list[Found]:
     """The single settings, where one finds them: of the workspace, then of the person."""
     here = [workspace.public_id]
-    page, profile = reverse("workspaces:settings", args=here), reverse("workspaces:profile")
+    page = reverse("workspaces:settings", args=here)
     owns = [
         Found(_("Name and purpose"), f"{page}#about", "settings", workspace.name, _("rename")),
         Found(_("Webhooks"), reverse("workspaces:webhooks", args=here), "upload", workspace.name),
@@ -190,6 +190,13 @@ def settings(workspace: Workspace) -> list[Found]:
             _("delete after days keep"),
         ),
         Found(_("Links to chats"), f"{page}#links", "link", workspace.name),
+        *_own_settings(),
+    ]
+
+
+def _own_settings() -> list[Found]:
+    profile = reverse("workspaces:profile")
+    return [
         Found(_("Language"), f"{profile}#language", "settings", also="language English"),
         Found(_("Picture"), f"{profile}#picture", "user", also=_("avatar photo")),
         Found(_("Notifications"), f"{profile}#notifications", "info", also=_("alerts")),
