@@ -23,7 +23,7 @@ from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
 
 from memoryhub.languages import translated
-from workspaces.documents.reading.formats import FACE_SIDE
+from workspaces.documents.reading.drawing import FACE_SIDE
 from workspaces.spending.money import amount
 
 register = template.Library()

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.http.uploads import too_long
-from workspaces.documents.reading.formats import FACE
+from workspaces.documents.reading.drawing import FACE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import PersonPicture, User
 from workspaces.throttles import spend

@@ -1,6 +1,8 @@
 """People, the workspaces they share, and what each may do there."""
 
+from workspaces.models.api_key import ApiKey, KeyScope
 from workspaces.models.artifact import Artifact, ArtifactKind, ArtifactVersion
+from workspaces.models.audit_event import AuditEvent, AuditEventQuerySet
 from workspaces.models.connection import (
     Connection,
     ConnectionQuerySet,
@@ -24,11 +26,7 @@ from workspaces.models.passage import PassageVector, PassageWord
 from workspaces.models.people import (
     Agent,
     AgentQuerySet,
-    ApiKey,
-    AuditEvent,
-    AuditEventQuerySet,
     DoneRequest,
-    KeyScope,
     Membership,
     PersonPicture,
     Role,

@@ -8,7 +8,8 @@ from django.db import models
 from django.utils import timezone
 
 from memoryhub.ids import PublicIdField
-from workspaces.models.people import ApiKey, KeyScope, User, Workspace
+from workspaces.models.api_key import ApiKey, KeyScope
+from workspaces.models.people import User, Workspace
 
 
 class OAuthClient(models.Model):

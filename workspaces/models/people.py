@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
@@ -249,55 +248,6 @@ class Agent(models.Model):
         return self.archived_at is not None
 
 
-class KeyScope(models.TextChoices):
-    READ = "read", later("Read")
-    WRITE = "write", later("Read and write")
-
-
-class ApiKey(models.Model):
-    """Lets a program act as the person who made it, in one workspace. Made and checked by ``workspaces.accounts.keys``.
-
-    The key itself is not here, only its hash: nobody can read it again.
-    """
-
-    public_id = PublicIdField(prefix="key")
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_keys")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
-    # The program that signed in for it, by which alone it is opened (workspaces.oauth); None: whoever has its text.
-    client = models.ForeignKey(
-        "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
-    )
-    name = models.CharField(max_length=80)
-    scope = models.CharField(max_length=5, choices=KeyScope.choices, default=KeyScope.READ)
-    key_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal
-    beginning = models.CharField(max_length=12, editable=False)  # by which its maker tells it from others
-    created_at = models.DateTimeField(default=timezone.now)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
-    calls = models.PositiveBigIntegerField(default=0, editable=False, help_text="Requests that passed.")
-    # The minute that is being counted, and the requests in it: in the database, so that all web processes share it.
-    counted_at = models.DateTimeField(null=True, editable=False)
-    counted = models.PositiveIntegerField(default=0, editable=False)
-
-    class Meta:
-        verbose_name = "API key"
-        ordering = ["-created_at", "-id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["user", "name"],
-                condition=models.Q(revoked_at=None),
-                name="one_live_key_of_a_name",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.beginning}…)"
-
-    def is_expired(self, now: datetime) -> bool:
-        return self.expires_at is not None and self.expires_at <= now
-
-
 class SignIn(models.Model):
     """A browser in which a person is signed in. Written by ``accounts.sessions``; Django's session is beside it.
 
@@ -333,56 +283,6 @@ class Spent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.limit} of {self.user_id}"
-
-
-class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
-    def of_workspace(self, workspace: Workspace) -> AuditEventQuerySet:
-        return self.filter(workspace_id=workspace.public_id)
-
-    def update(self, **changes: Any) -> int:
-        raise TypeError("audit events are never changed")
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        raise TypeError("audit events are never deleted, but by workspaces.audit.prune")
-
-
-class AuditEvent(models.Model):
-    """Something that was done. Written by ``workspaces.audit.record`` alone; a trigger refuses changes and deletes.
-
-    Ids are plain text, not relations: the row outlives the account, the workspace and what it was done to.
-    """
-
-    at = models.DateTimeField(default=timezone.now, db_index=True)
-    # Of workspaces.audit.Verb. No choices here, or each new one would ask for a migration.
-    verb = models.CharField(max_length=40)
-    by_id = models.CharField("person", max_length=32, blank=True)
-    by_name = models.CharField("name then", max_length=150, blank=True)
-    workspace_id = models.CharField("workspace", max_length=32, blank=True)
-    target = models.CharField(max_length=32, blank=True)
-    details = models.JSONField(default=dict, blank=True)
-    network = models.CharField(max_length=50, blank=True, help_text="Their address without its last part.")
-    request_id = models.CharField("request", max_length=64, blank=True)
-
-    objects = AuditEventQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-id"]
-        indexes = [
-            models.Index(fields=["workspace_id", "-id"], name="audit_of_workspace"),
-            models.Index(fields=["by_id", "-id"], name="audit_of_person"),
-            models.Index(fields=["verb", "-id"], name="audit_of_verb"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.target}".strip()
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise TypeError("audit events are never changed")
-        super().save(*args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        raise TypeError("audit events are never deleted, but by workspaces.audit.prune")
 
 
 class DoneRequest(models.Model):

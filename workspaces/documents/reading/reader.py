@@ -13,7 +13,9 @@ import sys
 from pathlib import Path
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.formats import FACE, FACE_SIDE, READERS, Unreadable, draw_picture
+from workspaces.documents.reading.blocks import Unreadable
+from workspaces.documents.reading.drawing import FACE, FACE_SIDE, draw_picture
+from workspaces.documents.reading.formats import READERS
 
 MOST_CHARACTERS = 10_000_000
 MOST_WRITTEN = 200_000_000  # bytes
