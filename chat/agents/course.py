@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 
 from django.db import transaction
+from django.urls import reverse
 from django_q.tasks import async_task
 
 from chat.agents.board import BoardTask, TaskBoard
@@ -25,6 +26,7 @@ from chat.agents.stored_run import Lost, Stopped, StoredMemory, note, note_all
 from chat.agents.taking import taken, waits_anything
 from chat.agents.team import TeamExecutor
 from chat.agents.units import State, Unit
+from chat.chats.done import tell_done
 from chat.models.runs import Run, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from memoryhub.database.ready import Ready
 from memoryhub.kept import kept
@@ -167,6 +169,8 @@ def stop(run: Run, why: str, *, now: datetime) -> None:
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
     note(run, "run", {"status": run.status}, now=now)
+    if why:  # else somebody pressed Stop
+        _tell(run, now)
 
 
 def halt(run_pk: int, why: str, *, now: datetime) -> None:
@@ -239,8 +243,16 @@ def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
     run.status, run.error, run.finished_at = status, error[:300], now
     run.save(update_fields=["status", "error", "finished_at"])
     note(run, "run", {"status": status}, now=now)
+    _tell(run, now)
     if not run.is_private:
         emit(run.workspace_id, WebhookEvent.RUN_FINISHED, [run.public_id], action=status)
+
+
+def _tell(run: Run, now: datetime) -> None:
+    """Of research in a chat the answer tells."""
+    if run.answer_id is None:
+        url = reverse("chat:run", args=[run.workspace.public_id, run.public_id])
+        tell_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
 
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ class LiveAnswer:
         """``text``: what an answer that goes on has already."""
         self.public_id, self.pk, self.attempt = public_id, pk, attempt
         self.stop_requested = threading.Event()
+        self._began = time.monotonic()
         self._lock = threading.Lock()
         self._text = text
         self._events: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -35,6 +37,11 @@ class LiveAnswer:
         self.retracted = 0  # counts up when text turns out to be none of the answer
         self.changes = 0  # counts up with everything a reader may want to hear of
         self._readers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+
+    @property
+    def took(self) -> float:
+        """Seconds that it has been written for."""
+        return time.monotonic() - self._began
 
     @property
     def text(self) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import DatabaseError, transaction
+from django.urls import reverse
 from django.utils import timezone
 
 from chat.answers.live import LiveAnswer, all_live, being_written
@@ -17,6 +18,7 @@ from chat.answers.problems import BROKEN, CUT, CUT_SENTENCE, PLAN, PLAN_SENTENCE
 from chat.answers.state import as_interrupted, message_channel
 from chat.answers.threads import in_thread
 from chat.chats.actions import announce
+from chat.chats.done import tell_done
 from chat.models import Message, MessageStatus
 from chat.modes.registry import get_mode
 from chat.modes.steps import close_unfinished
@@ -190,6 +192,8 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         user = User.objects.filter(pk=user_pk).first()
         if user is None:  # their account was deleted while it was written
             return
+        if outcome.status != MessageStatus.STOPPED:
+            tell_done(user, "answer", reverse("chat:chat", args=[answer.chat.public_id]), took=live.took)
         if outcome.is_tight:
             queue_compaction(answer, user)
         if outcome.status == MessageStatus.DONE and outcome.error_code != PLAN and answer.memory_enabled:

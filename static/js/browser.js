@@ -1,6 +1,5 @@
 // What the browser lends: being installed, and a notification when something long is done while nobody looks.
 
-const LONG = 10_000; // milliseconds
 const worker = navigator.serviceWorker;
 const can = Boolean(worker && window.Notification);
 // It fetches what the page offline needs: not while this page is drawn. Without one, all else works as before.
@@ -14,29 +13,27 @@ function wanted() {
   }
 }
 
-// Never what was said: a notification stands on locked screens.
-async function tell(kind) {
-  if (!wanted() || !document.hidden) return;
-  const texts = document.getElementById("texts").dataset;
-  const title = kind === "run" ? texts.runDone : texts.answerDone;
-  const registration = await worker.ready;
-  registration.showNotification(title, { tag: location.pathname, icon: texts.icon, data: { url: location.href } });
+// Whether somebody looks at that page already: each tab says so of itself.
+const tabs = window.BroadcastChannel && new BroadcastChannel("memoryhub:looking");
+const isHere = (url) => !document.hidden && location.pathname === url;
+tabs?.addEventListener("message", ({ data }) => data.asked && isHere(data.asked) && tabs.postMessage({ seen: data.asked }));
+
+function isSeen(url) {
+  if (isHere(url) || !tabs) return isHere(url);
+  return new Promise((done) => {
+    tabs.addEventListener("message", ({ data }) => data.seen === url && done(true));
+    tabs.postMessage({ asked: url });
+    setTimeout(done, 500, false);
+  });
 }
 
-// An answer is written while the composer says so, a run while its page asks for news.
-const working = () => {
-  if (document.querySelector("form[data-streaming]")) return "answer";
-  return document.querySelector("#run-live[hx-trigger]") ? "run" : "";
-};
-let doing = working();
-let since = Date.now();
-
-new MutationObserver(() => {
-  const now = working();
-  if (now === doing) return;
-  if (doing && !now && Date.now() - since >= LONG) tell(doing);
-  [doing, since] = [now, Date.now()];
-}).observe(document.body, { subtree: true, childList: true, attributeFilter: ["data-streaming", "hx-trigger"] });
+// What the server says of one's own long work (events.js). Never what was said: a notification stands on locked screens.
+document.addEventListener("memoryhub:done", async ({ detail: { kind, url } }) => {
+  if (!wanted() || (await isSeen(url))) return;
+  const registration = await worker.ready;
+  const { runDone, answerDone, icon } = document.getElementById("texts").dataset;
+  registration.showNotification(kind === "run" ? runDone : answerDone, { tag: url, icon, data: { url } });
+});
 
 // The switch, on the profile. Asking for leave needs a press of it.
 const choice = document.querySelector("[data-notify]");

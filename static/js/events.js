@@ -2,7 +2,7 @@
 // the tab that holds the lock listens and tells the others. When it closes the next one takes over.
 
 const { workspace, events: url } = document.body.dataset;
-const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "resync", "closed"];
+const NAMES = ["x_memory.auto_saved", "memory.changed", "chat.changed", "work.done", "resync", "closed"];
 let answeredAt = -Infinity;
 let looking;
 
@@ -105,6 +105,8 @@ function listen(share) {
   for (const name of NAMES) {
     source.addEventListener(name, (event) => {
       const data = JSON.parse(event.data);
+      // One tab is enough to notify somebody.
+      if (name === "work.done") return document.dispatchEvent(new CustomEvent("memoryhub:done", { detail: data }));
       hear(name, data);
       share?.postMessage([name, data]);
       if (name === "closed") source.close();

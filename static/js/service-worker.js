@@ -52,7 +52,7 @@ addEventListener("notificationclick", (event) => {
   const { url } = event.notification.data;
   const back = async () => {
     const open = await clients.matchAll({ type: "window" });
-    const there = open.find((each) => each.url === url);
+    const there = open.find((each) => new URL(each.url).pathname === url);
     return there ? there.focus() : clients.openWindow(url);
   };
   event.waitUntil(back());

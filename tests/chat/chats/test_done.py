@@ -1,0 +1,89 @@
+"""Whose long answer or run is done is told so, and nobody else; never what was said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.utils import timezone
+
+from chat.agents.lanes import work
+from chat.agents.runs import start_run
+from chat.agents.wanted import Wanted
+from chat.answers.live import LiveAnswer
+from chat.answers.state import stop_answer
+from chat.models import Run
+from chat.turns import runner
+from chat.turns.begin import begin_turn
+from memoryhub import events
+from tests.conftest import Cast
+from tests.factories import make_chat
+from tests.fakes.openai_server import HOLD, Answer, Failure, ScriptedOpenAI
+from workspaces.access import get_workspace
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Told = list[tuple[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    """To whom ``work.done`` was said, and what."""
+    heard: Told = []
+    publish = events.publish
+
+    def note(channel: str, name: str, data: Any = None) -> None:
+        if name == "work.done":
+            heard.append((channel, data))
+        publish(channel, name, data)
+
+    with patch.object(events, "publish", side_effect=note):
+        yield heard
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reply", "is_told"),
+    [(9.9, Answer("Plums"), False), (10, Answer("Plums"), True), (60, Failure(500), True)],
+)
+def test_who_asked_is_told_of_a_long_answer_wherever_it_stands(
+    cast: Cast, scripted_model: ScriptedOpenAI, told: Told, seconds: float, reply: Any, is_told: bool
+) -> None:
+    chat = make_chat(cast.owner, cast.workspace)  # read by all; asked in by one of them
+    scripted_model.script(reply)
+    with patch.object(LiveAnswer, "took", seconds):
+        begin_turn(chat, content="The secret of plums", by=cast.editor, now=timezone.now())
+        assert runner.wait_until_idle(10)
+    mine = (f"user:{cast.editor.public_id}", {"kind": "answer", "url": f"/chats/{chat.public_id}/"})
+    assert told == ([mine] if is_told else [])
+
+
+def test_nobody_is_told_of_an_answer_that_they_stopped(
+    cast: Cast, scripted_model: ScriptedOpenAI, told: Told
+) -> None:
+    scripted_model.script(Answer("Plums", HOLD, " bought"))
+    with patch.object(LiveAnswer, "took", 60):
+        turn = begin_turn(
+            make_chat(cast.owner, cast.workspace), content="Hi", by=cast.owner, now=timezone.now()
+        )
+        stop_answer(turn.answer, by=cast.owner, now=timezone.now())
+        assert runner.wait_until_idle(10)
+    assert told == []
+
+
+@pytest.mark.parametrize(("waited", "is_told"), [(timedelta(seconds=1), False), (timedelta(minutes=1), True)])
+def test_who_began_a_run_is_told_when_it_is_over(
+    cast: Cast, scripted_model: ScriptedOpenAI, told: Told, waited: timedelta, is_told: bool
+) -> None:
+    place, before = get_workspace(cast.editor, cast.workspace.public_id), timezone.now() - waited
+    plan = {"tasks": [{"id": "only", "title": "The secret of plums"}]}
+    run = start_run(place, Wanted(objective="The secret of plums", plan=plan), by=cast.editor, now=before)
+    Run.objects.filter(pk=run.pk).update(created_at=before)
+    work(seconds=30, at_once=1)
+    run.refresh_from_db()
+    url = f"/workspaces/{place.public_id}/runs/{run.public_id}/"
+    mine = (f"user:{cast.editor.public_id}", {"kind": "run", "url": url})
+    assert run.is_over and told == ([mine] if is_told else [])
+    assert "plums" not in json.dumps(told)
