@@ -26,7 +26,7 @@ def serves_only_here(host: str | None = None) -> bool:
     names = [settings.HOST if host is None else host, *settings.ALLOWED_HOSTS]
     of_others = (
         *(settings.TRUSTED_PROXIES, settings.HTTPS, settings.CSRF_TRUSTED_ORIGINS),
-        *(settings.OIDC, settings.SCIM_TOKEN, settings.SIGNUP_DOMAINS),
+        *(settings.OIDC, settings.OAUTH, settings.SCIM_TOKEN, settings.SIGNUP_DOMAINS),
     )
     return all(map(_is_here, names)) and not any(of_others)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import mail_from_url
@@ -67,6 +69,29 @@ OIDC = (
     if _oidc[0]
     else None
 )
+# By OAuth at providers where anybody may have an account: those that a client id and a secret are given for.
+OAUTH: dict[str, dict[str, Any]] = {}
+for _name in ("GitHub", "GitLab", "Google"):
+    _prefix = f"OAUTH_{_name.upper()}"
+    _client = (env.optional(f"{_prefix}_CLIENT_ID"), env.optional(f"{_prefix}_CLIENT_SECRET"))
+    if any(_client) and not all(_client):
+        raise ImproperlyConfigured(
+            f"MEMORYHUB_{_prefix}_CLIENT_ID and MEMORYHUB_{_prefix}_CLIENT_SECRET go together."
+        )
+    if all(_client):
+        OAUTH[_name.lower()] = {
+            "name": _name,
+            "client_id": _client[0],
+            "secret": _client[1],
+            "settings": {"oauth_pkce_enabled": True},
+        }
+_own = {name: env.url(f"OAUTH_{name}_URL") for name in ("GITHUB", "GITLAB")}  # servers of a company's own
+SOCIALACCOUNT_PROVIDERS = {name.lower(): {f"{name}_URL": url} for name, url in _own.items() if url}
+# Whose address is of them, as the provider has verified, may come in by it; without any, new people as by a password.
+OAUTH_DOMAINS = [
+    domain.casefold().removeprefix("@") for domain in env.words("OAUTH_DOMAINS")
+] or SIGNUP_DOMAINS
+OAUTH_SIGNUP = SIGNUP_OPEN or bool(OAUTH_DOMAINS)
 OIDC_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("OIDC_DOMAINS")]
 # Groups of the provider, and what each gives: "staff", or a place in a workspace such as "ws_…:editor".
 SSO_GROUPS_CLAIM = env.text("SSO_GROUPS_CLAIM")
@@ -84,12 +109,13 @@ if SSO_GROUPS and not (SSO_GROUPS_CLAIM or SCIM_TOKEN):
     raise ImproperlyConfigured(
         "MEMORYHUB_SSO_GROUPS needs MEMORYHUB_SSO_GROUPS_CLAIM, or a directory (MEMORYHUB_SCIM_TOKEN)."
     )
+SOCIALACCOUNT_QUERY_EMAIL = True  # else GitHub is not asked for addresses
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True  # whom SingleSignOn.authenticate_by_email names
 PASSWORD_SIGN_IN = env.flag("PASSWORD_SIGN_IN", True)
 if not PASSWORD_SIGN_IN:
-    if OIDC is None:
+    if OIDC is None and not OAUTH:
         raise ImproperlyConfigured(
-            "MEMORYHUB_PASSWORD_SIGN_IN=off needs single sign-on: set MEMORYHUB_OIDC_URL."
+            "MEMORYHUB_PASSWORD_SIGN_IN=off needs single sign-on: set MEMORYHUB_OIDC_URL or MEMORYHUB_OAUTH_…."
         )
     SIGNUP_OPEN = False  # by a page of ours, with a password
 SOCIALACCOUNT_ADAPTER = "workspaces.accounts.single_sign_on.SingleSignOn"

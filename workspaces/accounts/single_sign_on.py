@@ -1,5 +1,5 @@
-"""Single sign-on: allauth speaks OpenID Connect with the one provider that the settings name. Who may come in by it,
-and what is kept of them.
+"""Single sign-on: allauth speaks OpenID Connect with the one provider that the settings name, and OAuth with those
+where anybody may have an account. Who may come in by them, and what is kept of people.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin
 from allauth.socialaccount.providers.base import AuthError
-from allauth.socialaccount.providers.openid_connect.views import callback, login
+from allauth.socialaccount.providers.github.views import GitHubOAuth2Adapter
+from allauth.socialaccount.providers.gitlab.views import GitLabOAuth2Adapter
+from allauth.socialaccount.providers.google.views import GoogleOAuth2Adapter
+from allauth.socialaccount.providers.oauth2.views import (
+    OAuth2Adapter,
+    OAuth2CallbackView,
+    OAuth2LoginView,
+    OAuth2View,
+)
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 from requests import RequestException
@@ -26,6 +35,12 @@ from workspaces.models import User
 
 logger = logging.getLogger(__name__)
 PROVIDER = "sso"  # its word in addresses
+# Where whoever wants one gets an account, by their word in addresses, with how allauth speaks to each.
+OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
+    "github": GitHubOAuth2Adapter,
+    "gitlab": GitLabOAuth2Adapter,
+    "google": GoogleOAuth2Adapter,
+}
 
 
 class SingleSignOn(DefaultSocialAccountAdapter):
@@ -35,7 +50,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         """Whose account it is that the directory made (``workspaces.scim``), and that nobody has opened so far: theirs
         whose address, verified by both, is the same.
         """
-        if not settings.SCIM_TOKEN:
+        if not settings.SCIM_TOKEN or sociallogin.account.provider != PROVIDER:
             return None
         for address in sociallogin.email_addresses:
             made = EmailAddress.objects.filter(
@@ -47,10 +62,11 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return None
 
     def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
-        """The provider of the settings, or none; the database, where allauth would look too, has none."""
-        if settings.OIDC is None or provider not in (None, PROVIDER, "openid_connect"):
-            return []
-        return [SocialApp(provider="openid_connect", provider_id=PROVIDER, **settings.OIDC)]
+        """Those of the settings; the database, where allauth would look too, has none."""
+        apps = [SocialApp(provider=name, **told) for name, told in settings.OAUTH.items()]
+        if settings.OIDC is not None:
+            apps.append(SocialApp(provider="openid_connect", provider_id=PROVIDER, **settings.OIDC))
+        return [app for app in apps if provider in (None, app.provider, app.provider_id)]
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> Any:
         """Of all that a provider may tell, only a name and an address are kept, of a length that can be."""
@@ -58,7 +74,13 @@ class SingleSignOn(DefaultSocialAccountAdapter):
             raise ValueError("an id with a NUL")
         told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
         kept = {"preferred_username": told.get("username"), "email": told.get("email")}
-        groups = groups_in(sociallogin.account.extra_data) if settings.SSO_GROUPS_CLAIM else None
+        says_groups = settings.SSO_GROUPS_CLAIM and sociallogin.account.provider == PROVIDER
+        groups = groups_in(sociallogin.account.extra_data) if says_groups else None
+        if (
+            sociallogin.account.provider == "gitlab"
+        ):  # whose address is one that its person has confirmed, or none
+            for address in sociallogin.email_addresses:
+                address.verified = bool(sociallogin.account.extra_data.get("confirmed_at"))
         sociallogin.account.extra_data = {name: value for name, value in kept.items() if value}
         if groups is not None:
             sociallogin.account.extra_data["groups"] = groups
@@ -71,23 +93,30 @@ class SingleSignOn(DefaultSocialAccountAdapter):
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Asked at every sign-in: who has left the company's domain comes in by a password alone, if they have one."""
-        if settings.OIDC_DOMAINS and not _is_of_a_domain(sociallogin):
-            domains = {"domains": settings.OIDC_DOMAINS}
-            raise ImmediateHttpResponse(render(request, "socialaccount/not_let_in.html", domains, status=403))
+        domains = settings.OIDC_DOMAINS if _is_of_the_company(sociallogin) else settings.OAUTH_DOMAINS
+        if domains and not _is_of_a_domain(sociallogin, domains):
+            page = render(request, "socialaccount/not_let_in.html", {"domains": domains}, status=403)
+            raise ImmediateHttpResponse(page)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """Whom the provider lets in has been let in: closed sign-up is about passwords."""
-        return True
+        """Whom the company's provider lets in has been let in: closed sign-up is about passwords, and about those whom
+        anybody lets in.
+        """
+        return bool(_is_of_the_company(sociallogin) or settings.OAUTH_SIGNUP)
+
+
+def _is_of_the_company(sociallogin: SocialLogin) -> bool:
+    return bool(sociallogin.account.provider == PROVIDER)
 
 
 def _was_never_opened(user: User) -> bool:
     return not user.has_usable_password() and not SocialAccount.objects.filter(user=user).exists()
 
 
-def _is_of_a_domain(sociallogin: SocialLogin) -> bool:
+def _is_of_a_domain(sociallogin: SocialLogin, domains: list[str]) -> bool:
     """Only an address that the provider says it has verified counts: any other may be somebody's wish."""
     return any(
-        address.verified is True and address.email.rpartition("@")[2].casefold() in settings.OIDC_DOMAINS
+        address.verified is True and address.email.rpartition("@")[2].casefold() in domains
         for address in sociallogin.email_addresses
     )
 
@@ -97,7 +126,7 @@ def _is_of_a_domain(sociallogin: SocialLogin) -> bool:
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Send the browser to the provider. By a page that goes on by itself: our policy lets no form lead elsewhere."""
     try:
-        answer: HttpResponse = login(request, provider_id)
+        answer = _step(OAuth2LoginView, request, provider_id)
     except (RequestException, KeyError, ValueError):  # away, or what answers is no provider
         return _odd(request)
     if answer.status_code != 302:
@@ -109,10 +138,20 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     """From the provider, with what it says of a person: none of that is believed to be of the right shape or length."""
     try:
-        answer: HttpResponse = callback(request, provider_id)
-    except (ImproperlyConfigured, ValidationError, AttributeError, TypeError, ValueError):
+        answer = _step(OAuth2CallbackView, request, provider_id)
+    except (ImproperlyConfigured, ValidationError, AttributeError, KeyError, TypeError, ValueError):
         logger.warning("The provider of single sign-on said something of a person that cannot be kept.")
         return _odd(request)
+    return answer
+
+
+def _step(step: type[OAuth2View], request: HttpRequest, provider_id: str) -> HttpResponse:
+    kind = OPEN_TO_ALL.get(provider_id)
+    adapter = kind(request) if kind else OpenIDConnectOAuth2Adapter(request, provider_id)
+    try:
+        answer: HttpResponse = step.adapter_view(adapter)(request)
+    except SocialApp.DoesNotExist:
+        raise Http404 from None
     return answer
 
 

@@ -9,7 +9,7 @@ from django.urls import include, path
 
 from workspaces.accounts.account_views import reset_password
 from workspaces.accounts.sign_in import has_two_factor, proven_first
-from workspaces.accounts.single_sign_on import begin, come_back
+from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
 
 urlpatterns = [
     # It asks for the old password itself; with two-factor sign-in on, for a code before.
@@ -21,4 +21,13 @@ urlpatterns = [
     path("single-sign-on/", include("allauth.socialaccount.urls")),
     path("single-sign-on/with/<slug:provider_id>/", begin, name="openid_connect_login"),
     path("single-sign-on/with/<slug:provider_id>/callback/", come_back, name="openid_connect_callback"),
+    # The same again, under the names by which allauth looks for them.
+    *(
+        path(f"single-sign-on/with/{name}/", begin, {"provider_id": name}, f"{name}_login")
+        for name in OPEN_TO_ALL
+    ),
+    *(
+        path(f"single-sign-on/with/{name}/callback/", come_back, {"provider_id": name}, f"{name}_callback")
+        for name in OPEN_TO_ALL
+    ),
 ]

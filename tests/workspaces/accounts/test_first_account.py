@@ -97,6 +97,7 @@ def test_nobody_is_who_comes_from_elsewhere_or_past_somebody(sent: dict[str, str
         {"SCIM_TOKEN": "t" * 32},
         {"SIGNUP_DOMAINS": ["example.org"]},
         {"OIDC": {"client_id": "hub"}},
+        {"OAUTH": {"github": {"client_id": "hub"}}},
         {"SIGNUP_OPEN": False},
     ],
     ids=str,

@@ -1,0 +1,268 @@
+"""Signing in by GitHub, GitLab and Google, where anybody may have an account; played by a server of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount, SocialToken
+from allauth.socialaccount.providers.github.views import GitHubOAuth2Adapter
+from allauth.socialaccount.providers.google.views import GoogleOAuth2Adapter
+from django.test import Client
+from django.urls import reverse
+
+from tests.factories import PASSWORD, make_user
+from tests.fakes.oauth_providers import CLIENT, SECRET, OAuthProviders
+from tests.migrated import ROOT, environment
+from tests.workspaces.accounts.test_single_sign_on import signed_in_as
+from tests.workspaces.accounts.test_two_factor import turn_on
+from workspaces.models import AuditEvent, GroupGrant, User
+
+pytestmark = pytest.mark.django_db
+NAMES = {"github": "GitHub", "gitlab": "GitLab", "google": "Google"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OAuthProviders]:
+    server = OAuthProviders().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def providers(server: OAuthProviders, settings: Any, monkeypatch: pytest.MonkeyPatch) -> OAuthProviders:
+    app = {"client_id": CLIENT, "secret": SECRET, "settings": {"oauth_pkce_enabled": True}}
+    settings.OAUTH = {name: {"name": label, **app} for name, label in NAMES.items()}
+    settings.SOCIALACCOUNT_PROVIDERS = {"gitlab": {"GITLAB_URL": server.url}}
+    addresses = {"authorize_url": "/login/oauth/authorize", "access_token_url": "/login/oauth/access_token"}
+    addresses |= {"profile_url": "/api/v3/user", "emails_url": "/api/v3/user/emails"}
+    for name, path in addresses.items():
+        monkeypatch.setattr(GitHubOAuth2Adapter, name, server.url + path)
+    for name, path in {
+        "authorize_url": "/auth",
+        "access_token_url": "/token",
+        "identity_url": "/info",
+    }.items():
+        monkeypatch.setattr(GoogleOAuth2Adapter, name, server.url + path)
+    return server
+
+
+def says(provider: str, *, id: Any = 1, name: str = "frida", email: Any = None, verified: Any = True) -> Any:
+    """Of one person, at each of the provider's addresses that is asked."""
+    if provider == "github":
+        emails = [{"email": email, "primary": True, "verified": verified}] if email else []
+        public = {"id": id, "login": name, "email": None, "company": "Helpdesk", "bio": "1"}
+        return {"/api/v3/user": public, "/api/v3/user/emails": emails}
+    if provider == "gitlab":
+        confirmed = "2026-01-01T00:00:00Z" if verified else None
+        own = {"id": id, "username": name, "email": email, "confirmed_at": confirmed}
+        return {"/api/v4/user": own | {"company": "Helpdesk"}}
+    return {
+        "/info": {
+            "id": str(id),
+            "given_name": name,
+            "email": email,
+            "verified_email": verified,
+            "company": "Helpdesk",
+        }
+    }
+
+
+def go(client: Client, provider: str, *, process: str = "login", status: int = 200, **person: Any) -> Any:
+    """As a browser does: our button, the provider's page, its answer at our callback; what that shows in the end."""
+    begun = client.post(f"{reverse(f'{provider}_login')}?process={process}", follow=True)
+    address = begun.context["address"]
+    server: OAuthProviders = person.pop("at")
+    assert address.startswith(server.url)
+    told = person.pop("told", None) or says(provider, **person)
+    back = server.allow(address, told, status)
+    return client.get(f"/accounts/single-sign-on/with/{provider}/callback/?{back}", follow=True)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_who_comes_gets_an_account_once_and_comes_back_to_it(provider: str, server: OAuthProviders) -> None:
+    page = Client().get("/accounts/login/").content.decode()
+    assert all(
+        f"Continue with <bdi>{label}" in page or f"Continue with {label}" in page for label in NAMES.values()
+    )
+    client, again = Client(), Client()
+    assert go(client, provider, at=server, email="frida@example.org").status_code == 200
+    assert signed_in_as(client) == "frida"
+    go(again, provider, at=server, name="renamed", email="other@example.org")
+    assert signed_in_as(again) == "frida"
+    account = SocialAccount.objects.get()
+    assert (account.provider, account.uid, SocialToken.objects.count()) == (provider, "1", 0)
+    assert set(account.extra_data) <= {"preferred_username", "email"}  # nothing else of what was told
+    assert EmailAddress.objects.get().verified
+    assert AuditEvent.objects.filter(verb="signed_in").latest("pk").details["single_sign_on"] is True
+
+
+def test_the_same_number_elsewhere_is_somebody_else(server: OAuthProviders) -> None:
+    first, second = Client(), Client()
+    go(first, "github", at=server, id=7, name="gina")
+    go(second, "gitlab", at=server, id=7, name="gustav")
+    assert (signed_in_as(first), signed_in_as(second)) == ("gina", "gustav")
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_where_sign_up_is_closed_nobody_new_comes_by_what_is_open_to_all(
+    provider: str, server: OAuthProviders, settings: Any
+) -> None:
+    settings.OAUTH_SIGNUP = False
+    client = Client()
+    page = go(client, provider, at=server, email="frida@example.org")
+    assert (signed_in_as(client), "Sign-up is closed" in page.content.decode()) == (None, True)
+    assert not User.objects.exists() and not SocialAccount.objects.exists()
+    olive, again = make_user("olive"), Client()
+    SocialAccount.objects.create(user=olive, provider=provider, uid="1")
+    go(again, provider, at=server)
+    assert signed_in_as(again) == "olive", "who connected it before"
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize(
+    ("address", "verified", "comes"),
+    [
+        ("a@example.org", True, True),
+        ("a@EXAMPLE.ORG", True, True),
+        ("a@example.org", False, False),
+        ("a@example.org.evil.com", True, False),
+        ("a@evil.com", True, False),
+        (None, True, False),
+    ],
+)
+def test_only_verified_addresses_of_the_domains_come_in(
+    provider: str, server: OAuthProviders, settings: Any, address: str | None, verified: bool, comes: bool
+) -> None:
+    """Also who was let in before: leaving the company ends it."""
+    settings.OAUTH_DOMAINS, settings.OIDC_DOMAINS = ["example.org"], ["elsewhere.org"]
+    client = Client()
+    page = go(client, provider, at=server, name="dora", email=address, verified=verified)
+    assert (signed_in_as(client), page.status_code) == (("dora", 200) if comes else (None, 403))
+    if comes:
+        later = Client()
+        assert go(later, provider, at=server, email="a@evil.com").status_code == 403
+        assert signed_in_as(later) is None
+
+
+def test_an_address_that_is_here_opens_nobodys_account(server: OAuthProviders, settings: Any) -> None:
+    """Nor one that the company's directory made for whom its own provider lets in."""
+    settings.SCIM_TOKEN = "of the directory alone " * 2
+    made = make_user("olive")
+    made.set_unusable_password()
+    made.email = "olive@example.org"
+    made.save()
+    EmailAddress.objects.create(user=made, email="olive@example.org", verified=True, primary=True)
+    client = Client()
+    page = go(client, "github", at=server, name="olive", email="olive@example.org")
+    assert signed_in_as(client) is None and "is taken here" in page.content.decode()
+
+
+def test_nothing_that_people_write_about_themselves_is_a_group(server: OAuthProviders, settings: Any) -> None:
+    settings.SSO_GROUPS_CLAIM, settings.SSO_GROUPS = "company", {"Helpdesk": ["staff"]}
+    for provider in NAMES:
+        client = Client()
+        go(client, provider, at=server, name=f"climber-{provider}")
+        assert signed_in_as(client) == f"climber-{provider}"
+    assert not User.objects.filter(is_staff=True).exists() and not GroupGrant.objects.exists()
+
+
+def test_it_is_connected_by_its_person_alone(server: OAuthProviders) -> None:
+    olive, client = make_user("olive"), Client()
+    client.force_login(olive)
+    asked = go(client, "github", at=server, process="connect", id=5, name="olive-at-github")
+    assert (asked.request["PATH_INFO"], SocialAccount.objects.count()) == ("/accounts/reauthenticate/", 0)
+    client.post(asked.redirect_chain[-1][0], {"password": PASSWORD}, follow=True)
+    page = client.get(reverse("socialaccount_connections")).content.decode()
+    assert "olive-at-github" in page and 'small">GitHub<' in page
+    other = Client()
+    go(other, "github", at=server, id=5)
+    assert signed_in_as(other) == "olive"
+
+
+def test_two_factor_sign_in_is_asked_for_after_it(server: OAuthProviders) -> None:
+    olive, client = make_user("olive"), Client()
+    turn_on(olive)
+    SocialAccount.objects.create(user=olive, provider="github", uid="6")
+    page = go(client, "github", at=server, id=6)
+    assert (signed_in_as(client), page.request["PATH_INFO"]) == (None, "/accounts/two-factor/authenticate/")
+
+
+USER, EMAILS = "/api/v3/user", "/api/v3/user/emails"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {USER: {}, EMAILS: []},
+        {USER: [], EMAILS: []},
+        {USER: "<h1>Unicorn</h1>", EMAILS: []},
+        {USER: {"id": "x\x00y", "login": "x"}, EMAILS: []},
+        {USER: {"id": "9" * 300, "login": "x"}, EMAILS: []},
+        {USER: {"id": 1, "login": "x\x00y"}, EMAILS: [{"email": "a@example.org"}]},
+        {USER: {"id": 1, "login": ["x"]}, EMAILS: {"message": "no"}},
+        {
+            USER: {"id": 1, "login": "x" * 9000},
+            EMAILS: [{"email": "x\x00@example.org", "primary": 1, "verified": 1}],
+        },
+        {USER: {"id": 1, "login": "x"}},
+    ],
+    ids=repr,
+)
+def test_what_no_person_is_called_is_no_error_of_ours(server: OAuthProviders, told: Any) -> None:
+    assert go(Client(), "github", at=server, told=told).status_code in (200, 401, 502)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_provider_that_fails_lets_nobody_in(provider: str, server: OAuthProviders) -> None:
+    client = Client()
+    page = go(client, provider, at=server, status=500)
+    assert (signed_in_as(client), "did not let you in" in page.content.decode()) == (None, True)
+    callback = reverse(f"{provider}_callback")
+    for query in ({"code": "x", "state": "of nobody"}, {"error": "access_denied"}, {}):
+        answer = Client().get(callback, query)
+        assert answer.status_code < 500 and signed_in_as(client) is None
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_without_one_there_is_no_door(provider: str, settings: Any) -> None:
+    settings.OAUTH = {}
+    assert "Continue with" not in Client().get("/accounts/login/").content.decode()
+    assert Client().post(reverse(f"{provider}_login")).status_code == 404
+    assert Client().get(reverse(f"{provider}_callback")).status_code == 404
+    assert Client().get(reverse(f"{provider}_login")).status_code == 405
+
+
+ASK = """
+from django.conf import settings
+from allauth.socialaccount.providers.github.views import GitHubOAuth2Adapter
+print([*settings.OAUTH], GitHubOAuth2Adapter.emails_url, settings.OAUTH_DOMAINS, settings.OAUTH_SIGNUP)
+"""
+
+
+def test_what_is_set_is_what_is_asked(tmp_path: Path) -> None:
+    def asked(**env: str) -> str:
+        given = {f"MEMORYHUB_{name}": value for name, value in env.items()}
+        done = subprocess.run(
+            [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", ASK],
+            **{"cwd": ROOT, "env": environment(tmp_path, **given), "capture_output": True, "text": True},
+        )
+        return done.stdout.strip() or done.stderr.splitlines()[-1]
+
+    client = {"OAUTH_GITHUB_CLIENT_ID": "x", "OAUTH_GITHUB_CLIENT_SECRET": "y"}
+    hub = {"OAUTH_GITHUB_URL": "https://git.example.org"}
+    assert asked(**client, **hub, PASSWORD_SIGN_IN="off") == (
+        "['github'] https://git.example.org/api/v3/user/emails [] True"
+    )
+    closed = asked(**client, SIGNUP_OPEN="off")
+    assert closed == "['github'] https://api.github.com/user/emails [] False"
+    assert asked(**client, SIGNUP_OPEN="off", OAUTH_DOMAINS="@Example.org").endswith("['example.org'] True")
+    mail = {"SMTP_URL": "smtp://localhost", "SIGNUP_DOMAINS": "example.org"}
+    assert asked(**client, **mail).endswith("['example.org'] True")
+    assert "MEMORYHUB_OAUTH_GITHUB_CLIENT_SECRET go together" in asked(OAUTH_GITHUB_CLIENT_ID="x")
+    assert "MEMORYHUB_PASSWORD_SIGN_IN=off needs single sign-on" in asked(PASSWORD_SIGN_IN="off")
