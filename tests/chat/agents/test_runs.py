@@ -278,7 +278,7 @@ def test_a_spent_budget_stops_a_run_until_it_gets_more(
     model: ScriptedOpenAI, place: Workspace, cast: Cast
 ) -> None:
     run = go(begin(place, cast.owner, budget={"rounds": 2}))
-    assert run.status == RunStatus.STOPPED and "rounds" in run.error
+    assert run.status == RunStatus.STOPPED and "replies" in run.error
     resume_run(run, by=cast.owner, now=timezone.now(), budget={"rounds": 50})
     assert go(run).status == RunStatus.DONE
     late = begin(place, cast.owner)
