@@ -124,6 +124,19 @@ def test_no_function_is_longer_than_fifty_lines() -> None:
     assert long == set()
 
 
+def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
+    """A mode is one class; a choice of texts may say a property of its own."""
+    asking = {
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "chat")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Compare | ast.MatchValue)
+        if re.search(r"\bMode\.[A-Z]|\.mode (==|!=|in) ['(]", ast.unparse(node))
+    }
+    assert asking == {"chat/modes/registry.py", "chat/models/steps.py"}
+
+
 def test_every_queued_job_resolves() -> None:
     paths = {
         path

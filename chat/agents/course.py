@@ -199,7 +199,7 @@ def plan_of(run: Run) -> TaskPlan:
 def executor_of(run: Run, memory: AgentMemory) -> ParallelTaskExecutor | TeamExecutor:
     """As it stands: everything that it knows lies in the run's row and in its memory."""
     plan = plan_of(run)
-    if run.mode == RunMode.TEAM:
+    if run.board is not None:
         return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
     steps, tasks = (
         {name: State(state) for name, state in run.states[what].items()} for what in ("steps", "tasks")

@@ -116,7 +116,7 @@ def _context(held: Held, unit: Unit, ask: Ask, able: Capabilities) -> StepContex
         room=room_beside_answer(able),
         emit=held.tell,
     )
-    if run.mode == RunMode.TEAM and unit.member:
+    if unit.member:
         members = read_plan(run.plan).members or MEMBERS
         me = next(member for member in members if member.name == unit.member)
         context = context_of_member(me, context, members, board_of(run))

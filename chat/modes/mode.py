@@ -20,6 +20,7 @@ class AnswerMode:
     distilled_as: ClassVar[str | None] = (
         None  # source_type under which the whole answer is mined as an output
     )
+    may_wait: ClassVar[bool] = False  # its answer may end with a plan that waits for the person
 
     def can(self, capabilities: Capabilities) -> bool:
         return True

@@ -44,6 +44,7 @@ class Research(AnswerMode):
         "Research needs a model that can call tools, and the one in use cannot. Connect a larger one."
     )
     distilled_as = SourceType.AUTO_RESEARCH
+    may_wait = True
 
     def can(self, capabilities: Capabilities) -> bool:
         return capabilities.has_tools and capabilities.can_extract

@@ -12,7 +12,7 @@ from chat.agents import plan_edits
 from chat.agents.runs import may_steer
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunStatus
-from chat.models.steps import Mode
+from chat.modes.registry import get_mode
 from workspaces.models import User
 
 
@@ -37,8 +37,8 @@ def planned(
 
 
 def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
-    """Of the last answer of a chat. Costs a query, and none where nothing was researched."""
-    if answer.mode != Mode.RESEARCH:
+    """Of the last answer of a chat. Costs a query, and none where none can wait."""
+    if not get_mode(answer.mode).may_wait:
         return None
     run = Run.objects.visible_to(user).filter(answer=answer).select_related("user").first()
     return None if run is None else planned(run, can_steer=may_steer(run, chat.role, user))
