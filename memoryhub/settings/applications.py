@@ -43,6 +43,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "memoryhub.languages.LanguageMiddleware",
+    "memoryhub.http.time_zones.TimeZoneMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",  # of every page, unless it says otherwise
     "workspaces.accounts.sessions.LastSeenMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -12,6 +12,12 @@
     // Storage is blocked: the system's theme and the default columns are fine.
   }
 
+  // In whose hours the server says times, from the next page on.
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  if (timeZone && !document.cookie.split("; ").includes(`zone=${timeZone}`)) {
+    document.cookie = `zone=${timeZone}; path=/; max-age=31536000; samesite=lax`;
+  }
+
   // The memories are asked for at once where their column is open, and stand in it as soon as there is a column: neither
   // waits for the other scripts. Of these shell.js does the rest; it is told whether they came.
   const { panel } = document.currentScript.dataset;

@@ -1,0 +1,80 @@
+"""Times are said in the hours of whoever looks, by a cookie that anybody may write."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from chat.models import Chat
+from memoryhub.http.time_zones import zone_named
+from tests.conftest import Cast
+from tests.factories import make_chat, make_memory
+
+pytestmark = pytest.mark.django_db
+
+
+def looking_from(cast: Cast, zone: str) -> Client:
+    client = Client()
+    client.force_login(cast.owner)
+    client.cookies["zone"] = zone
+    return client
+
+
+def zone_where_it_is(hour: int, now: datetime) -> str:
+    """Now; with the sign turned round, as these zones are named."""
+    ahead = (hour - now.hour) % 24
+    return f"Etc/GMT-{ahead}" if ahead <= 12 else f"Etc/GMT+{24 - ahead}"
+
+
+def test_a_day_ends_at_ones_own_midnight(cast: Cast) -> None:
+    now = datetime.now(UTC)
+    chat = make_chat(cast.owner, cast.workspace, title="Begun in the hour before")
+    Chat.objects.filter(pk=chat.pk).update(active_at=now - timedelta(minutes=now.minute + 1))
+    address = f"/workspaces/{cast.workspace.public_id}/"
+    for hour, day in ((0, "Yesterday"), (1, "Today"), (12, "Today")):
+        html = looking_from(cast, zone_where_it_is(hour, now)).get(address).content.decode()
+        assert [word for word in ("Yesterday", "Today") if f">{word}<" in "".join(html.split())] == [day], (
+            hour
+        )
+    assert timezone.get_current_timezone_name() == "UTC", "of one request alone"
+
+
+def test_the_exact_time_says_in_whose_hours_it_is(cast: Cast) -> None:
+    make_memory("It is on Monday", cast.owner, cast.workspace, now=datetime(2026, 1, 31, 20, 30, tzinfo=UTC))
+    address = f"/workspaces/{cast.workspace.public_id}/memories/"
+    html = looking_from(cast, "Asia/Tokyo").get(address).content.decode()
+    assert 'title="Feb. 1, 2026, 5:30 a.m. JST"' in html and 'datetime="2026-01-31T20:30' in html
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "",
+        "Nowhere/Town",
+        "../../../etc/passwd",
+        "/etc/localtime",
+        "America",
+        "x" * 5000,
+        "Europe/Berlin\\0",
+        "é",
+        "-1",
+    ],
+)
+def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
+    assert zone_named(zone) == UTC
+    assert looking_from(cast, zone).get("/profile/").status_code == 200
+
+
+def test_programs_and_the_admin_are_told_utc(cast: Cast) -> None:
+    cast.owner.is_staff = cast.owner.is_superuser = True
+    cast.owner.save()
+    memory = make_memory(
+        "It is on Monday", cast.owner, cast.workspace, now=datetime(2026, 1, 31, 20, 30, tzinfo=UTC)
+    )
+    client = looking_from(cast, "Asia/Tokyo")
+    url = f"/chat/api/workspaces/{cast.workspace.public_id}/memories"
+    assert client.get(url).json()["items"][0]["created_at"].startswith("2026-01-31T20:30")
+    assert "8:30 p.m." in client.get(f"/admin/memories/memory/{memory.pk}/change/").content.decode()
