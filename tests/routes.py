@@ -534,6 +534,7 @@ PAGE_ROWS = [
     Row("POST", "profile/short-term/", answering(302, PAGE_EVERYBODY), {"everywhere": "on"}),
     Row("POST", "profile/picture/", answering(302, PAGE_EVERYBODY), upload=True),
     Row("GET", "people/<str:user_id>/picture/", PAGE_MEMBERS),
+    Row("POST", "profile/name/", answering(302, PAGE_EVERYBODY), {"name": "Zoë Quinn"}),
     Row("POST", "profile/language/", answering(302, PAGE_EVERYBODY), {"language": "de"}),
     Row("POST", "profile/memory/", answering(302, PAGE_EVERYBODY), {"memory": "on"}),
     Row("POST", "workspaces/<str:ws_id>/chats/", answering(302, PAGE_EDITORS), {"content": "Hello"}),

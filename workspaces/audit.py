@@ -50,6 +50,7 @@ class Verb(models.TextChoices):
     PASSWORD_LET_IN = "password_let_in", later("Let in by a password for a short time")
     PASSWORD_RESET = "password_reset", later("Reset the password")
     USERNAME_CHANGED = "username_changed", later("Changed the username")
+    NAME_CHANGED = "name_changed", later("Changed the name")
     EMAIL_CHANGED = "email_changed", later("Changed the email address")
     RIGHTS_CHANGED = "rights_changed", later("Changed the rights")
     SIGN_ON_CONNECTED = "sign_on_connected", later("Connected single sign-on")

@@ -93,6 +93,7 @@ urlpatterns = [
     path("profile/sessions/<str:session_id>/end/", security_views.end_session, name="end_session"),
     path("profile/picture/", picture_views.change, name="own_picture"),
     path("people/<str:user_id>/picture/", picture_views.picture, name="picture"),
+    path("profile/name/", setting_views.name, name="name"),
     path("profile/language/", setting_views.language, name="language"),
     path("profile/short-term/", setting_views.short_term_everywhere, name="short_term_everywhere"),
     path(f"{WORKSPACE}share-links/", setting_views.switch("share_links", "links"), name="share_links"),

@@ -48,7 +48,7 @@ def _messages(chat: Chat) -> Iterator[list[Message]]:
 def _said_by(message: Message) -> str:
     if message.role == MessageRole.ASSISTANT:
         return _("Answer")
-    return message.author.get_username() if message.author else _("Somebody who has left")
+    return message.author.shown_name if message.author else _("Somebody who has left")
 
 
 def _markdown(chat: Chat) -> Iterator[bytes]:

@@ -198,6 +198,7 @@ def _own_settings() -> list[Found]:
     profile = reverse("workspaces:profile")
     return [
         Found(_("Language"), f"{profile}#language", "settings", also="language English"),
+        Found(_("Your name"), f"{profile}#name", "user", also=_("display name")),
         Found(_("Picture"), f"{profile}#picture", "user", also=_("avatar photo")),
         Found(_("Notifications"), f"{profile}#notifications", "info", also=_("alerts")),
         Found(

@@ -249,7 +249,7 @@ def entries_for(
             entry.is_own = message.author_id == user.pk
             entry.pictures = [pictures[each] for each in message.only_documents or () if each in pictures]
             if not entry.is_own:
-                entry.author = message.author.get_username() if message.author else _("Someone who left")
+                entry.author = message.author.shown_name if message.author else _("Someone who left")
         else:
             entry.shown = shown.get(message.pk)
             entry.rating = ratings.get(message.pk)

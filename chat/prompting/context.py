@@ -186,7 +186,7 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 
 
 def name_of(user: User | None) -> str:
-    return (user.get_full_name() or user.get_username()) if user else "somebody who left"
+    return user.shown_name if user else "somebody who left"
 
 
 def leave_out_what_does_not_fit(

@@ -34,6 +34,8 @@ ON_CARD = (
     "source_details",
     "created_at",
     "author__username",
+    "author__first_name",
+    "author__last_name",
     "agent__name",
     "may_replace__public_id",
     "may_replace__content",

@@ -82,7 +82,7 @@ def candidates_of(
 
 
 def _name_of(user: User | None) -> str:
-    return (user.get_full_name() or user.get_username()) if user else ""
+    return user.shown_name if user else ""
 
 
 def place_for(extraction: Extraction, turn: TurnText) -> Workspace | None:

@@ -130,7 +130,7 @@ def test_settings_are_saved_as_they_are_changed(cast: Cast) -> None:
     )
     assert stepped_down["HX-Refresh"] == "true"
     profile = client.get(url("profile")).content.decode()
-    assert profile.count("data-tab=") == 6 and profile.count("data-saves") == 4
+    assert profile.count("data-tab=") == 6 and profile.count("data-saves") == 5
     default = client.post(url("memory_default"), {"memory": "on", "page": "profile"}, headers=htmx)
     assert default.status_code == 302, "asked in a chat, it answers with nothing"
 

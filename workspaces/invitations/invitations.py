@@ -88,7 +88,7 @@ def send_by_mail(invitation: Invitation, *, link: str) -> None:
         "It is for you alone and works until %(until)s UTC. If you do not know %(by)s, leave it: without the link\n"
         "nothing happens.\n"
     ) % {
-        "by": invitation.created_by.get_username(),
+        "by": invitation.created_by.shown_name,
         "workspace": invitation.workspace.name,
         "link": link,
         "until": f"{invitation.expires_at:%Y-%m-%d %H:%M}",
@@ -160,7 +160,7 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
                 "This invitation no longer lets you in: you have used it, or an owner has removed you since it was "
                 "made. Ask %s for a new one."
             )
-            raise Ended(text % invitation.created_by.get_username())
+            raise Ended(text % invitation.created_by.shown_name)
         made = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
         invitation.used += 1
         invitation.used_by.append(by.pk)
@@ -214,7 +214,7 @@ def _check(role: str, most: int, lasts: timedelta, email: str) -> None:
 
 
 def _require_open(invitation: Invitation, now: datetime) -> None:
-    by = invitation.created_by.get_username()
+    by = invitation.created_by.shown_name
     if invitation.revoked_at is not None:
         raise Ended(_("This invitation has been taken back. If that surprises you, ask %s.") % by)
     if invitation.expires_at <= now:

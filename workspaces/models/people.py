@@ -60,6 +60,11 @@ class User(AbstractUser):
         if fields is None or "username" in fields:
             self._stored_name = self.__dict__.get("username")
 
+    @property
+    def shown_name(self) -> str:
+        """What others read: the name that this person gave, else the user name."""
+        return self.get_full_name() or self.username
+
     def clean(self) -> None:
         super().clean()
         if self.username and self._is_renamed():

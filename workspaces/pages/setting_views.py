@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 
 from memoryhub.languages import speaking_to
 from workspaces.access import get_workspace
+from workspaces.accounts.names import set_name
 from workspaces.actions import workspaces
 from workspaces.models import Role
 from workspaces.pages.page_request import PageRequest
@@ -41,6 +42,13 @@ def short_term_everywhere(request: PageRequest) -> HttpResponse:
     workspaces.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
     notices.success(request, _("Saved."))
     return redirect("workspaces:profile")
+
+
+@require_POST
+def name(request: PageRequest) -> HttpResponse:
+    set_name(request.user, request.POST.get("name", ""))
+    notices.success(request, _("Saved."))
+    return redirect(reverse("workspaces:profile") + "#name")
 
 
 @require_POST

@@ -143,7 +143,7 @@ def add_member(request: PageRequest, ws_id: str) -> HttpResponse:
         return workspaces.add_member(workspace, user=user, role=role, by=request.user)
 
     if made := form.done(add):
-        notices.success(request, _("%(name)s is now a member.") % {"name": made.user.get_username()})
+        notices.success(request, _("%(name)s is now a member.") % {"name": made.user.shown_name})
         return redirect("workspaces:settings", ws_id)
     return settings_page(request, workspace, member_form=form)
 
@@ -163,7 +163,7 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     user = _member(workspace, user_id)
     changed = workspaces.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
     text = _("%(name)s is %(role)s now.") % {
-        "name": user.get_username(),
+        "name": user.shown_name,
         "role": changed.get_role_display().lower(),
     }
     notices.success(request, text)
@@ -181,7 +181,7 @@ def remove_member(request: PageRequest, ws_id: str, user_id: str) -> HttpRespons
     if user.pk == request.user.pk:
         notices.success(request, _("You have left “%(name)s”.") % {"name": workspace.name})
         return redirect("workspaces:list")
-    notices.success(request, _("%(name)s is no longer a member.") % {"name": user.get_username()})
+    notices.success(request, _("%(name)s is no longer a member.") % {"name": user.shown_name})
     return redirect("workspaces:settings", ws_id)
 
 

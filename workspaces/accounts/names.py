@@ -1,0 +1,37 @@
+"""The name by which others read a person: any of their choosing, but none that is taken for somebody else's."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from django.utils.translation import gettext as _
+
+from memoryhub.database.acting import by_system
+from memoryhub.errors import Invalid
+from workspaces.accounts.usernames import ALIKE, UNSEEN, looks_of
+from workspaces.audit import Verb, record
+from workspaces.models import User
+
+LENGTH = 80
+JOINERS = "\u200c\u200d"  # unseen, and part of how Persian and others are written
+
+
+@by_system
+def set_name(person: User, name: str) -> None:
+    """Empty: they are called by their user name again. Raises Invalid.
+
+    It takes the place of what single sign-on or a directory says of first and last names, until that is said again.
+    """
+    name = " ".join(name.split())
+    if len(name) > LENGTH:
+        raise Invalid(_("A name has %d characters at most.") % LENGTH)
+    if any(unicodedata.category(sign) in {"Cc", "Cf", "Cs"} and sign not in JOINERS for sign in name):
+        raise Invalid(str(UNSEEN))
+    looks = looks_of(name)
+    if name and not all(looks):
+        raise Invalid(str(UNSEEN))
+    if User.objects.exclude(pk=person.pk).filter(looks__overlap=looks).exists():
+        raise Invalid(str(ALIKE))
+    person.first_name, person.last_name = name, ""
+    person.save(update_fields=["first_name", "last_name"])
+    record(Verb.NAME_CHANGED, by=person)
