@@ -152,8 +152,13 @@ def of_kubernetes() -> list[dict[str, Any]]:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    found = [each for each in of_kubernetes() if "template" in each.get("spec", {})]
-    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in found}
+    found = {}
+    for each in of_kubernetes():
+        spec = each.get("spec", {})
+        spec = spec.get("jobTemplate", {}).get("spec", spec)
+        if "template" in spec:
+            found[each["metadata"]["name"]] = spec["template"]["spec"]
+    return found
 
 
 def settings_known() -> set[str]:
@@ -201,7 +206,8 @@ def kubernetes_latest() -> str:
 
 
 def test_pods_are_nobody_of_note_and_write_where_they_may() -> None:
-    assert set(pods()) == {"memoryhub-web", "memoryhub-worker", "memoryhub-model", "memoryhub-prepare"}
+    parts = {"web", "worker", "model", "prepare", "backup"}
+    assert set(pods()) == {f"memoryhub-{part}" for part in parts}
     dockerfile = (DEPLOY / "container/Dockerfile").read_text()
     for pod in pods().values():
         (container,) = pod["containers"]
@@ -224,7 +230,7 @@ def test_parts_are_started_as_up_takes_them_and_probed_where_they_answer() -> No
         (container,) = pod["containers"]
         command, *arguments = container["args"]
         load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(arguments)
-        assert name == f"memoryhub-{arguments[1] if arguments else 'prepare'}"
+        assert name == f"memoryhub-{arguments[1] if command == 'up' else command}"
         probed = {container[probe]["httpGet"]["path"] for probe in container if probe.endswith("Probe")}
         known = {"/health"} if name == "memoryhub-model" else set(ProbesMiddleware.VIEWS)
         assert probed <= known and bool(probed) == ("ports" in container)
@@ -241,8 +247,11 @@ def test_what_is_set_for_containers_is_a_setting_and_secrets_are_there() -> None
     assert {name: value for name, value in model.items() if said[name] != value} == {}, (
         "it is found where it is"
     )
+    backup = pods()["memoryhub-backup"]["containers"][0]
+    said |= {each["name"]: each["value"] for each in backup["env"]}
     files = {value.rsplit("/", 1)[1] for name, value in said.items() if name.endswith("_FILE")}
     assert files == set(by_kind["Secret"]["stringData"])
+    assert backup["args"][1] in {mount["mountPath"] for mount in backup["volumeMounts"]}
     for compose in COMPOSE:
         for service in yaml.safe_load(compose.read_text())["services"].values():
             ours = service.get("environment", {}) if "build" in service else {}
@@ -250,6 +259,26 @@ def test_what_is_set_for_containers_is_a_setting_and_secrets_are_there() -> None
             files_of = {value.rsplit("/", 1)[1] for name, value in ours.items() if name.endswith("_FILE")}
             assert files_of <= set(service.get("secrets", []))
     assert {name.removesuffix("_FILE") for name in said} <= settings_known()
+
+
+@pytest.mark.parametrize("compose", COMPOSE, ids=lambda path: path.stem)
+def test_backups_of_containers_are_made_where_docs_say_and_kept(compose: Path) -> None:
+    lines = re.findall(
+        r"^ {4}docker compose -f (\S+) exec -T (\w+) \.venv/bin/python manage\.py (\w+) (.+)$",
+        (ROOT / "docs/operations.md").read_text(),
+        re.MULTILINE,
+    )
+    ((service, command, rest),) = [rest for place, *rest in lines if ROOT / place == compose]
+    told = yaml.safe_load(compose.read_text())["services"][service]
+    options = (
+        load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(rest.split())
+    )
+    assert (command, options.keep) == ("backup", 14)
+    assert f"backups:{options.file}" in told["volumes"]
+    assert f" {options.file}\n" in (DEPLOY / "container/Dockerfile").read_text(), (
+        "its owner's, and so the volume's"
+    )
+    assert told["environment"].keys() >= {"MEMORYHUB_BACKUP_PASSPHRASE"}
 
 
 @pytest.mark.parametrize("compose", COMPOSE, ids=lambda path: path.stem)

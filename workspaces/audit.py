@@ -122,6 +122,7 @@ class Verb(models.TextChoices):
     ADMIN_DELETED = "admin_deleted", later("Deleted in the admin")
     ADMIN_ACTION = "admin_action", later("Ran an action in the admin")
     LOGGING_CHANGED = "logging_changed", later("Changed what is logged")
+    BACKUP_MADE = "backup_made", later("Made a backup")
 
 
 # Whatever an owner has decided of the activity: who decided it, and what a restored backup has to forget again.
@@ -158,6 +159,11 @@ def record(
         network=source.network,
         request_id=source.request_id,
     )
+
+
+def note_backup(size: int) -> None:
+    """A backup of everything was made, of so many bytes. The doctor and Prometheus ask for the last one."""
+    record(Verb.BACKUP_MADE, by=None, details={"bytes": size})
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.core.files.storage import Storage, storages
+from django.db import DatabaseError
+from django.utils.module_loading import import_string
 
 from memoryhub.backup import databases
 from memoryhub.backup.archive import (
@@ -56,7 +58,17 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) ->
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
         writer.finish(manifest)
+    _note(place.size(), say)
     return manifest
+
+
+def _note(size: int, say: Say) -> None:
+    """By which it is known when the last one was made. Its backup is there whatever becomes of this."""
+    try:
+        for path in settings.AFTER_BACKUP:
+            import_string(path)(size)
+    except DatabaseError as error:
+        say(f"That it was made could not be noted: {error}")
 
 
 def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, storages
 from django.core.management import call_command
+from psycopg import sql
 
 from memoryhub.backup import databases
 from memoryhub.backup.archive import DOCUMENTS, DUMP, Reader
@@ -75,6 +77,7 @@ def drill(archive: Reader, say: Say) -> None:
     scratch = databases.own_name() + "_drill"
     try:
         _fill(scratch, archive, say)
+        _compare_files(scratch, archive, say)
     finally:
         databases.drop(scratch)
 
@@ -103,6 +106,34 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
     if tables := which_differ(found, manifest.rows):
         raise BackupError(f"Restored rows are not those that were counted, in {', '.join(tables)}.")
     say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
+
+
+def _compare_files(name: str, archive: Reader, say: Say) -> None:
+    """Whether what rows of the database tell of is in the archive, and is that."""
+    told, stored = _files_told_of(name), {file: archive.manifest.members[file][1] for file in archive.files()}
+    if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):
+        raise BackupError(
+            f"Of the files that rows tell of {len(wrong)} are others in the backup, such as {wrong[0]}."
+        )
+    missing = told.keys() - stored.keys()
+    if lost := sorted(missing & _files_told_of(databases.own_name()).keys()):
+        raise BackupError(
+            f"Of the files that rows tell of {len(lost)} are not in the backup, such as {lost[0]}. Look for them where "
+            "files lie, or in an older backup."
+        )
+    gone = f"; {len(missing)} were deleted while it was made" if missing else ""
+    say(f"{len(told) - len(missing)} stored files that rows tell of: all there{gone}")
+
+
+def _files_told_of(name: str) -> dict[str, str]:
+    """By their names in an archive: the SHA-256 that rows of a database have of them."""
+    found = dict[str, str]()
+    with databases.connect(name) as connection:
+        for table, folder in settings.FILES_OF.items():
+            rows = sql.SQL("SELECT file_name, sha256 FROM {}").format(sql.Identifier(table))
+            with suppress(psycopg.errors.UndefinedTable), connection.transaction():
+                found |= {f"{folder}/{file[:2]}/{file}": sha for file, sha in connection.execute(rows)}
+    return found
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from typing import LiteralString
 
 from django.apps import apps
 from django.conf import settings
@@ -28,6 +29,9 @@ from memoryhub.errors import DomainError
 from memoryhub.local.worker_health import OLDEST_WAITING
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LAST_BACKUP: LiteralString = (
+    "SELECT at FROM workspaces_auditevent WHERE verb = 'backup_made' ORDER BY id DESC LIMIT 1"
+)
 KEPT_SECONDS = 5.0  # for which the state of the database is told again
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
@@ -154,6 +158,11 @@ class DatabaseState(Collector):
         yield _gauge(
             "memoryhub_data_requests_overdue", "Requests of people for their data, too late.", overdue
         )
+        with connection.cursor() as cursor:
+            cursor.execute(LAST_BACKUP)
+            row = cursor.fetchone()
+        text = "When the last backup was made; 0 where none was."
+        yield _gauge("memoryhub_last_backup_timestamp_seconds", text, row[0].timestamp() if row else 0.0)
         live = apps.get_model("memories", "Memory").objects.filter(deleted_at=None)
         text = "Live memories; above 1,000 the planner's estimate."
         yield _gauge("memoryhub_memories", text, count_or_estimate(live)[0])

@@ -34,12 +34,24 @@ if REPLICA_URLS and not DATABASE_URL:
 # Of a backup: what its keys are sealed with, and what else is done with a database that was restored, by what a newer
 # one says in which tables.
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
+BACKUP_DAYS = env.integer("BACKUP_DAYS", 7, low=0, high=3650)  # without one, and the doctor says so; 0: never
+AFTER_BACKUP = ["workspaces.audit.note_backup"]  # told its size in bytes
+# Tables whose rows tell of a stored file (file_name, sha256), and its folder: there it lies below two of its letters
+FILES_OF = {
+    "memories_asset": "assets",
+    "workspaces_document": "documents",
+    "workspaces_documentversion": "documents",
+}
 AFTER_RESTORE = {
     "memories.forgetting.restored.forget_again": ["memories_tombstone"],
     "workspaces.restored.forget_again": ["workspaces_auditevent"],
     "workspaces.invitations.invitations.close_again": ["workspaces_invitation"],
     "chat.chats.sharing.close_again": ["chat_sharelink"],
 }
+
+
+# What else the doctor asks: each gives sentences.
+DOCTOR_ASKS = ["workspaces.isolation.proof.in_short"]
 
 
 def _database() -> dict[str, Any]:

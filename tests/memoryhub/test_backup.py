@@ -14,11 +14,11 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
-from memories.models import Memory
+from memories.models import Asset, Memory
 from memoryhub import events
 from memoryhub.backup import databases
 from memoryhub.backup.addresses import place_of
@@ -29,7 +29,7 @@ from tests.factories import make_artifact, make_asset, make_document, make_memor
 from workspaces.artifacts import artifacts
 from workspaces.documents import files, forgetting, versions
 from workspaces.index import partitions
-from workspaces.models import Artifact, Document, User
+from workspaces.models import Artifact, AuditEvent, Document, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PASSPHRASE = "correct horse battery"
@@ -181,6 +181,46 @@ def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.Mo
     with databases.connect() as connection:
         databases_there = {name for (name,) in connection.execute("SELECT datname FROM pg_database")}
     assert not any(name.endswith(("_drill", databases.RESTORING)) for name in databases_there)
+
+
+def test_that_it_was_made_is_noted_where_doctor_and_prometheus_look(world: Path, settings: Any) -> None:
+    before = timezone.now()
+    run("backup", world)
+    event = AuditEvent.objects.get(verb="backup_made")
+    assert event.details == {"bytes": world.stat().st_size} and event.at >= before
+    settings.AFTER_BACKUP = ["tests.memoryhub.test_backup.not_noted"]
+    assert "could not be noted: read only" in run("backup", world.with_name("two.zip"))
+    assert "as they were counted" in run("restore", world.with_name("two.zip"), drill=True)
+
+
+def not_noted(size: int) -> None:
+    raise OperationalError("read only")
+
+
+def test_a_drill_looks_for_the_files_that_rows_tell_of(world: Path, tmp_path: Path) -> None:
+    olive = make_user("olive")
+    asset = make_asset(make_memory("The deadline is March 15", olive), b"a stored file")
+    deleted, lost = (make_document(olive, text=text, embedded=False) for text in ("One.", "Two."))
+    for gone in (deleted, lost):
+        files.remove(gone.file_name)
+    run("backup", world)
+    with pytest.raises(CommandError, match="rows tell of 2 are not in the backup, such as documents/"):
+        run("restore", world, drill=True)
+    Document.objects.filter(pk=deleted.pk).delete()
+    with pytest.raises(
+        CommandError, match=f"of 1 are not .* documents/{lost.file_name[:2]}/{lost.file_name}"
+    ):
+        run("restore", world, drill=True)
+    Document.objects.all().delete()
+    said = run("restore", world, drill=True)
+    assert "1 stored files that rows tell of: all there; 2 were deleted while it was made" in said
+    Asset.objects.filter(pk=asset.pk).update(sha256="0" * 64)
+    run("backup", tmp_path / "two.zip")
+    with pytest.raises(
+        CommandError, match=f"of 1 are others in the backup, such as assets/.*/{asset.file_name}"
+    ):
+        run("restore", tmp_path / "two.zip", drill=True)
+    assert "bytes in" in run("backup", tmp_path / "three.zip")  # what is amiss keeps nobody from having one
 
 
 def test_an_empty_installation_takes_it_with_its_keys(world: Path, settings: Any) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from memoryhub.monitoring import metrics
 from tests.conftest import Cast
 from tests.factories import make_memory
+from workspaces.models import AuditEvent
 
 pytestmark = pytest.mark.django_db
 TOKEN = "a token of some length"
@@ -50,6 +53,16 @@ def test_only_the_token_opens_it(token: str, header: str) -> None:
     response = Client().get("/metrics", headers={"authorization": header} if header else {})
     assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
     assert b"memoryhub_" not in response.content
+
+
+def test_when_the_last_backup_was_made_is_told(token: str) -> None:
+    series = "memoryhub_last_backup_timestamp_seconds"
+    assert f"{series} 0.0" in scrape(token)
+    for days in (2, 1):
+        at = timezone.now() - timedelta(days=days)
+        AuditEvent.objects.create(verb="backup_made", at=at)
+    metrics._state._kept = None
+    assert value(scrape(token), series) == pytest.approx(at.timestamp(), abs=1)
 
 
 def test_requests_are_counted_by_route_not_by_address(token: str, cast: Cast) -> None:

@@ -40,6 +40,7 @@ def start_with(tmp_path: Path, command: str = "check", **wrong: str) -> subproce
         ("MEMORYHUB_CURRENCY", "dollars", "three letters"),
         ("MEMORYHUB_LOG_FORMAT", "xml", "plain or json"),
         ("MEMORYHUB_TRUSTED_PROXIES", "all", "whole number from 0 to 10"),
+        ("MEMORYHUB_SESSION_DAYS", "0", "whole number from 1 to 365"),
         ("MEMORYHUB_PROT", "8001", "Is MEMORYHUB_PORT meant?"),
         ("MEMORYHUB_LLM_API_KEY", "sesame", "needs MEMORYHUB_LLM_BASE_URL"),
         ("MEMORYHUB_REPLICA_URLS", "postgres://b/hub", "needs DATABASE_URL"),

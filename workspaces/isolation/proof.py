@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db import ProgrammingError, connection, transaction
 from django.db.models import ForeignKey, Model, QuerySet
 
@@ -66,6 +67,19 @@ class Asked:
     tables: int
     people: int
     rows: int
+
+
+def in_short() -> list[str]:
+    """For the doctor: what stands otherwise than it should, where row security is on. Nobody's rows are asked for."""
+    if not settings.ROW_SECURITY:
+        return []
+    found = troubles_with_role() or troubles_with_policies() + troubles_with_rights()
+    if not found:
+        return []
+    more = f" And {len(found) - 1} more." if len(found) > 1 else ""
+    return [
+        f"row security: {found[0]}{more} `manage.py row_security --enable` mends it, `check_isolation` says all."
+    ]
 
 
 def troubles_with_role() -> list[str]:

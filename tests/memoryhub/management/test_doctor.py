@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from django.core.files.storage import Storage, storages
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ, Task
 
+from memoryhub import mail
+from memoryhub.management import troubles
 from memoryhub.management.commands import doctor
 from memoryhub.monitoring import health
 from memoryhub.monitoring.health import GOOD, Part, Readiness
+from tests.factories import make_user
+from workspaces.isolation import proof
+from workspaces.models import AuditEvent, User, WaitingMail
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,7 +62,7 @@ def test_all_is_well(parts: dict[str, Part]) -> None:
 def test_a_long_queue_is_said_with_its_length(
     parts: dict[str, Part], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "MOST_WAITING", 2)
+    monkeypatch.setattr(troubles, "MOST_WAITING", 2)
     for number in (2, 3):
         OrmQ.objects.all().delete()
         OrmQ.objects.bulk_create(OrmQ(key="memoryhub", payload="") for _ in range(number))
@@ -88,3 +95,94 @@ def test_each_trouble_is_said_with_what_to_do(
     assert "debug: " in said
     assert "jobs: 1 of memories.jobs.embed failed in a day" in said
     assert verdict == "6 things need attention."
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (None, "backup: none was ever made. Run `manage.py backup`"),
+        (8, "backup: the last one was made 8 days ago. Run"),
+        (6, ""),
+    ],
+)
+def test_a_backup_that_is_due_is_said(
+    parts: dict[str, Part], settings: Any, made: int | None, says: str
+) -> None:
+    now = timezone.now()
+    olive = make_user("olive")
+    if made is not None:
+        AuditEvent.objects.create(verb="backup_made", at=now - timedelta(days=30))
+        AuditEvent.objects.create(verb="backup_made", at=now - timedelta(days=made))
+    assert ("backup: " in visit()[0]) == (made == 8), "there was somebody for less than a week"
+    User.objects.filter(pk=olive.pk).update(date_joined=now - timedelta(days=8))
+    said = visit()[0]
+    assert says in said and ("backup: " in said) == bool(says)
+    settings.BACKUP_DAYS = 0
+    assert "backup: " not in visit()[0]
+
+
+def test_mail_that_waits_is_said(parts: dict[str, Part], settings: Any) -> None:
+    now = timezone.now()
+    WaitingMail.objects.create(sealed="x", created_at=now, next_attempt_at=now)  # as any is for a minute
+    assert visit() == (visit()[0], "") and "mail" not in visit()[0]
+    for hours in (1, 3):
+        WaitingMail.objects.create(sealed="x", created_at=now - timedelta(hours=hours), next_attempt_at=now)
+    assert (
+        "mail: 2 have waited for up to 3 hours. The server does not take it: see MEMORYHUB_SMTP_URL"
+        in visit()[0]
+    )
+    settings.EMAIL_BACKEND = mail.NONE
+    assert "No server is set any more" in visit()[0]
+
+
+class Refusing(Storage):
+    def _save(self, name: str, content: Any) -> str:
+        raise OSError("denied to AKIA")
+
+    def exists(self, name: str) -> bool:
+        return False
+
+
+def test_where_files_lie_takes_them_or_it_is_said(
+    parts: dict[str, Part], settings: Any, tmp_path: Path
+) -> None:
+    def stored_by(backend: str) -> None:
+        settings.STORAGES = settings.STORAGES | {"documents": {"BACKEND": backend}}
+
+    stored_by("django.core.files.storage.InMemoryStorage")
+    assert visit()[1] == "" and storages["documents"].listdir("") == ([], [])
+    stored_by("tests.memoryhub.management.test_doctor.Refusing")
+    said = visit()[0]
+    assert "files: the store of the documents takes no file, or does not give it up (OSError)" in said
+    assert "AKIA" not in said
+    (tmp_path / "file").touch()
+    settings.FILES_DIR = str(tmp_path / "file" / "below")
+    assert (
+        f"files: {tmp_path}/file may not be written by this user. Files of people are kept in" in visit()[0]
+    )
+
+
+def test_a_pooler_that_is_away_is_said(parts: dict[str, Part], settings: Any) -> None:
+    place = connection.settings_dict
+    settings.POOLER_URL = (
+        f"postgres://{place['USER']}@/{place['NAME']}?host={place['HOST']}&port={place['PORT']}"
+    )
+    assert visit()[1] == ""
+    settings.POOLER_URL = "postgres://olive:sesame@127.0.0.1:1/hub"
+    said = visit()[0]
+    assert "pooler: it does not let us to the database: " in said and "unset MEMORYHUB_POOLER_URL" in said
+    assert "sesame" not in said
+
+
+def test_what_others_know_is_asked(
+    parts: dict[str, Part], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        proof, "troubles_with_role", lambda: ["The role hub may sign in.", "The role hub owns tables."]
+    )
+    settings.ROW_SECURITY = False
+    assert visit()[1] == ""
+    settings.ROW_SECURITY = True
+    assert (
+        "row security: The role hub may sign in. And 1 more. `manage.py row_security --enable`" in visit()[0]
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from django.utils import timezone
 
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user
+from tests.migrated import ROOT, environment
 from tests.raw_search import places_with
 from workspaces.access import default_workspace
 from workspaces.accounts import sessions
@@ -51,6 +55,24 @@ def test_the_profile_lists_my_sessions_and_says_which_is_this(cast: Cast) -> Non
     assert "Safari on iPhone" in html and "127.0.0.0/24" in html
     assert html.count("/profile/sessions/ses_") == 1  # only the other one can be ended
     assert here.session.session_key not in html and there.session.session_key not in html
+
+
+def test_a_session_ends_after_the_days_that_are_set(cast: Cast, settings: Any, tmp_path: Path) -> None:
+    said = "import django; from django.conf import settings; print(settings.SESSION_COOKIE_AGE)"
+    env = environment(tmp_path, MEMORYHUB_SESSION_DAYS="3", DJANGO_SETTINGS_MODULE="memoryhub.settings")
+    age = int(subprocess.check_output([sys.executable, "-c", said], env=env, cwd=ROOT, text=True))
+    assert age == 3 * 86_400
+    settings.SESSION_COOKIE_AGE = age
+    client = sign_in(cast.owner)
+    assert client.cookies["sessionid"]["max-age"] == age
+    session = Session.objects.get(session_key=client.session.session_key)
+    assert timedelta(0) <= timezone.now() + timedelta(days=3) - session.expire_date < timedelta(minutes=5)
+    Session.objects.update(expire_date=timezone.now() + timedelta(minutes=1))
+    assert is_signed_in(client)
+    Session.objects.update(
+        expire_date=timezone.now() - timedelta(seconds=1)
+    )  # whatever the browser still sends
+    assert not is_signed_in(client)
 
 
 def test_one_session_ends_and_the_others_stay(cast: Cast) -> None:

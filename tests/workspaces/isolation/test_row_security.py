@@ -269,7 +269,10 @@ def test_a_command_proves_it_and_finds_what_was_altered(
             with pytest.raises(CommandError, match="1 thing is wrong"):
                 call_command("check_isolation", people=4)
             assert finds in capsys.readouterr().out
+            [short] = proof.in_short()
+            assert short.startswith("row security: ") and finds in short and "--enable" in short
             transaction.set_rollback(True)
+    assert proof.in_short() == []
 
 
 @pytest.mark.parametrize(

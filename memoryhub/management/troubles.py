@@ -1,0 +1,161 @@
+"""What ails an installation beside its parts, each in a sentence with what to do. Asked by `manage.py doctor`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage, storages
+from django.db import DatabaseError
+from django.utils.module_loading import import_string
+
+from memoryhub import mail
+from memoryhub.document_store import files_folder
+from memoryhub.environment import database_from_url, libpq_settings
+from memoryhub.local.major_upgrade import kept_before
+from memoryhub.management.database import psycopg_settings
+from memoryhub.monitoring.metrics import LAST_BACKUP
+
+LEAST_ROOM = 2 * 2**30  # bytes free on the data folder's disk: an index is built anew in less
+MOST_WAITING = 1_000  # jobs: some minutes' work of two workers
+AT_HOME = {"127.0.0.1", "localhost", "::1"}
+FAILED: LiteralString = """
+SELECT func, count(*) FROM django_q_task WHERE NOT success AND stopped > now() - interval '1 day'
+GROUP BY func ORDER BY count(*) DESC LIMIT 5
+"""
+BEGUN: LiteralString = (
+    "SELECT to_regclass('workspaces_passagevector_next'), to_regclass('workspaces_passageword_next')"
+)
+WAITING: LiteralString = "SELECT count(*) FROM django_q_ormq"
+OVERDUE: LiteralString = "SELECT count(*) FROM workspaces_datarequest WHERE state = 'open' AND due_at < now()"
+# What a server did not take at once is tried again after a minute.
+MAIL: LiteralString = """
+SELECT count(*), now() - min(created_at) FROM workspaces_waitingmail WHERE created_at < now() - interval '5 minutes'
+"""
+FIRST_PERSON: LiteralString = "SELECT min(date_joined) FROM workspaces_user"
+
+
+def troubles() -> Iterator[str]:
+    yield from _disk()
+    yield from _of_before()
+    yield from _open_to_the_network()
+    yield from _files()
+    yield from _pooler()
+    try:
+        with psycopg.connect(**psycopg_settings()) as connection:
+            yield from _jobs(connection)
+            yield from _mail(connection)
+            yield from _backup(connection)
+        for path in settings.DOCTOR_ASKS:
+            yield from import_string(path)()
+    except (psycopg.Error, DatabaseError):
+        return  # said by the parts, as the database's or the migrations' trouble
+
+
+def _disk() -> Iterator[str]:
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if free < LEAST_ROOM:
+        yield f"disk: {free / 2**30:.1f} GB are free in {settings.DATA_DIR}. Make room: below 2 GB an upgrade may fail."
+
+
+def _of_before() -> Iterator[str]:
+    for folder in kept_before(settings.DATA_DIR):
+        yield f"upgrade: {folder} is the database of before it, with what was forgotten since. Remove it in time."
+
+
+def _open_to_the_network() -> Iterator[str]:
+    if settings.HOST not in AT_HOME and not settings.HTTPS:
+        yield "https: pages and passwords cross the network readable. Put a TLS proxy in front, set MEMORYHUB_HTTPS."
+    if settings.HOST not in AT_HOME and settings.DEBUG:
+        yield "debug: MEMORYHUB_DEBUG shows strangers the program's insides. Unset it."
+
+
+def _files() -> Iterator[str]:
+    """A folder is looked at; a store takes a file and gives it up again, which is all that it can be asked."""
+    storage, folders = storages["documents"], [files_folder()]
+    if isinstance(storage, FileSystemStorage):
+        folders.append(Path(storage.location))
+    else:
+        try:
+            storage.delete(storage.save(f"doctor-{secrets.token_hex(8)}", ContentFile(b"")))
+        except Exception as error:  # whatever a storage's own library raises
+            yield (
+                f"files: the store of the documents takes no file, or does not give it up ({type(error).__name__}). "
+                "See MEMORYHUB_S3_…, and that its keys may put, get, list and delete."
+            )
+    for folder in folders:
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            yield f"files: {there} may not be written by this user. Files of people are kept in {folder}."
+
+
+def _pooler() -> Iterator[str]:
+    if not settings.POOLER_URL:
+        return
+    place = libpq_settings(database_from_url(settings.POOLER_URL, "MEMORYHUB_POOLER_URL"))
+    try:
+        psycopg.connect(**{**place, "connect_timeout": 3}).close()
+    except psycopg.Error as error:
+        yield (
+            f"pooler: it does not let us to the database: {str(error).strip()}. Web processes go through it: see its "
+            "log, or unset MEMORYHUB_POOLER_URL."
+        )
+
+
+def _jobs(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    for func, number in connection.execute(FAILED).fetchall():
+        yield f"jobs: {number} of {func} failed in a day. Its reason is in the admin, under Failed tasks."
+    if (number := _one(connection, WAITING)) > MOST_WAITING:
+        yield (
+            f"jobs: {number:,} are in the queue, which takes them without end. None is lost, all are late: "
+            "more workers do more (MEMORYHUB_WORKERS, or `manage.py up --only worker` on another host)."
+        )
+    found = connection.execute(BEGUN).fetchone()
+    if found and any(found):
+        yield "partition: it was begun and is not done. Unless it runs now, ask `manage.py partition` what to do."
+    if number := _one(connection, OVERDUE):
+        yield f"requests: {number} of people for their data are overdue. They are in the admin, under Data requests."
+
+
+def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    number, waited = connection.execute(MAIL).fetchone() or (0, None)
+    if number and waited:
+        why = "The server does not take it" if mail.is_set() else "No server is set any more"
+        yield (
+            f"mail: {number} {'has' if number == 1 else 'have'} waited for up to {_in_words(waited)}. {why}: see "
+            "MEMORYHUB_SMTP_URL, and send a test mail in the admin. It is given up after a day."
+        )
+
+
+def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """The last one, as far as the audit log knows; where none was made, how long there is something to keep."""
+    if not settings.BACKUP_DAYS:
+        return
+    last = _one(connection, LAST_BACKUP)
+    since = last or _one(connection, FIRST_PERSON)
+    if since and (age := datetime.now(UTC) - since) > timedelta(days=settings.BACKUP_DAYS):
+        said = f"the last one was made {_in_words(age)} ago" if last else "none was ever made"
+        yield (
+            f"backup: {said}. Run `manage.py backup`, better each night by itself (docs/operations.md). Where others "
+            "make them, set MEMORYHUB_BACKUP_DAYS=0."
+        )
+
+
+def _one(connection: psycopg.Connection[Any], query: LiteralString) -> Any:
+    row = connection.execute(query).fetchone()
+    return row[0] if row else None
+
+
+def _in_words(time: timedelta) -> str:
+    hours = int(time.total_seconds() // 3600)
+    if hours >= 48:
+        return f"{hours // 24} days"
+    return f"{hours} hours" if hours >= 2 else f"{int(time.total_seconds() // 60)} minutes"
