@@ -283,7 +283,7 @@ def test_a_spent_budget_stops_a_run_until_it_gets_more(
     assert go(run).status == RunStatus.DONE
     late = begin(place, cast.owner)
     Run.objects.filter(pk=late.pk).update(deadline_at=timezone.now())
-    assert "minutes" in go(late).error
+    assert "time" in go(late).error
 
 
 def test_a_plan_can_be_looked_at_and_changed_first(
