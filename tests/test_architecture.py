@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from io import StringIO
 from pathlib import Path
@@ -18,13 +17,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import AddIndex, CreateModel
 from django.utils.module_loading import import_string
 
-from chat.modes.check import memories_beside
-from chat.prompting.short_term import recent, short_term_for
-from memories.recalling.recall import recall
-from memories.recalling.workspace_search import search_workspace
 from tests.attacks import KINDS
 from tests.imports import APPS, ROOT, circles, imports, parsed, sources, upward
-from workspaces.index.embedding import embed_one, embed_texts
 from workspaces.leaving_machine import Reach
 
 SOURCES = sources()
@@ -183,21 +177,36 @@ def test_the_sprite_has_the_icons_that_are_named_and_no_others() -> None:
     assert {icon for icon in drawn if not re.search(rf"""["'#]{icon}["']""", code)} == set()
 
 
-@pytest.mark.parametrize(
-    "function",
-    [recall, search_workspace, embed_texts, embed_one, short_term_for, recent, memories_beside],
-    ids=lambda function: function.__name__,
-)
-def test_what_may_leave_is_said_by_every_caller(function: Callable[..., object]) -> None:
-    """One value, and no default on the unsafe side: a caller that forgets it is an error, not a leak."""
-    named = {
-        name: parameter
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name in {"reach", "reaches"}
-    }
-    assert len(named) == 1
-    assert all(parameter.default is inspect.Parameter.empty for parameter in named.values())
+def test_what_may_leave_is_said_by_every_caller() -> None:
+    """One value, and no default on the unsafe side: a caller that forgets it is an error, not a leak. It is made by
+    what ``Reach`` offers for that.
+    """
+    asking, silent, making = set[str](), set[str](), set[str]()
+    for path in SOURCES:
+        for node in ast.walk(parsed(path)):
+            for annotation, has_default in _annotated(node):
+                if re.search(r"\bReach\b", annotation):
+                    (silent if has_default else asking).add(path.stem)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
+                making.add(path.stem)
+    assert {"recall", "embedding", "candidates", "sources", "check", "caller"} <= asking
+    assert silent == making == set()
     assert all(field.default is MISSING for field in fields(Reach))
+
+
+def _annotated(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """The annotation of each parameter or field that this declares, and whether that has a default."""
+    if isinstance(node, ast.AnnAssign):
+        yield ast.unparse(node.annotation), node.value is not None
+    elif isinstance(node, ast.arguments):
+        named = [*node.posonlyargs, *node.args]
+        without = len(named) - len(node.defaults)
+        defaults = [number >= without for number in range(len(named))] + [
+            each is not None for each in node.kw_defaults
+        ]
+        for each, has_default in zip([*named, *node.kwonlyargs], defaults, strict=True):
+            if each.annotation is not None:
+                yield ast.unparse(each.annotation), has_default
 
 
 def test_every_family_of_attacks_is_somewhere() -> None:

@@ -47,7 +47,7 @@ def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
 
 
 def _documents_of(run: Run, *, is_local: bool) -> DocumentQuerySet:
-    reach = Reach(run.workspace.local_only, leaves=not is_local, personal=run.is_own)
+    reach = Reach.to_model(run.workspace, is_local=is_local, personal=run.is_own)
     return in_reach(Document.objects.live(), run.workspace, run.user, reach)
 
 

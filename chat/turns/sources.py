@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -54,7 +55,7 @@ def still_there(question: Message, by: User) -> list[str] | None:
 
 
 def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> set[str]:
-    reach = Reach(chat.workspace.local_only, leaves=False, personal=personal)
+    reach = replace(Reach.here(chat.workspace), personal=personal)
     found = in_reach(Document.objects.live(), chat.workspace, by, reach).filter(public_id__in=ids)
     return set(found.values_list("public_id", flat=True))
 

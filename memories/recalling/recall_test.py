@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
@@ -166,7 +167,7 @@ def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bo
     person = question.owner or _somebody(workspace)
     if person is None:
         return Recall(), []
-    reach = Reach(workspace.local_only, leaves=False, personal=personal)
+    reach = replace(Reach.here(workspace), personal=personal)
     threshold = injection_threshold(
         settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal)
     )
