@@ -7,7 +7,6 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Q
-from django.utils import timezone
 
 from memories.models import Memory, SourceType
 from memories.models.memory import MemoryQuerySet
@@ -48,10 +47,10 @@ def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> Me
     return Memory.objects.visible_to(user).live(now).filter(workspace=workspace)
 
 
-def count_live(workspace: Workspace, user: User, *, personal: bool) -> int:
+def count_live(workspace: Workspace, user: User, *, personal: bool, now: datetime) -> int:
     """Without ``personal``, what nobody has for themselves alone."""
     counted = _LIVE if personal else _LIVE_OF_ALL
-    return counted.count(workspace=workspace.pk, user=user.pk, now=timezone.now())
+    return counted.count(workspace=workspace.pk, user=user.pk, now=now)
 
 
 def usage(workspace: Workspace, user: User) -> Usage:

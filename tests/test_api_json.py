@@ -67,7 +67,15 @@ def test_a_replaced_memory_that_was_deleted_is_not_named(cast: Cast) -> None:
 @pytest.mark.parametrize("ranking", ["hybrid", "lexical", "semantic", "longterm"])
 def test_a_recalled_memory_is_as_one_that_was_read(cast: Cast, ranking: str) -> None:
     memories(cast)
-    found = recall("house blue green", cast.workspace, cast.owner, ranking=ranking, threshold=0.0, reach=HERE)
+    found = recall(
+        "house blue green",
+        cast.workspace,
+        cast.owner,
+        ranking=ranking,
+        threshold=0.0,
+        reach=HERE,
+        now=timezone.now(),
+    )
     assert found.items
     for item in found.items:
         memory = described(Memory.objects.filter(pk=item.memory.pk)).get()

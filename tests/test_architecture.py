@@ -131,6 +131,48 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
     assert asking == {"chat/modes/registry.py", "chat/models/steps.py"}
 
 
+# They go on for long: each moment is another one.
+LONG = {
+    "chat/agents": {"doing", "held", "lanes", "run_memory", "run_tools"},
+    "chat/exchange": {"run"},
+    "chat/modes": {"deep_think", "research", "steps"},
+    "chat/tools": {"running"},
+    "chat/turns": {"prepare", "stream", "turn"},
+    "memories/forgetting": {"restored"},
+    "memoryhub/backup": {"archive"},
+    "memoryhub/monitoring": {"log_levels", "metrics"},
+    "workspaces/accounts": {"mailing"},
+    "workspaces/index": {"reembedding"},
+    "workspaces/webhooks": {"sending"},
+}
+# Asked by all doors, after a commit or beside a model's call: when is never theirs to say.
+STAMPS = {
+    "memories": {"access"},
+    "memories/models": {"memory"},
+    "memories/writing": {"cap", "mined"},
+    "memoryhub/http": {"session_store"},
+    "memoryhub/llm": {"openai_errors"},
+    "workspaces": {"audit"},
+    "workspaces/accounts": {"sessions", "sign_in"},
+    "workspaces/index": {"embedding"},
+    "workspaces/invitations": {"invitations"},
+    "workspaces/spending": {"ledger"},
+    "workspaces/webhooks": {"outbox"},
+}
+DOORS = re.compile(
+    r"/(pages|api|admin|admin_kit|management|rest|doors|oauth|scim|templatetags|tasks|\w+_views)\b"
+)
+
+
+def test_time_is_passed_in_but_to_what_is_listed() -> None:
+    asking: dict[str, set[str]] = {}
+    for path in SOURCES:
+        name = path.relative_to(ROOT).as_posix()
+        if re.search(r"\b(timezone|datetime)\.now\(", path.read_text()) and not DOORS.search(name):
+            asking.setdefault(name.rpartition("/")[0], set()).add(path.stem)
+    assert asking == {folder: LONG.get(folder, set()) | STAMPS.get(folder, set()) for folder in LONG | STAMPS}
+
+
 def test_every_queued_job_resolves() -> None:
     paths = {
         path

@@ -61,12 +61,11 @@ def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now
     by_id = {memory.public_id: memory for memory in rows}
     chosen = {memory_id: by_id[memory_id] for memory_id in ids if memory_id in by_id}
     workspace = answer.chat.workspace
-    threshold = injection_threshold(
-        settings.RECALL_THRESHOLD, count_live(workspace, user, personal=reach.personal)
-    )
+    live = count_live(workspace, user, personal=reach.personal, now=now)
+    threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
     agent = answer.chat.agent
     recalled = [
-        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, reach=reach)
+        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, reach=reach, now=now)
         for portion in _portions(text)
     ]
     scored = [item for each in recalled for item in each.items if item.score >= threshold]

@@ -55,7 +55,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     user = request.user
     if request.session.get("workspace") != workspace.public_id:  # setting it writes the session
         request.session["workspace"] = workspace.public_id
-    memory_count = count_live(workspace, user, personal=True)
+    memory_count = count_live(workspace, user, personal=True, now=timezone.now())
     return {
         "workspace": workspace,
         "chat": chat,

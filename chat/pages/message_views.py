@@ -106,7 +106,7 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",
         "workspace": found.workspace,
-        "count": count_live(found.workspace, user, personal=True),
+        "count": count_live(found.workspace, user, personal=True, now=timezone.now()),
     }
     response = render(request, "chat/remembered.html", context)
     response["HX-Trigger"] = "memories:changed"

@@ -41,11 +41,11 @@ def find_for_prompt(
     agent: Agent | None,
     room: int,
     reach: Reach,
-    now: datetime | None = None,
+    now: datetime,
 ) -> Found:
     """Recall, and of it what matters enough and fits in ``room`` tokens. Raises what ``recall`` does."""
     limit = settings.RECALL_LIMIT
-    live = count_live(workspace, person, personal=reach.personal)
+    live = count_live(workspace, person, personal=reach.personal, now=now)
     threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
     found = recall(
         question,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from datetime import datetime
 
 from django.db import DatabaseError
 from django.utils import timezone
@@ -58,7 +59,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     personal = personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=model.capabilities.local, personal=personal)
     room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-    used = _recall_for(answer, question, user, room=room, reach=reach) if answer.memory_enabled else []
+    used = _recall_for(answer, question, user, room=room, reach=reach, now=now)
     passages = sources_for(answer, question, user, room=room, reach=reach)
     if answer.attempt > 1 and not goes_on:
         _forget_attempt_before(answer)
@@ -125,11 +126,17 @@ def _say_recall_failed(answer: Message, user: User) -> None:
         )
 
 
-def _recall_for(answer: Message, question: Message, user: User, *, room: int, reach: Reach) -> list[Recalled]:
-    """What the model is given, with its receipt; nothing where recall fails, which the page is told."""
+def _recall_for(
+    answer: Message, question: Message, user: User, *, room: int, reach: Reach, now: datetime
+) -> list[Recalled]:
+    """What the model is given, with its receipt; nothing where memory is off or fails, which the page is told."""
+    if not answer.memory_enabled:
+        return []
     workspace, agent = answer.chat.workspace, answer.chat.agent
     try:
-        found = find_for_prompt(question.content, workspace, user, agent=agent, room=room, reach=reach)
+        found = find_for_prompt(
+            question.content, workspace, user, agent=agent, room=room, reach=reach, now=now
+        )
         store_receipt(
             answer.public_id,
             found.recall,

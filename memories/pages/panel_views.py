@@ -93,7 +93,7 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
     ):
         badge = {
             "workspace": workspace,
-            "count": count_live(workspace, request.user, personal=True),
+            "count": count_live(workspace, request.user, personal=True, now=timezone.now()),
             "oob": True,
         }
         response.write(render(request, "memories/badge.html", badge).content.decode())
@@ -141,7 +141,9 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
 def count(request: PageRequest, ws_id: str) -> HttpResponse:
     found, context = _workspace(request, ws_id)
     return render(
-        request, "memories/badge.html", context | {"count": count_live(found, request.user, personal=True)}
+        request,
+        "memories/badge.html",
+        context | {"count": count_live(found, request.user, personal=True, now=timezone.now())},
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memories.recalling import using
@@ -49,12 +48,12 @@ def recall(
     offset: int = 0,
     ranking: str = "hybrid",
     threshold: float | None = None,
-    now: datetime | None = None,
     weights: Weights = WEIGHTS,
     exact: bool = False,
     agent: Agent | None = None,
     *,
     reach: Reach,
+    now: datetime,
     withheld: int = 0,
     floor: bool = False,
     noted: bool = True,
@@ -79,7 +78,7 @@ def recall(
     query = _clean_query(query)
     if not query or limit < 1:
         return Recall(ranking=ranking)
-    began, now, until = time.perf_counter(), now or timezone.now(), offset + min(limit, MAX_LIMIT)
+    began, until = time.perf_counter(), offset + min(limit, MAX_LIMIT)
     search = RankedSearch(query, workspace, user, agent, where, now, until, weights, exact)
     found = read(user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld))
     if noted:

@@ -169,7 +169,7 @@ def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bo
         return Recall(), []
     reach = replace(Reach.here(workspace), personal=personal)
     threshold = injection_threshold(
-        settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal)
+        settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal, now=now)
     )
     with transaction.atomic():  # a test is no use of a memory
         try:

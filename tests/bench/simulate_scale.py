@@ -136,6 +136,8 @@ class Simulation:
 
     def cost(self, size: int) -> Cost:
         """Of a recall in the workspace of this size, the questions' vectors at hand."""
+        from django.utils import timezone
+
         from memories.recalling.recall import recall
         from workspaces.leaving_machine import Reach
 
@@ -143,10 +145,10 @@ class Simulation:
         self.embedder.embed(self.texts)
         reach, ((pid,),) = Reach.here(place), rows("SELECT pg_backend_pid()")
         for text in self.texts[:WARM_UP]:
-            recall(text, place, self.user, limit=10, reach=reach)
+            recall(text, place, self.user, limit=10, reach=reach, now=timezone.now())
         before = on_cpu(pid), time.thread_time(), self._pages(), time.perf_counter()
         for text in self.texts[WARM_UP:]:
-            assert recall(text, place, self.user, limit=10, reach=reach).items
+            assert recall(text, place, self.user, limit=10, reach=reach, now=timezone.now()).items
         wall = time.perf_counter() - before[3]
         spent = on_cpu(pid) - before[0], 1e3 * (time.thread_time() - before[1]), self._pages() - before[2]
         asked = len(self.texts) - WARM_UP
@@ -184,13 +186,14 @@ class Simulation:
         """
         from django.db import connection
         from django.test.utils import CaptureQueriesContext
+        from django.utils import timezone
 
         from memories.recalling.recall import recall
         from workspaces.leaving_machine import Reach
 
         place = self.places[size]
         with CaptureQueriesContext(connection) as captured:
-            recall(self.texts[0], place, self.user, limit=10, reach=Reach.here(place))
+            recall(self.texts[0], place, self.user, limit=10, reach=Reach.here(place), now=timezone.now())
         asked = [
             query["sql"] for query in captured.captured_queries if any(t in query["sql"] for t in TABLES)
         ]

@@ -148,7 +148,9 @@ class Command(BaseCommand):
             searched = time.perf_counter()
             found = [
                 item.memory.pk
-                for item in recall(text, workspace, self.user, limit=10, reach=Reach.here(workspace)).items
+                for item in recall(
+                    text, workspace, self.user, limit=10, reach=Reach.here(workspace), now=timezone.now()
+                ).items
             ]
             times.append(
                 (embedded - began, searched - embedded, time.perf_counter() - searched),
@@ -175,7 +177,9 @@ class Command(BaseCommand):
 
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
         """The same ranking with neither index nor cut: every vector and every word's memories are compared."""
-        found = recall(text, workspace, self.user, limit=10, exact=True, reach=Reach.here(workspace))
+        found = recall(
+            text, workspace, self.user, limit=10, exact=True, reach=Reach.here(workspace), now=timezone.now()
+        )
         return [item.memory.pk for item in found.items]
 
     def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]]) -> None:
@@ -202,7 +206,9 @@ class Command(BaseCommand):
                 self._embed_anew(text, number)
                 with _connected(after if which else before):
                     began = time.perf_counter()
-                    recall(text, workspace, self.user, limit=10, reach=Reach.here(workspace))
+                    recall(
+                        text, workspace, self.user, limit=10, reach=Reach.here(workspace), now=timezone.now()
+                    )
                     pair[which] = time.perf_counter() - began
             times.append((pair[0], pair[1]))
         small, large = np.array(times[len(questions) // ROUNDS :]).T

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from chat.models import Chat
 from memories.models import Memory, Tombstone
@@ -226,7 +227,7 @@ def test_an_account_goes_by_rest_with_its_report(cast: Cast, memory: Memory) -> 
     assert elsewhere.get("/profile/")["Location"].startswith("/accounts/login/")
     memory.refresh_from_db()
     assert (memory.content, memory.author) == (TEXT, None), "what was shared stays, without a name"
-    found = recall("attic cedar", cast.workspace, cast.owner, reach=HERE).items
+    found = recall("attic cedar", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items
     assert [item.memory.content for item in found if "attic" in item.memory.content] == []
 
 

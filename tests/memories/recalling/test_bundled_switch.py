@@ -37,7 +37,7 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
     assert set(PassageVector.objects.values_list("model", "dimension")) == {(OnnxEmbedder.name, 384)}
 
     def ask(query: str) -> Recall:
-        found = recall(query, cast.workspace, cast.editor, reach=HERE)
+        found = recall(query, cast.workspace, cast.editor, reach=HERE, now=timezone.now())
         assert found.degraded == ""
         return found
 

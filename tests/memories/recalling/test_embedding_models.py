@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from django_q.models import OrmQ
 
 from memories import tasks
@@ -62,7 +63,7 @@ def old(models: Models) -> FakeEmbedder:
 
 
 def ask(query: str, cast: Cast, **options: Any) -> Recall:
-    return recall(query, cast.workspace, cast.editor, **options, reach=HERE)
+    return recall(query, cast.workspace, cast.editor, **{"now": timezone.now(), **options}, reach=HERE)
 
 
 def contents(found: Recall) -> list[str]:
@@ -366,6 +367,7 @@ def test_recall_and_saves_go_on_through_a_switch(
             limit=1,
             threshold=-1,
             reach=HERE,
+            now=timezone.now(),
         )
         assert found.degraded == ""
         assert [item.memory.content for item in found.items] == [f"The {subject} is in room {subject[7:]}"]

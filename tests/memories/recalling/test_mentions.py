@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from memories.models import ReceiptItem
 from memories.recalling.mentions import mentioned
@@ -67,7 +68,7 @@ def test_a_receipt_keeps_what_was_mentioned_as_long_as_the_text_that_it_stands_i
     make_memory("The kitchen is green", cast.owner, cast.workspace)
     answer = make_message(make_chat(cast.owner, cast.workspace), "March 15", role="assistant")
     asked, here = "When is our deadline, and of which project?", Reach.here(cast.workspace)
-    found = recall(asked, cast.workspace, cast.owner, reach=here)
+    found = recall(asked, cast.workspace, cast.owner, reach=here, now=timezone.now())
     used = [(True, "")] * len(found.items)
     store_receipt(answer.public_id, found, used, workspace=cast.workspace, user=cast.owner, threshold=0.3)
     items = {item.memory_id: item for item in ReceiptItem.objects.all()}

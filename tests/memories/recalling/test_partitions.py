@@ -71,14 +71,14 @@ def olive(fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -> Itera
 def test_there_and_back_with_every_row_while_people_write(olive: User) -> None:
     looked, before = {table: ask(_LOOKS, {"t": table.name}) for table in TABLES}, rows()
     place, done, failed = Workspace.objects.get(name="Place 1"), threading.Event(), []
-    asked = recall("which room is blue?", place, olive, reach=HERE)
+    asked = recall("which room is blue?", place, olive, reach=HERE, now=timezone.now())
 
     def write() -> None:
         try:
             while not done.is_set():
                 made = make_memory("The stairs are being painted", olive, place)
                 edit_memory(made, by=olive, now=timezone.now(), content="The stairs have been painted")
-                assert recall("stairs", place, olive, reach=HERE).items
+                assert recall("stairs", place, olive, reach=HERE, now=timezone.now()).items
                 Memory.objects.filter(pk=made.pk).delete()
         except Exception as error:
             failed.append(error)
@@ -96,7 +96,7 @@ def test_there_and_back_with_every_row_while_people_write(olive: User) -> None:
         assert [parts_of(table) for table in TABLES] == [parts, parts]
         assert set(compared) == {VECTORS.name, WORDS.name}
         assert rows() == before
-        found = recall("which room is blue?", place, olive, reach=HERE)
+        found = recall("which room is blue?", place, olive, reach=HERE, now=timezone.now())
         assert [item.memory.pk for item in found.items] == [item.memory.pk for item in asked.items]
     assert {table: ask(_LOOKS, {"t": table.name}) for table in TABLES} == looked
     make_memory("The roof is red", olive, place)
@@ -285,7 +285,7 @@ def test_every_search_is_planned_for_its_places(olive: User) -> None:
     def kept() -> int:
         connection.close()
         for _ in range(20):
-            assert recall("which room is blue?", place, olive, reach=HERE).items
+            assert recall("which room is blue?", place, olive, reach=HERE, now=timezone.now()).items
         ((number,),) = ask(
             "SELECT sum(generic_plans) FROM pg_prepared_statements WHERE statement ~ 'workspaces_passage'"
         )

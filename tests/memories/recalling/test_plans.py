@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
@@ -76,7 +77,13 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
         connection,
     ) as captured:
         found = recall(
-            "note about thing4", grown.workspace, grown.editor, ranking=ranking, threshold=-1, reach=HERE
+            "note about thing4",
+            grown.workspace,
+            grown.editor,
+            ranking=ranking,
+            threshold=-1,
+            reach=HERE,
+            now=timezone.now(),
         )
     assert found.items and not found.degraded
     statements = [
@@ -92,7 +99,7 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
 
 def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:
     with CaptureQueriesContext(connection) as captured:
-        recall("note about thing4", grown.workspace, grown.editor, reach=HERE)
+        recall("note about thing4", grown.workspace, grown.editor, reach=HERE, now=timezone.now())
     arms = [query["sql"] for query in captured.captured_queries if "passageword" in query["sql"]]
     assert len(arms) == 1
     used = {node.get("Index Name") for node in plans(arms)}

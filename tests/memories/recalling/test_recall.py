@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from memories.models import Memory, Scope
 from memories.recalling.ranking import recency
@@ -22,7 +23,7 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
 def contents(query: str, cast: Cast, **options: object) -> list[str]:
-    found = recall(query, cast.workspace, cast.editor, **options, reach=HERE)  # type: ignore[arg-type]
+    found = recall(query, cast.workspace, cast.editor, **{"now": timezone.now(), **options}, reach=HERE)  # type: ignore[arg-type]
     return [item.memory.content for item in found.items]
 
 
@@ -55,7 +56,9 @@ def test_finds_by_meaning_and_by_words(some: Cast, query: str, expected: str) ->
 def test_every_ranking_gives_scores_that_are_the_sum_of_their_parts_best_first(
     some: Cast, ranking: str
 ) -> None:
-    found = recall("the project deadline", some.workspace, some.editor, ranking=ranking, reach=HERE)
+    found = recall(
+        "the project deadline", some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now()
+    )
     assert found.items[0].memory.content == "The project deadline is March 15"
     scores = [item.score for item in found.items]
     assert scores == sorted(scores, reverse=True)
@@ -70,17 +73,17 @@ def test_nothing_asked_gives_nothing_and_asks_no_embedder(
         raise AssertionError("the embedder was asked")
 
     monkeypatch.setattr("workspaces.index.embedding.get_embedder", fail)
-    assert recall(query, some.workspace, some.editor, limit=limit, reach=HERE).items == []
+    assert recall(query, some.workspace, some.editor, limit=limit, reach=HERE, now=timezone.now()).items == []
 
 
 def test_an_unknown_ranking_names_the_allowed_ones(some: Cast) -> None:
     with pytest.raises(Invalid, match="hybrid"):
-        recall("x", some.workspace, some.editor, ranking="magic", reach=HERE)
+        recall("x", some.workspace, some.editor, ranking="magic", reach=HERE, now=timezone.now())
 
 
 def test_a_stranger_finds_nothing_there(some: Cast) -> None:
     with pytest.raises(NotFound):
-        recall("Rufus", some.workspace, some.stranger, reach=HERE)
+        recall("Rufus", some.workspace, some.stranger, reach=HERE, now=timezone.now())
 
 
 def test_hides_deleted_expired_other_workspaces_and_other_peoples_personal_memories(some: Cast) -> None:
@@ -150,7 +153,7 @@ def test_lexical_takes_wildcards_literally_and_finds_parts_of_words(cast: Cast) 
 )
 def test_hostile_queries_are_only_words(some: Cast, query: str) -> None:
     for ranking in ("hybrid", "lexical"):
-        recall(query, some.workspace, some.editor, ranking=ranking, reach=HERE)
+        recall(query, some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now())
     assert Memory.objects.count() == 4
 
 
@@ -160,7 +163,9 @@ def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Emb
     for embedder, reason in ((broken, "did not answer"), (None, "no embedder")):
         use_embedder(embedder)
         for ranking in ("hybrid", "semantic", "longterm"):
-            found = recall("Rufus", some.workspace, some.editor, ranking=ranking, reach=HERE)
+            found = recall(
+                "Rufus", some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now()
+            )
             assert found.items[0].memory.content == "My dog is Rufus"
             assert reason in found.degraded
 

@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from memories.recalling.recall import recall
 from memoryhub.llm.errors import EmbedderUnavailable
@@ -96,9 +97,12 @@ def test_a_model_whose_answers_changed_size_is_built_anew_under_another_label(
     five: None, models: Models, cast: Cast
 ) -> None:
     models.configure(FakeEmbedder(96, name="old"))
-    assert "changed their size" in recall("Thing", cast.workspace, cast.owner, reach=HERE).degraded
+    assert (
+        "changed their size"
+        in recall("Thing", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).degraded
+    )
     assert reembed()[0] == "Recall compares vectors of old (2) (96 dimensions).\n"
-    assert recall("Thing", cast.workspace, cast.owner, reach=HERE).degraded == ""
+    assert recall("Thing", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).degraded == ""
     assert reembed("--again")[0] == "Recall compares vectors of old (3) (96 dimensions).\n"
     assert PassageVector.objects.filter(model="old (3)").count() == 5
 

@@ -86,7 +86,7 @@ def test_every_way_in_stores_without_a_vector_and_tells_nobody(
 def test_recall_goes_by_words_and_says_why(cast: Cast, kept: Workspace, embedder: ScriptedOpenAI) -> None:
     make_memory("Elsewhere the sky is blue", cast.owner)  # the embedder is there, and asked of others
     make_memory(f"The {SECRET} is striped", cast.owner, kept)
-    found = recall(f"What does the {SECRET} look like?", kept, cast.owner, reach=HERE)
+    found = recall(f"What does the {SECRET} look like?", kept, cast.owner, reach=HERE, now=timezone.now())
     assert [item.memory.content for item in found.items] == [f"The {SECRET} is striped"]
     assert (
         found.degraded == "the embedder is on another machine, and texts of this workspace stay on this one"
@@ -109,7 +109,7 @@ def test_a_local_embedder_embeds_them(
     settings.EMBEDDING_LOCAL = True
     memory = make_memory(f"The {SECRET} is striped", cast.owner, kept)
     assert memory.embeddings.exists()
-    assert recall(f"{SECRET}?", kept, cast.owner, reach=HERE).degraded == ""
+    assert recall(f"{SECRET}?", kept, cast.owner, reach=HERE, now=timezone.now()).degraded == ""
 
 
 def test_a_new_embedding_model_is_built_without_them_and_switched_to(
@@ -204,17 +204,28 @@ def test_what_a_person_keeps_there_does_not_follow_them_to_a_model_elsewhere(
     assert (
         len(
             recall(
-                f"{SECRET} office blue", cast.workspace, cast.owner, reach=replace(HERE, leaves=True)
+                f"{SECRET} office blue",
+                cast.workspace,
+                cast.owner,
+                reach=replace(HERE, leaves=True),
+                now=timezone.now(),
             ).items
         )
         == 2
     )
     Workspace.objects.filter(pk=home.pk).update(local_only=True)
-    found = recall(f"{SECRET} office blue", cast.workspace, cast.owner, reach=replace(HERE, leaves=True))
-    assert [item.memory.content for item in found.items] == ["The office is blue"]
-    assert len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, reach=HERE).items) == 2, (
-        "the person sees all"
+    found = recall(
+        f"{SECRET} office blue",
+        cast.workspace,
+        cast.owner,
+        reach=replace(HERE, leaves=True),
+        now=timezone.now(),
     )
+    assert [item.memory.content for item in found.items] == ["The office is blue"]
+    assert (
+        len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items)
+        == 2
+    ), "the person sees all"
 
 
 def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kept: Workspace) -> None:

@@ -22,6 +22,6 @@ def test_what_is_filled_in_is_recalled(cast: Cast, fake_embedder: FakeEmbedder) 
     filled = synthetic.fill(places, cast.owner.pk, model.label, parts, timezone.now(), random)
     assert list(filled) == [40]
     sentence = Memory.objects.order_by("pk").values_list("content", flat=True)[30]
-    found = recall(sentence, cast.workspace, cast.viewer, reach=HERE)
+    found = recall(sentence, cast.workspace, cast.viewer, reach=HERE, now=timezone.now())
     assert found.items[0].memory.content == sentence
     assert {"meaning", "words"} <= set(found.items[0].parts)

@@ -29,7 +29,7 @@ REMEMBERED = (
 
 
 def used(query: str, cast: Cast) -> list[str]:
-    found = recall(query, cast.workspace, cast.editor, limit=10, reach=HERE)
+    found = recall(query, cast.workspace, cast.editor, limit=10, reach=HERE, now=timezone.now())
     threshold = injection_threshold(0.57, len(REMEMBERED))
     verdicts = split_recall(found, threshold=threshold, limit=5)
     return [item.memory.content for item, (is_used, _) in zip(found.items, verdicts, strict=True) if is_used]
@@ -108,7 +108,12 @@ def test_small_talk_brings_nothing(remembered: Cast) -> None:
 
 def test_the_setting_says_how_sure_it_must_be(remembered: Cast, settings: Settings) -> None:
     query = "What can I cook for dinner?"
-    sure = [item.sure for item in recall(query, remembered.workspace, remembered.editor, reach=HERE).items]
+    sure = [
+        item.sure
+        for item in recall(
+            query, remembered.workspace, remembered.editor, reach=HERE, now=timezone.now()
+        ).items
+    ]
     assert all(each is not None and 0 <= each <= 1 for each in sure)
     settings.RECALL_THRESHOLD = 1.0
     assert used(query, remembered) == []
@@ -119,7 +124,7 @@ def test_the_setting_says_how_sure_it_must_be(remembered: Cast, settings: Settin
 def test_what_is_looked_up_is_found_and_nothing_that_has_nothing_to_do_with_it(remembered: Cast) -> None:
     def looked_up(query: str) -> list[str]:
         place, by = remembered.workspace, remembered.editor
-        found = recall(query, place, by, reach=HERE, floor=True)
+        found = recall(query, place, by, reach=HERE, floor=True, now=timezone.now())
         searched = search_workspace(query, place, by, limit=5, now=timezone.now(), reach=HERE)
         assert [each.text for each in searched] == [item.memory.content for item in found.items]
         return [each.text for each in searched]
@@ -146,7 +151,7 @@ def test_another_embedder_goes_by_the_score_as_before(
     make_memory("The project deadline is March 15", cast.editor, cast.workspace)
     for embedder in (FakeEmbedder(64), None):  # with its vectors, and with words alone
         use_embedder(embedder)
-        found = recall("the project deadline", cast.workspace, cast.editor, reach=HERE)
+        found = recall("the project deadline", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
         assert [item.sure for item in found.items] == [None]
         assert used("the project deadline", cast) == ["The project deadline is March 15"]
 

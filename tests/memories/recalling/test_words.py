@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.db import DatabaseError, connection
 from django.db.backends.utils import CursorWrapper
+from django.utils import timezone
 
 from memories.recalling.kind import MEMORIES
 from memories.recalling.recall import recall
@@ -44,7 +45,7 @@ def everything(cast: Cast, use_embedder: Callable[[Embedder | None], None]) -> N
 
 def test_words_alone_find_it_in_every_language(everything: None, cast: Cast) -> None:
     for said, asked in SAID.values():
-        found = recall(asked, cast.workspace, cast.editor, reach=HERE).items
+        found = recall(asked, cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items
         assert found[0].memory.content == said
         passages = find_passages(asked, cast.workspace, cast.editor, limit=5, reach=HERE, floor=0.0)
         assert passages[0].passage.text.strip() == said

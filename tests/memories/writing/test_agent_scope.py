@@ -53,7 +53,14 @@ def draft(cast: Cast, content: str, agent: Agent | None, **fields: Any) -> Draft
 
 
 def found(query: str, cast: Cast, agent: Agent | None, by: User | None = None, **options: Any) -> list[str]:
-    items = recall(query, cast.workspace, by or cast.editor, agent=agent, **options, reach=HERE).items
+    items = recall(
+        query,
+        cast.workspace,
+        by or cast.editor,
+        agent=agent,
+        **{"now": timezone.now(), **options},
+        reach=HERE,
+    ).items
     return [item.memory.content for item in items]
 
 
@@ -170,7 +177,9 @@ def test_a_chat_with_an_assistant_costs_no_query_more(cast: Cast, planner: Agent
     counts = []
     for agent in (None, planner):
         with CaptureQueriesContext(connection) as captured:
-            items = recall("newsletter", cast.workspace, cast.editor, agent=agent, reach=HERE).items
+            items = recall(
+                "newsletter", cast.workspace, cast.editor, agent=agent, reach=HERE, now=timezone.now()
+            ).items
             assert {item.memory.agent for item in items} <= {None, planner}
         counts.append(len(captured))
     assert counts[0] == counts[1]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.chats.proposing import proposal_for
@@ -83,11 +84,14 @@ def test_recall_answers_by_words_and_says_why(
 ) -> None:
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     endpoint._embedding_script.extend(FAILURES[failure])
-    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE)
+    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE, now=timezone.now())
     assert [item.memory.content for item in found.items] == ["The dog is called Rufus"]
     assert ("size" if failure == "another size" else "did not answer") in found.degraded
     endpoint._embedding_script.clear()
-    assert recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE).degraded == ""
+    assert (
+        recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE, now=timezone.now()).degraded
+        == ""
+    )
 
 
 def test_an_endpoint_that_changes_its_size_for_good_is_never_mixed_with_what_it_gave_before(
@@ -138,11 +142,11 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     monkeypatch.setattr(resting, "SLOW", 0.1)
     monkeypatch.setattr(resting, "_until", {})
     endpoint._embedding_script.extend(FAILURES["slow"])
-    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE).degraded
+    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
     endpoint._embedding_script.clear()
     asked = len(endpoint.requests)
 
-    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE)
+    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
     assert (found.degraded, [item.memory for item in found.items]) == (
         "the embedder did not answer",
         [memory],
@@ -157,7 +161,7 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     monkeypatch.setattr(
         resting, "_until", {label: (0.0, kind) for label, (_, kind) in resting._until.items()}
     )
-    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE).degraded
+    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
     assert resting._until == {}
 
 

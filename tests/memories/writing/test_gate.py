@@ -132,7 +132,7 @@ def test_keep_both_only_unlinks(cast: Cast) -> None:
     save_memory(draft(cast, "The project deadline is March 15"), by=cast.editor, now=NOW)
     new = save_memory(draft(cast, "The project deadline is March 22"), by=cast.editor, now=NOW).memory
     assert keep_both(new, by=cast.editor, now=NOW).may_replace is None
-    assert count_live(cast.workspace, cast.editor, personal=True) == 2
+    assert count_live(cast.workspace, cast.editor, personal=True, now=timezone.now()) == 2
 
 
 def test_duplicates_are_looked_for_in_the_same_workspace_and_scope_only(cast: Cast) -> None:
@@ -150,7 +150,10 @@ def test_same_key_updates_in_place_and_keeps_the_pin(cast: Cast) -> None:
     again = save_memory(draft(cast, "Coffee", key="drink"), by=cast.owner, now=NOW + timedelta(1))
     assert (again.created, again.duplicate, again.memory.pk) == (False, False, first.pk)
     assert (again.memory.content, again.memory.pinned) == ("Coffee", True)
-    assert recall("Tea", cast.workspace, cast.owner, reach=HERE).items[0].memory.content == "Coffee"
+    assert (
+        recall("Tea", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items[0].memory.content
+        == "Coffee"
+    )
     forced = save_memory(draft(cast, "Water", key="drink"), by=cast.editor, now=NOW, dedupe="create")
     assert forced.memory.pk != first.pk
 
@@ -197,11 +200,11 @@ def test_delete_is_soft_and_can_be_undone(cast: Cast) -> None:
     memory = make_memory("I play the cello", cast.editor, cast.workspace)
     delete_memory(memory, by=cast.editor, now=NOW)
     delete_memory(memory, by=cast.editor, now=NOW)
-    assert count_live(cast.workspace, cast.editor, personal=True) == 0
-    assert recall("cello", cast.workspace, cast.editor, reach=HERE).items == []
+    assert count_live(cast.workspace, cast.editor, personal=True, now=timezone.now()) == 0
+    assert recall("cello", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items == []
     assert save_memory(draft(cast, "I play the cello"), by=cast.editor, now=NOW).created
     restore_memory(memory, by=cast.editor, now=NOW)
-    assert count_live(cast.workspace, cast.editor, personal=True) == 2
+    assert count_live(cast.workspace, cast.editor, personal=True, now=timezone.now()) == 2
     actions = [revision.action for revision in memory.revisions.order_by("pk")]
     assert actions == ["create", "delete", "restore"]
     with pytest.raises(NotFound):
@@ -215,7 +218,7 @@ def test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later(
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         memory = save_memory(draft(cast, "The dog is called Rufus"), by=cast.editor, now=NOW).memory
     assert not memory.embeddings.exists()
-    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE)
+    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
     assert [item.memory for item in found.items] == [memory]
     assert found.degraded
     assert OrmQ.objects.count() >= 1

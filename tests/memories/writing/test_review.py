@@ -43,9 +43,12 @@ def test_nothing_knows_of_a_proposal(cast: Cast) -> None:
     memory = propose(cast)
     assert memory.review == Review.PENDING
     assert not Memory.objects.live().exists()
-    assert count_live(cast.workspace, cast.owner, personal=True) == 0
+    assert count_live(cast.workspace, cast.owner, personal=True, now=timezone.now()) == 0
     for ranking in ("hybrid", "semantic", "longterm", "lexical"):
-        assert recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE).items == []
+        assert (
+            recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE, now=timezone.now()).items
+            == []
+        )
     assert not PassageVector.objects.exists()
     assert not PassageWord.objects.exists()
     assert tasks.sweep().startswith("0 extractions, 0 embeddings")
@@ -57,7 +60,10 @@ def test_approving_brings_it_into_use(cast: Cast) -> None:
     memory = propose(cast)
     saved = review.approve(memory, by=cast.owner, now=timezone.now())
     assert saved.created
-    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE).items] == [memory]
+    assert [
+        item.memory
+        for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE, now=timezone.now()).items
+    ] == [memory]
     assert PassageWord.objects.filter(ref=memory.pk, lexeme="launch").exists()
     assert [each.action for each in memory.revisions.order_by("pk")] == ["propose", "approve"]
     event = AuditEvent.objects.get(verb="moderated")
@@ -87,7 +93,7 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
     assert not Memory.objects.live().exists()
     assert not PassageVector.objects.exists()
     assert not PassageWord.objects.exists()
-    assert recall(TEXT, cast.workspace, cast.owner, reach=HERE).items == []
+    assert recall(TEXT, cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items == []
     assert [
         event.details["action"] for event in AuditEvent.objects.filter(verb="moderated").order_by("pk")
     ] == [
@@ -95,7 +101,10 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
         "propose",
     ]
     assert review.approve(memory, by=cast.owner, now=timezone.now()).created
-    assert [item.memory for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE).items] == [memory]
+    assert [
+        item.memory
+        for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE, now=timezone.now()).items
+    ] == [memory]
 
 
 def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:

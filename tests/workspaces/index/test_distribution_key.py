@@ -89,7 +89,15 @@ def test_of_memories(world: World) -> None:
         make_memory("The launch is on May 5", owner, here, agent=agent, scope=Scope.AGENT)
         own = make_memory("I am vegetarian", owner, scope=Scope.USER)
         for ranking in ("hybrid", "semantic", "longterm", "lexical"):
-            assert recall("when is the launch?", here, owner, agent=agent, ranking=ranking, reach=HERE).items
+            assert recall(
+                "when is the launch?",
+                here,
+                owner,
+                agent=agent,
+                ranking=ranking,
+                reach=HERE,
+                now=timezone.now(),
+            ).items
         save_memory(
             Draft(content="The launch is on May 4th", workspace=here, author=owner), by=owner, now=now
         )
@@ -159,7 +167,9 @@ def test_exceptions_are_some(world: World) -> None:
 def test_recall_is_planned_for_its_parts_alone(world: World) -> None:
     cast = world.cast
     with CaptureQueriesContext(connection) as captured:
-        assert recall("when is the deadline?", cast.workspace, cast.owner, reach=HERE).items
+        assert recall(
+            "when is the deadline?", cast.workspace, cast.owner, reach=HERE, now=timezone.now()
+        ).items
     arms = [query["sql"] for query in captured.captured_queries if TABLE.search(query["sql"])]
     assert len(arms) >= 3
     for arm in arms:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, connection
 from django.db.backends.utils import CursorWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
 from memories.models import Memory
 from memories.recalling.recall import recall
@@ -99,7 +100,7 @@ def test_killed_while_it_builds_it_goes_on_with_every_row_and_there_is_a_way_bac
     }
     model = EmbeddingModel.objects.get()
     assert (model.reached, model.refused) == ({"1": 7}, {"1": [3, 5]})
-    found = recall("where is the office", cast.workspace, cast.editor, reach=HERE).items
+    found = recall("where is the office", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items
     assert found[0].memory.content == "The office is in Lisbon" and found[0].parts["words"] > 0
     Memory.objects.all().delete()
     assert not PassageVector.objects.exists() and not PassageWord.objects.exists()
