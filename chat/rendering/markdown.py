@@ -21,9 +21,10 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from chat.rendering import formulas
+from chat.rendering.addresses import with_addresses
 from chat.rendering.colouring import coloured
 
-RENDERER = 3  # counts up with every change of what a text is rendered to: what was kept of it is made anew
+RENDERER = 4  # counts up with every change of what a text is rendered to: what was kept of it is made anew
 TAGS = {
     *(
         "p",
@@ -68,7 +69,7 @@ SOURCE_A_STEP = (
 TOKENS_A_STEP = 2
 # What each of these costs, in steps, wherever it stands: a run of stars is looked at once and makes many tokens, and
 # what may be a link is looked at closely.
-SIGNS = {"\n": 1, "*": 1, "_": 1, "~": 1, "`": 1, "]": 1, "<": 4}
+SIGNS = {"\n": 1, "://": 4, "*": 1, "_": 1, "~": 1, "`": 1, "]": 1, "<": 4}
 
 
 class TooHeavy(Exception):
@@ -143,7 +144,7 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
     for token in tokens:
         _align(token)
         if token.children:
-            token.children = _own_images(token.children)
+            token.children = with_addresses(_own_images(token.children))
     _spend_on(tokens, budget)
     html = _markdown.renderer.render(tokens, _markdown.options, env)
     budget.spend(len(html) // SOURCE_A_STEP)

@@ -7,6 +7,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import unquote
 
 import pytest
 from django.db import connection
@@ -45,7 +46,15 @@ from workspaces.models import User
 
 PROSE = Path(__file__).parents[2].joinpath("docs/operations.md").read_text()
 SIZE = 20_000
-HOSTILE = ("[" * SIZE, "- a\n" * 8_000, "*a_ " * 8_000, "> - " * 8_000, "[](" * 10_000, "<a@b>" * 8_000)
+HOSTILE = (
+    "[" * SIZE,
+    "- a\n" * 8_000,
+    "*a_ " * 8_000,
+    "> - " * 8_000,
+    "[](" * 10_000,
+    "<a@b>" * 8_000,
+    "http://a " * 3_500,
+)
 LATE = "while its formatting is being prepared"
 HEAVY = "would take too much work"
 WIDE = "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000 + "\n" + "a\n" * 1_000
@@ -379,6 +388,31 @@ def test_html_is_set_for_what_is_saved() -> None:
     answer = Message(content="`a`")
     set_html(answer)
     assert answer.html == "<p><code>a</code></p>\n" and len(answer.html_of) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        (
+            "See https://a.org/x_y_z?q=1&r=(2), or http://127.0.0.1:8000.",
+            ["https://a.org/x_y_z?q=1&r=(2)", "http://127.0.0.1:8000"],
+        ),
+        ("(https://a.org/Foo_(bar)). **https://b.org/**", ["https://a.org/Foo_(bar)", "https://b.org/"]),
+        ("请看https://a.org/x获取。 https://b.org/ملف", ["https://a.org/x", "https://b.org/"]),
+        ("https://a.org[1] https://a.org/\u202egpj.exe", ["https://a.org", "https://a.org/"]),
+        ('https://a.org/"onmouseover=x https://good.org@bad.org/', ["https://a.org/", "https://good.org"]),
+        ("`https://a.org` [b](https://b.org) ahttps://c.org https:// javascript://d.org", []),
+        ("```\nhttps://a.org\n```\nhttps://\u0430pple.com", []),
+    ],
+)
+def test_an_address_that_stands_bare_is_a_link_to_what_it_says(text: str, links: list[str]) -> None:
+    html = render_markdown(text, Budget(2_000))
+    found = [
+        (unquote(unescape(to)), unescape(said))
+        for to, said in re.findall(r'<a href="(.*?)"[^>]*>(.*?)</a>', html)
+    ]
+    assert [said for to, said in found if to == said] == links
+    assert html.count("<a ") == html.count('rel="noopener noreferrer nofollow"')
 
 
 @pytest.mark.parametrize(
