@@ -18,6 +18,16 @@
     document.cookie = `zone=${timeZone}; path=/; max-age=31536000; samesite=lax`;
   }
 
+  // The browser's own bar goes with the page.
+  const paintBar = () => {
+    for (const meta of document.querySelectorAll("[data-theme-color]")) {
+      const { themeColor: own } = meta.dataset;
+      meta.media = root.dataset.theme ? (root.dataset.theme === own ? "all" : "not all") : `(prefers-color-scheme: ${own})`;
+    }
+  };
+  paintBar();
+  new MutationObserver(paintBar).observe(root, { attributeFilter: ["data-theme"] });
+
   // The memories are asked for at once where their column is open, and stand in it as soon as there is a column: neither
   // waits for the other scripts. Of these shell.js does the rest; it is told whether they came.
   const { panel } = document.currentScript.dataset;

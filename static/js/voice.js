@@ -23,7 +23,9 @@ function listen() {
   const area = field();
   const before = area.value ? `${area.value.trimEnd()} ` : "";
   listening = new Recognition();
-  listening.lang = document.documentElement.dataset.voice || navigator.language;
+  // In the page's language, as it is spoken where the browser is from.
+  const language = document.documentElement.lang.slice(0, 2);
+  listening.lang = navigator.languages.find((each) => each.startsWith(language)) ?? language;
   listening.interimResults = true;
   listening.continuous = true;
   listening.onresult = (event) => {

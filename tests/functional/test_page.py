@@ -300,6 +300,32 @@ def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Pa
     expect(field(page)).to_be_focused()
 
 
+def test_a_notice_stands_in_the_middle_of_the_conversation_and_the_browsers_bar_is_of_the_theme(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page("desktop", "dark")
+    sign_up(page, "centred")
+    finished(send(page, "Hello"))
+    middle = "({ x, width }) => x + width / 2"
+    for width in (900, 1200):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.locator("#readers button").click()
+        toast, around = (
+            page.locator(each).evaluate(f"each => ({middle})(each.getBoundingClientRect())")
+            for each in (".toast", "#conversation")
+        )
+        assert abs(toast - around) <= 1, (width, toast, around)
+    bar = """() => [...document.querySelectorAll("[name=theme-color]")].filter((each) => matchMedia(each.media).matches)
+      .map((each) => each.content)"""
+    assert page.evaluate(bar) == ["#181715"]
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(24, 23, 21)"
+    page.goto("/profile/")
+    page.get_by_role("button", name="Light").click()
+    assert page.evaluate(bar) == ["#fbfaf8"]
+    page.reload()
+    assert page.evaluate(bar) == ["#fbfaf8"]
+
+
 @BOTH
 def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
     open_scripted_page: Callable[..., Page], model: Model, size: str
