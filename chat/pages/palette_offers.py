@@ -131,7 +131,6 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
     owns = [
         Found(_("Invite people"), f"{settings}#members", "users", also=_("add member user team")),
         Found(_("Change the model of this workspace"), f"{settings}#model", "monitor"),
-        Found(_("Delete this workspace"), f"{settings}#danger", "trash-2"),
     ]
     connects = [
         Found(
@@ -172,6 +171,8 @@ def settings(workspace: Workspace) -> list[Found]:
             _("log audit"),
         ),
     ]
+    if not workspace.is_default:
+        owns.append(Found(_("Delete this workspace"), f"{page}#danger", "trash-2", workspace.name))
     return [
         *(owns if Role(workspace.role).allows(Role.OWNER) else []),
         Found(_("Members"), f"{page}#members", "users", workspace.name, _("people role team")),

@@ -55,7 +55,11 @@ def palette(request: PageRequest, ws_id: str) -> HttpResponse:
     if q:  # an act that is called so comes before what only says it somewhere
         best = {name: min(rank(each, q) for each in found) for name, found in shown.items()}
         shown = {name: shown[name] for name in sorted(shown, key=lambda name: best[name])}
-    return render(request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace})
+    found = [each for group in shown.values() for each in group]
+    said = {"number": len(found), "first": found[0] if found else None}
+    return render(
+        request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace, **said}
+    )
 
 
 def _on_screen(request: PageRequest) -> list[Found]:

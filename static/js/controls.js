@@ -27,7 +27,9 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => {
   const menu = event.target.closest("details.menu");
   closeMenus(menu);
-  if (menu && event.target.closest(".menu__item:not(label)")) menu.open = false; // a label opens its field first
+  if (!menu?.open || !event.target.closest(".menu__item:not(label)")) return; // a label opens its field first
+  menu.open = false;
+  if (!event.detail) menu.querySelector("summary").focus(); // by a key: nothing in a closed menu has the focus
 });
 
 document.addEventListener("keydown", (event) => {

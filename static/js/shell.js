@@ -112,6 +112,7 @@ document.addEventListener("click", (event) => {
     opener?.setAttribute("aria-expanded", "false");
     opener?.focus();
   }
+  if (event.target.closest("[data-dismiss]")) keepPlace();
   const remove = event.target.closest("[data-remove]");
   if (remove) remove.closest(remove.dataset.remove).remove();
 });
@@ -150,24 +151,6 @@ document.addEventListener("htmx:afterSettle", (event) => {
   }
 });
 
-// Who works by keyboard keeps a place when the card they were in is swapped for its next state: forgotten, brought
-// back, edited. After a click the focus stays free, for a row with focus in it does not go away by itself.
-let keepsPlace = false;
-
-document.addEventListener("htmx:beforeSwap", (event) => {
-  const focused = document.activeElement;
-  const card = event.detail.target?.closest?.("[data-memory]");
-  keepsPlace = Boolean(card?.contains(focused) && focused.matches(":focus-visible"));
-});
-
-document.addEventListener("htmx:afterSettle", (event) => {
-  if (!keepsPlace || document.activeElement !== document.body) return;
-  const next = event.detail.elt.querySelector?.(".memory__actions button, button");
-  if (!event.detail.elt.matches?.("[data-memory]") || !next) return;
-  keepsPlace = false;
-  next.focus({ preventScroll: true });
-});
-
 // The arrows between versions stand in what they exchange: who walks along stays on the arrow, until they go elsewhere.
 let arrow = -1;
 const arrows = () => [...document.querySelectorAll(".version-arrows button")];
@@ -179,6 +162,49 @@ document.addEventListener("focusin", (event) => {
 document.addEventListener("htmx:afterSettle", () => {
   if (arrow >= 0 && document.activeElement === document.body) arrows()[arrow]?.focus({ preventScroll: true });
 });
+
+// Who works by keyboard keeps a place when what they were in is swapped for its next state, or goes: on what is called the
+// same, on the way back, on what comes first, or on what stands there now; after a notice, where they were before. After a
+// click the focus stays free, for a row with focus in it does not go away by itself.
+const STOPS = "a[href], button:enabled, summary, input:enabled, select:enabled, textarea:enabled";
+const stopsIn = (root) => [...root.querySelectorAll(STOPS)].filter((each) => each.checkVisibility());
+const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent.trim();
+let place = null;
+let beside = null; // what had the focus last, of what is no notice
+
+document.addEventListener("focusin", ({ target }) => {
+  place = null;
+  if (!target.closest("#toasts")) beside = target;
+});
+document.addEventListener("pointerdown", () => {
+  place = beside = null;
+});
+
+document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+  const focused = document.activeElement;
+  if (!target?.contains(focused) || !focused.matches(":focus-visible")) return;
+  const around = target.parentElement;
+  place = { name: nameOf(focused), target, around, at: stopsIn(around).indexOf(focused) };
+});
+
+// What came in the place of all of it is asked first; what is taken away settles nowhere.
+document.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
+  if (!place?.around.contains(elt) || place.target.isConnected || document.activeElement !== document.body) return;
+  const stops = stopsIn(elt);
+  const back = stops.find((each) => each.matches("[data-undo], .memory__actions button"));
+  const next = stops.find((each) => nameOf(each) === place.name) ?? back ?? stops[0];
+  next?.focus({ preventScroll: true });
+});
+
+function keepPlace() {
+  if (document.activeElement !== document.body) return;
+  const stops = place && place.around.id !== "toasts" ? stopsIn(place.around) : [];
+  const same = stops.find((each) => nameOf(each) === place.name);
+  const next = same ?? stops[Math.min(place?.at, stops.length - 1)] ?? beside;
+  next?.focus({ preventScroll: true });
+}
+
+document.addEventListener("htmx:afterRequest", () => place && keepPlace());
 
 // A file that was sent, or refused, may be chosen again.
 document.addEventListener("htmx:afterRequest", (event) => {
@@ -216,6 +242,7 @@ function showFilters() {
     chip.addEventListener("click", () => {
       if (field.selectedOptions) field.value = "";
       else field.checked = false;
+      form.querySelector(".filters__more > summary").focus();
       field.dispatchEvent(new Event("change", { bubbles: true }));
     });
     return chip;

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from memories.models import Memory
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_memory, make_prompt
+from tests.factories import make_agent, make_chat, make_memory, make_message, make_prompt
 from tests.functional.conftest import Open
 from tests.functional.keys import press, tab_to
 
@@ -61,9 +63,10 @@ def test_a_list_in_a_menu_keeps_its_arrows_and_what_is_hidden_is_passed_over(
 ) -> None:
     make_agent(cast.owner, cast.workspace, name="Cook")
     page = open_as(cast.owner)
+    page.add_init_script("window.SpeechRecognition = window.webkitSpeechRecognition = undefined")
     page.goto(here(cast))
     press(page, "More for this message")
-    page.locator("[data-dictate]").evaluate("button => { button.hidden = true }")
+    expect(page.locator("[data-dictate]")).to_be_hidden()
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("button", name="Saved prompts")).to_be_focused()
     tab_to(page, "Assistant of this chat")
@@ -142,3 +145,66 @@ def test_what_was_done_last_is_taken_back_by_a_key_but_not_from_a_field(cast: Ca
     assert Memory.objects.live().count() == 2
     page.keyboard.press("Control+z")  # nothing is left, and nothing happens
     expect(cards).to_have_count(2)
+
+
+def test_what_is_found_is_said(cast: Cast, open_as: Open) -> None:
+    for text in ("The ferry leaves at nine", "The ferry is blue", "The kiosk closes at six"):
+        make_memory(text, cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(here(cast))
+    expect(page.locator("#panel [data-memory]")).to_have_count(3)
+    tab_to(page, "Search memories")
+    heard = page.locator("#announce")
+    for letters, said in {
+        "ferry": "2 memories found",
+        " leaves": "1 memory found",
+        " x": "0 memories found",
+    }.items():
+        page.keyboard.type(letters)
+        expect(heard).to_have_text(said)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("retention")
+    expect(page.locator("#palette-said")).to_have_text("1 found. Enter takes it: Retention rules")
+    page.keyboard.type("zz")
+    expect(page.locator("#palette-said")).to_have_text("Nothing here is called “retentionzz”.")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_title(re.compile(r"^0 found · Search"))
+
+
+def test_who_works_by_keys_keeps_a_place(cast: Cast, open_as: Open) -> None:
+    chats = [
+        make_chat(cast.owner, cast.workspace, title=title) for title in ("Crossings", "Harbour", "Spices")
+    ]
+    make_message(chats[0], "I am vegetarian")
+    make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/chats/{chats[0].public_id}/")
+    expect(page.locator("#panel [data-memory]")).to_have_count(1)
+    focused = page.locator(":focus")
+
+    press(page, "Remember this")
+    expect(focused).to_have_text("Undo")
+    page.keyboard.press("Enter")
+    expect(focused).to_have_text("Remember this")
+
+    press(page, "Filter")
+    press(page, "Pinned", "Space")
+    press(page, "Pinned")
+    expect(page.locator(".filter-chip")).to_have_count(0)
+    expect(focused).to_contain_text("Filter")
+
+    rows = page.locator("#chat-list .chat-row")
+    for act, title, left in (("Archive", "Spices", 2), ("Delete", "Harbour", 1)):
+        press(page, f"Actions for {title}")
+        press(page, act)
+        expect(rows).to_have_count(left)
+        expect(focused).to_contain_text("Actions for ")
+    page.keyboard.press("Control+z")
+    expect(rows).to_have_count(2)
+    expect(focused).to_contain_text("Actions for ")
+    press(page, "Undo")  # of the notice that goes with it
+    expect(rows).to_have_count(3)
+    expect(focused).to_have_count(1)
