@@ -1,4 +1,7 @@
-"""A primary and a replica, real PostgreSQL servers, by streaming replication. On loopback, unless told otherwise."""
+"""A primary and a replica, real PostgreSQL servers, by streaming replication. On loopback, unless told otherwise.
+
+Made, promoted and brought back by the lines of docs/operations.md.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ import httpx2 as http
 import psycopg
 
 from memoryhub.local.postgres import DATABASE, USER, EmbeddedPostgres
+from tests.documented import documented, statements
 from tests.memoryhub.local.processes import wait_until
 from tests.migrated import environment, lend_to
 from tests.stack import Stack, free_port, static_files_in
@@ -30,6 +34,7 @@ REPLICATES = {
     "full_page_writes": "on",
     "hot_standby_feedback": "on",
 }
+THEIRS = "/var/lib/postgresql/18/main"  # where the docs have the data
 SYNCHRONOUS = """
 SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'
 """
@@ -85,10 +90,10 @@ class Server(EmbeddedPostgres):
     def follow(self, primary: Server, name: str) -> None:
         """Be made of the primary as it is now, and follow it."""
         self._make_folders()
-        source = f"{primary.place} application_name={name}"
-        self.run(
-            "pg_basebackup", "-d", source, "-D", str(self.cluster), "-R", "--checkpoint=fast", "-X", "stream"
-        )
+        source = {
+            "host=a.internal user=replicator application_name=b": f"{primary.place} application_name={name}"
+        }
+        self.run(*documented("pg_basebackup -d", source | {THEIRS: str(self.cluster)}))
         self.start()
 
     def _make_folders(self) -> None:
@@ -105,18 +110,16 @@ class Server(EmbeddedPostgres):
         self._process.wait()
 
     def promote(self) -> None:
-        self.run("pg_ctl", "promote", "-D", str(self.cluster), "--wait")
+        self.run(*documented("pg_ctl promote", {THEIRS: str(self.cluster)}))
 
     def come_back(self, primary: Server, name: str) -> None:
         """A primary that died becomes a replica of the one that took its place."""
         self.clear_leftovers()
-        source = f"{primary.place} dbname=postgres application_name={name}"
-        self.run(
-            "pg_rewind",
-            f"--target-pgdata={self.cluster}",
-            f"--source-server={source}",
-            "--write-recovery-conf",
-        )
+        source = {
+            "host=b.internal user=postgres": primary.place,
+            "application_name=a": f"application_name={name}",
+        }
+        self.run(*documented("pg_rewind", source | {THEIRS: str(self.cluster)}))
         self.start()
 
 
@@ -128,18 +131,23 @@ class Pair:
         lend_to(self.primary.data_dir)
         self.primary.initialise()
         self.primary.start()
+        for part in ("CREATE ROLE", "wal_level"):
+            self._ask(part)
         self.replica.follow(self.primary, "two")
 
     def wait_for_replica(self) -> None:
         """Every commit waits for the replica, until one of the two is killed."""
-        self.primary.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        self.primary.ask("SELECT pg_reload_conf()")
+        self._ask("'FIRST 1 (b)'", {"(b)": "(*)"})
         wait_until(lambda: self.primary.ask(SYNCHRONOUS), "the replica is a synchronous one")
 
     def go_on_alone(self) -> None:
         """The replica is dead: no commit waits for it any more."""
-        self.primary.ask("ALTER SYSTEM SET synchronous_standby_names = ''")
-        self.primary.ask("SELECT pg_reload_conf()")
+        self._ask("synchronous_standby_names = ''")
+
+    def _ask(self, part: str, put_in: dict[str, str] | None = None) -> None:
+        """The primary, what a line of the docs says to."""
+        for statement in statements(part, put_in):
+            self.primary.ask(statement)
 
     def change_places(self) -> None:
         """The replica is promoted; the other one, which is dead, is the next replica."""

@@ -1,6 +1,7 @@
 """What the docs say to type, and where they lead: commands, options, modules, paths, settings and anchors are there.
 
-The examples of docs/api.md are run, whole, by test_api_docs.py; those of programs by tests/programs.
+The examples of docs/api.md are run, whole, by test_api_docs.py; those of programs by tests/programs; commands by
+verification/test_commands_of_docs.py, which lists those that are not, and why.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import BaseCommand, CommandError, call_command, get_commands, load_command_class
+from django.core.management import BaseCommand, CommandError, get_commands, load_command_class
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -200,18 +200,6 @@ def test_make_itself_knows_what_it_is_asked_for() -> None:
         ["make", "-n", *sorted(targets)], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.django_db
-def test_what_changes_little_is_run() -> None:
-    said = {}
-    for _line, words in ALL:
-        if "log_level" in words:
-            out = StringIO()
-            call_command(*words[words.index("log_level") :], stdout=out)
-            said[" ".join(words[words.index("log_level") + 1 :])] = out.getvalue()
-    assert said["memories.recalling DEBUG --minutes 30"].startswith("memories.recalling: DEBUG until ")
-    assert said["--back"] == "Everything is logged as the settings say.\n"
 
 
 def test_every_setting_that_is_named_is_one() -> None:

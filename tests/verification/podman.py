@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
+from tests.documented import documented
 from tests.stack import ROOT
 
 BASE = re.search(r"^ARG BASE=(\S+)$", (ROOT / "deploy/container/Dockerfile").read_text(), re.MULTILINE)
@@ -57,9 +58,7 @@ class Podman:
 
     def documented(self, command: str, *more: str, **env: str) -> str:
         """A line of the docs, without what it leaves to the reader: that is ``env``."""
-        text = (ROOT / "docs/operations.md").read_text()
-        (line,) = {line for line in re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE) if command in line}
-        words = [word for word in shlex.split(line, comments=True) if not re.match(r"[A-Z_]+=", word)]
+        words = documented(command)
         if words[:2] == ["docker", "compose"]:
             words[:2] = ["podman-compose"]
         elif words[0] == "docker":

@@ -1,0 +1,28 @@
+"""Lines that a page of the docs says to type, in its words."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def documented(
+    part: str, put_in: Mapping[str, str] | None = None, *, page: str = "docs/operations.md"
+) -> list[str]:
+    """The words of the one line that has this part, without what it sets before; places of the reader's ``put_in``."""
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    (line,) = {line for line in re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE) if part in line}
+    words = [word for word in shlex.split(line, comments=True) if not re.match(r"[A-Z_]+=", word)]
+    for theirs, ours in (put_in or {}).items():
+        words = [word.replace(theirs, ours) for word in words]
+    return words
+
+
+def statements(part: str, put_in: Mapping[str, str] | None = None) -> list[str]:
+    """What a line of psql has asked."""
+    words = documented(part, put_in)
+    return [words[place + 1] for place, word in enumerate(words) if word == "-c"]

@@ -1,0 +1,246 @@
+"""What the docs say to type is typed here, in a whole installation, with places and names put in; what is not is listed
+with who does it, or why nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryhub.local.postgres import connection_settings
+from tests.fakes.object_store import KEY, SECRET, empty_bucket, keys_in, running_store
+from tests.memoryhub.local.processes import wait_until
+from tests.migrated import environment
+from tests.stack import ROOT, Stack, free_port, running_stack
+from tests.test_docs import ALL
+from tests.verification.test_hosts import KEYS
+
+FILE = "/backups/memoryhub-20260101-030000.zip"
+IN_STORE = "s3://bucket/hub/memoryhub-20260101-030000.zip"
+# In this order, with a part of what each says.
+FIRST = {"manage.py seed_demo": "60 memories"}
+WITH_ROW_SECURITY = {
+    "manage.py row_security --enable": "tables were brought up to date.",
+    "manage.py check_isolation": "None of them was another's.",
+}
+TYPED = {
+    "manage.py row_security --disable": "The policies of",
+    "manage.py doctor": "database: well",
+    "manage.py check --deploy": "System check identified",
+    "manage.py log_level memories.recalling DEBUG --minutes 30": "memories.recalling: DEBUG until ",
+    "manage.py log_level": "memories.recalling: DEBUG until ",
+    "manage.py log_level --back": "Everything is logged as the settings say.",
+    "manage.py reseal": "are under the first key",
+    "manage.py scan_secrets": "checked, 0 hidden",
+    "manage.py reembed": "Recall compares vectors of",
+    "manage.py recall_test WORKSPACE": "questions asked",
+    "manage.py let_in_by_password NAME": "admin can sign in with their password",
+    "manage.py partition": "workspaces_passagevector: whole",
+    "manage.py partition --parts 64": "workspaces_passagevector: 64 parts",
+    "manage.py partition --parts 0": "workspaces_passagevector: whole",
+    "manage.py scrub": "is in no file of the database any more",
+    "manage.py backup /backups --keep 14": "Try it: manage.py restore --drill",
+    "manage.py backup s3://bucket/hub/ --keep 14": "Try it: manage.py restore --drill",
+}
+AFTERWARDS = {  # of a backup that is there by now
+    f"manage.py restore --drill {FILE}": "The backup can be restored.",
+    f"manage.py restore {FILE}": "The database has people in it.",
+    f"manage.py restore --replace {FILE}": "Restored.",
+    f"manage.py forget_again {IN_STORE}": "0 texts were forgotten since",
+    "manage.py forget_again postgres://memoryhub:…@db-before.internal/memoryhub": "0 texts were forgotten since",
+}
+STARTED = (
+    "manage.py up --only web",
+    "manage.py up --only worker",
+    "manage.py up --only model --host 0.0.0.0 --port 8081",
+    "manage.py up --only embedder --host 0.0.0.0 --port 8082",
+)
+PROGRAMS = {
+    "python -m tests.messages --missing de": "",
+    'python -m timeit -s from memoryhub.monitoring import tracing with tracing.span("x"): pass': "per loop",
+}
+HERE = [
+    *FIRST,
+    *WITH_ROW_SECURITY,
+    *TYPED,
+    *AFTERWARDS,
+    *STARTED,
+    *PROGRAMS,
+    "sh deploy/container/make-secrets.sh",
+]
+# What is typed elsewhere, by whom; and what nobody types, with the reason.
+ELSEWHERE = {
+    r"(python -m )?pytest .+": "the tests themselves",
+    r"export .+": "test_what_is_exported_is_taken",
+    r"manage\.py mcp": "tests/chat/doors/test_mcp.py",
+    r"promtool test rules .+|kubectl kustomize": "tests/test_deploy.py",
+    r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",
+    r"docker (build|compose) .+": "make container, in Podman's words",
+    r"make (docs|docs-site|messages|untranslated|licences)": "what they call is called by tests",
+    r"make (run|test|quick|attack|fuzz|container|test-isolated)( .+)?": "they run these tests, or what these start",
+    r"make (install|install-tracing|programs|lock|audit)( .+)?": "nobody here: they ask package registries",
+    r"make format|pre-commit install": "nobody here: they change the checkout",
+    r"(\S*/)?pip install .+|apt-get install .+|git .+|python -m venv .+|cd .+": "nobody here: they fetch things",
+    r"docker run .+": "nobody: make container starts the same image by compose.yaml",
+    r"kubectl (-n|apply|create) .+": "nobody: no cluster is at hand",
+    r"pg_ctl start .+": "nobody: the tests' servers are started with a port and an account of their own",
+    r"manage\.py changepassword": "nobody: it asks at a terminal, and is Django's",
+    r"(python )?(manage\.py |-m tests\.bench\.|tests/bench/)(bench_|fit_|as_|own_|rooms|upgraded|simulate).+": (
+        "by hand: it measures for minutes, or asks for data that are not here"
+    ),
+}
+
+
+def plain(words: list[str]) -> str:
+    """A command as it stands in these lists: of whichever Python."""
+    text = re.sub(r"^(\S*/)?python3? (?=manage\.py)", "", " ".join(words))
+    return re.sub(r"^\S*/(python|pre-commit)", r"\1", text)
+
+
+# But for what the changelog and the decisions say, which is of their time.
+ASKED = {plain(words): words for line, words in ALL if not re.match("CHANGELOG|docs/decisions/", line.page)}
+
+
+def names_one(command: str) -> bool:
+    """Whether it is the name alone, as sentences have it, of a command that is typed."""
+    is_name = re.fullmatch(r"manage\.py \w+( --only)?", command)
+    return is_name is not None and any(each.startswith(f"{command} ") for each in HERE)
+
+
+def test_every_command_of_the_docs_is_typed_or_listed_with_why_not() -> None:
+    assert [each for each in HERE if each not in ASKED] == [], "these stand in no page any more"
+    rest = {each for each in ASKED if each not in HERE and not names_one(each)}
+    unknown = {each for each in rest if not any(re.fullmatch(pattern, each) for pattern in ELSEWHERE)}
+    assert unknown == set()
+    unused = {pattern for pattern in ELSEWHERE if not any(re.fullmatch(pattern, each) for each in rest)}
+    assert unused == set()
+
+
+class Shell:
+    """Of somebody who follows the docs, with places and names of theirs in the place of those there."""
+
+    def __init__(self, stack: Stack, store: Any, put_in: dict[str, str], **env: str) -> None:
+        self.stack, self.store, self.put_in, self.env = stack, store, put_in, stack.env | env
+
+    def type(self, commands: dict[str, str], **env: str) -> None:
+        """Each says what is expected of it."""
+        lines = [json.dumps(self.words(each)[1:]) for each in commands]
+        command = [sys.executable, "-m", "tests.typed"]
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.env | env, input="\n".join(lines), capture_output=True, text=True
+        )
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(answers) == len(commands), done.stderr
+        for (each, expected), (status, said) in zip(commands.items(), answers, strict=True):
+            assert expected in said, f"{each}: {status}, {said}"
+            found = (
+                "doctor" in each or "people in it" in expected
+            )  # what they find is told by their status, too
+            assert (status == 0) is not found, f"{each}: {status}, {said}"
+
+    def words(self, command: str) -> list[str]:
+        for theirs, ours in self.put_in.items():
+            command = command.replace(theirs, ours)
+        return command.split()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    (tmp_path / "backups").mkdir()
+    env = {"MEMORYHUB_ADMIN_USERNAME": "admin", "MEMORYHUB_ADMIN_PASSWORD": "difference engine"}
+    env |= {"MEMORYHUB_BACKUP_PASSPHRASE": "opens what is in it", "MEMORYHUB_PASSWORD_SIGN_IN": "off"}
+    env |= {"MEMORYHUB_OAUTH_GITHUB_CLIENT_ID": "hub", "MEMORYHUB_OAUTH_GITHUB_CLIENT_SECRET": "its own"}
+    with running_store() as address, running_stack(tmp_path, **env) as stack:
+        bucket = empty_bucket(address, "bucket")
+        store = {"AWS_ENDPOINT_URL_S3": address, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+        stack.manage("prepare")
+        yield Shell(stack, bucket, {"/backups": str(tmp_path / "backups"), "NAME": "admin"}, **store)
+
+
+def test_what_the_docs_say_to_type_does_what_they_say(shell: Shell, tmp_path: Path) -> None:
+    shell.type(FIRST)
+    shell.type(WITH_ROW_SECURITY, MEMORYHUB_ROW_SECURITY="on")
+    found = "from workspaces.models import Workspace; print(Workspace.objects.first().public_id)"
+    shell.put_in["WORKSPACE"] = shell.stack.manage("shell", "--verbosity", "0", "-c", found).strip()
+    shell.type(TYPED)
+    [made] = (tmp_path / "backups").iterdir()
+    before = address_of(shell.stack, "memoryhub_before_restore")
+    shell.put_in = {
+        FILE: str(made),
+        IN_STORE: f"s3://bucket/{keys_in(shell.store, 'bucket')[0]}",
+        "postgres://memoryhub:…@db-before.internal/memoryhub": before,
+    }
+    shell.type(AFTERWARDS)
+
+
+def address_of(stack: Stack, database: str = "memoryhub") -> str:
+    place = connection_settings(stack.folder)
+    return f"postgres://{place['user']}@/{database}?host={place['host']}&port={place['port']}"
+
+
+@pytest.mark.parametrize("command", STARTED)
+def test_each_part_starts_as_the_docs_say_and_ends(command: str, tmp_path: Path) -> None:
+    words, port, data = command.split(), free_port(), tmp_path / "part"
+    at, part = f"http://127.0.0.1:{port}/v1", words[3]
+    env = {"MEMORYHUB_PORT": str(port), "MEMORYHUB_FILES_DIR": str(tmp_path / "files"), **KEYS}
+    kind, model = {
+        "model": ("LLM", "smollm2-135m-instruct"),
+        "embedder": ("EMBEDDING", "minilm-e5-small"),
+    }.get(part, ("", ""))
+    if kind:
+        words = [
+            {"0.0.0.0": "127.0.0.1", "8081": str(port), "8082": str(port)}.get(each, each) for each in words
+        ]
+        env |= {f"MEMORYHUB_{kind}_BASE_URL": at, f"MEMORYHUB_{kind}_API_KEY": "its own key"}
+        env |= {f"MEMORYHUB_{kind}_MODEL": model}
+    with running_stack(tmp_path) as stack, (tmp_path / "said").open("wb") as said:
+        env = environment(data, DATABASE_URL=address_of(stack), **env)
+        process = subprocess.Popen([sys.executable, *words], cwd=ROOT, env=env, stdout=said, stderr=said)
+        stack.processes.append(process)
+        wait_until(lambda: b"MemoryHub is ready" in (tmp_path / "said").read_bytes(), f"{part} is ready")
+        process.terminate()
+        assert process.wait(60) == 0
+    assert (tmp_path / "said").read_text().splitlines()[-1].endswith("| stopped")
+
+
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_a_program_of_ours_says_what_it_is_for(command: str, tmp_path: Path) -> None:
+    words = [sys.executable, *ASKED[command][1:]]
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, PROGRAMS[command] in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_secrets_of_containers_are_made_once(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "deploy/container", tmp_path / "deploy/container")
+    command = ["sh", "deploy/container/make-secrets.sh"]
+    made = tmp_path / "deploy/container/secrets"
+    assert subprocess.run(command, cwd=tmp_path).returncode == 0
+    kept = {each.name: each.read_text() for each in made.iterdir()}
+    assert kept.keys() == {"database-password", "database-url", "replica-url", "secret-key", "forget-key"}
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode != 0
+    assert {each.name: each.read_text() for each in made.iterdir()} == kept
+
+
+@pytest.mark.parametrize("page", sorted({line.page for line, words in ALL if words[0] == "export"}))
+def test_what_is_exported_is_taken(page: str, tmp_path: Path) -> None:
+    """All that a page sets, of which the last holds, starts: with the files and folders that it names."""
+    (tmp_path / "key").write_text("of every host " * 3)
+    said = {each for line, words in ALL if (line.page, words[0]) == (page, "export") for each in words[1:]}
+    given = dict(each.split("=", 1) for each in said)
+    for name, value in given.items():
+        value = str(tmp_path / "key") if name.endswith("_FILE") else value.replace("…", "its-own")
+        given[name] = str(tmp_path / "files") if name == "MEMORYHUB_FILES_DIR" else value
+    start = "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'memoryhub.settings'; django.setup()"
+    env = environment(tmp_path, **given)
+    done = subprocess.run([sys.executable, "-c", start], cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
