@@ -17,7 +17,7 @@ from django.utils import timezone
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.writing.gate import edit_memory
-from memoryhub.management.commands import doctor
+from memoryhub.management import troubles
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_indexes import fill, find, present
@@ -123,10 +123,10 @@ def test_a_begun_attempt_is_said_and_given_up_without_a_trace(
     assert partitions.begun() == {VECTORS.name: 4}
     call_command("partition")
     assert "--parts 4 was begun" in capsys.readouterr().out
-    assert any(said.startswith("partition: it was begun") for said in doctor._in_the_database())
+    assert any(said.startswith("partition: it was begun") for said in troubles.troubles())
     call_command("partition", parts=0)
     assert "begun" not in capsys.readouterr().out
-    assert not any(said.startswith("partition") for said in doctor._in_the_database())
+    assert not any(said.startswith("partition") for said in troubles.troubles())
     assert {table: ask(_LOOKS, {"t": table.name}) for table in TABLES} == looked
     assert ask("SELECT proname FROM pg_proc WHERE proname LIKE '%%_mirror'", []) == []
     assert ask("SELECT tgname FROM pg_trigger WHERE tgname LIKE '%%_mirror'", []) == []
