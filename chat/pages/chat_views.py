@@ -32,7 +32,7 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import first_account
 from workspaces.agents.agents import agents_in_use, choose_agent
 from workspaces.connections.actions import may_connect
-from workspaces.connections.choice import choose_connection
+from workspaces.connections.choice import choose_connection, options_for
 from workspaces.connections.local_servers import may_look
 from workspaces.leaving_machine import Reach, in_reach
 from workspaces.models import Document, Role, Workspace
@@ -71,6 +71,10 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "is_first_account": request.session.get(first_account.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "may_look_here": may_look(user),
+        # Asked for only where the one that answers is not what one would want.
+        "connected": lambda: [
+            each for each in options_for(workspace, user, None) if each.value and not each.why_not
+        ],
         "may_connect_models": may_connect(user),
         **model_context(user, workspace, chat, request.GET.get("connection", "")),
         **_agent_context(workspace, chat, request.GET.get("agent", "")),

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.fakes.ollama import CHAT, Ollama
+from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
 from tests.fakes.openai_server import Answer, Failure, Received, ScriptedOpenAI
 from tests.functional.conftest import LOOKS, SIZES, finished, shoot, sign_up
+from tests.functional.keys import press, write
 from tests.functional.test_accessibility import faults
-from tests.functional.test_few_presses import MOST_TABS, press, write
-from tests.functional.test_keyboard import NAME
 from tests.functional.test_story import send
 from tests.stack import PASSWORD, Stack, Web, running_stack
 from workspaces.connections.local_servers import SERVERS
@@ -65,21 +64,6 @@ class Look:
         assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{step} is too wide"
 
 
-def back_to(page: Page, name: str) -> None:
-    """What stands before what has the focus."""
-    for _ in range(MOST_TABS):
-        page.keyboard.press("Shift+Tab")
-        if page.evaluate(NAME).startswith(name):
-            return
-    raise AssertionError(f"{name} is not reached by Shift and Tab")
-
-
-def write_back(page: Page, name: str, text: str) -> None:
-    back_to(page, name)
-    page.keyboard.press("Control+a")
-    page.keyboard.type(text)
-
-
 @pytest.fixture
 def open_fresh(browser: Browser, hub: tuple[Stack, Web]) -> Iterator[Callable[..., Page]]:
     contexts, complaints = [], list[str]()
@@ -123,6 +107,9 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     page.get_by_role("button", name="Connect a model").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     look("found")
+    page.get_by_role("button", name=f"Connect {EMBEDDER}").click()
+    expect(page.get_by_text(f"“{EMBEDDER}” does not answer.")).to_be_visible()
+    look("embedder")
     page.get_by_role("button", name=f"Connect {CHAT}").click()
     expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
     expect(page.locator("[data-prompt]")).to_have_count(3)
@@ -137,10 +124,17 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     second = open_fresh(size, scheme)
     sign_up(second, "bea")  # of the same machine, and no administrator
     expect(second.get_by_text("Yours is the first account")).to_have_count(0)
+    second.get_by_role("button", name="Not now").click()
+    expect(second.locator("#consent")).to_have_count(0)
+    look_beside = Look(second, f"{size}-{scheme}")
+    look_beside("second")
+    second.get_by_role("button", name=f"Use “{CHAT}").click()
+    expect(second.locator(".model-choice__name")).to_contain_text(CHAT)
     second.goto("/connections/")
     expect(second.get_by_text("Ask one of them if you need another")).to_be_visible()
     expect(second.get_by_role("button", name="Connect")).to_have_count(0)
-    Look(second, f"{size}-{scheme}")("nothing-to-connect")
+    look_beside("nothing-to-connect")
+    assert look_beside.faults == []
 
 
 @LOOKS
@@ -154,42 +148,40 @@ def test_a_model_elsewhere_is_connected_by_keys_alone(
     look = Look(page, f"{size}-{scheme}")
     try:
         page.goto("/accounts/signup/")
-        write(page, "username", "ada")
-        write(page, "password1", PASSWORD)
-        write(page, "password2", PASSWORD)
+        write(page, "Username", "ada")
+        write(page, "Password", PASSWORD)
+        write(page, "Password (again)", PASSWORD)
         page.keyboard.press("Enter")
         expect(page.get_by_text("Yours is the first account")).to_be_visible()
         page.wait_for_load_state()
-        back_to(page, "Not now")  # from the field for a message, if that has the focus
-        page.keyboard.press("Enter")
+        press(page, "Not now")
         expect(page.locator("#consent")).to_have_count(0)
         page.goto("/connections/")
         look("form")
         press(page, "Other")
         expect(page.locator("#preset-other")).to_have_attribute("aria-current", "true")
-        write(page, "base_url", server.base_url)
-        write(page, "api_key", "sk-wrong")
+        write(page, "Address", server.base_url)
+        write(page, "Key", "sk-wrong")
         press(page, "Show its models")
         expect(page.get_by_text("No list of models came from there")).to_be_visible()
         look("form-refused")
         page.goto("/connections/?preset=other")
-        write(page, "base_url", server.base_url)
-        write(page, "api_key", server.api_key)
+        write(page, "Address", server.base_url)
+        write(page, "Key", server.api_key)
         press(page, "Show its models")
         expect(page.locator("#connect-report")).to_contain_text("choose it in the field")
         expect(page.locator("#connect-models")).to_be_focused()
         expect(page.locator("#offered-models option")).to_have_attribute("value", server.model)
-        write_back(page, "model", "no-such-model")
+        write(page, "Model", "no-such-model")
         press(page, "Connect")
         expect(page.locator("#connect-report")).to_contain_text("does not answer")
         expect(page.get_by_role("button", name="Save anyway")).to_be_visible()
         look("form-failed")
-        write_back(page, "model", server.model)
+        write(page, "Model", server.model)
         press(page, "Test")
         expect(page.locator("#connect-report")).to_contain_text("It did not call the tool.")
         look("form-tested")
-        back_to(page, "Connect")
-        page.keyboard.press("Enter")  # the key that was typed is still in its field
+        press(page, "Connect")  # the key that was typed is still in its field
         expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
         finished(send(page, "When does the ferry leave?"))
         assert look.faults == []

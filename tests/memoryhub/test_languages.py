@@ -28,6 +28,7 @@ from tests.routes import Row
 from tests.test_attacks import READING_PAGES, UNSAFE, client_of, send
 from tests.test_translatable import SAME_EVERYWHERE
 from tests.world import World
+from workspaces.connections.connection_form import PRESETS
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -245,6 +246,7 @@ def names_of_programs() -> set[str]:
     """Those that we say how to connect, and the files and commands that they have."""
     known = [*programs.models("", ""), *programs.tools("", "")]
     said = [str(text) for each in known for text in (each.name, each.where)]
+    said += [preset.name for preset in PRESETS.values() if isinstance(preset.name, str)]
     return set(re.findall(r"[A-Za-z]{3,}", " ".join(said)))
 
 

@@ -99,7 +99,10 @@ def connect_here(request: PageRequest) -> HttpResponse:
     made = local_servers.connect(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
     )
-    return _connected(request, made)
+    if isinstance(made, connecting.Connected):
+        return _connected(request, made)
+    tried = {"running": local_servers.running(), "tried": {"server": server, "model": model, "report": made}}
+    return _list_page(request, _new_form(request, sent=False), **tried)
 
 
 def _last_place(request: PageRequest) -> Workspace | None:
@@ -109,9 +112,7 @@ def _last_place(request: PageRequest) -> Workspace | None:
 
 def _connected(request: PageRequest, made: connecting.Connected) -> HttpResponse:
     name = {"name": made.connection.name}
-    if not made.report.answers:
-        notices.warning(request, _("“%(name)s” is saved, but did not answer: test it below.") % name)
-    elif made.workspace is None:
+    if made.workspace is None:
         notices.success(request, _("“%(name)s” is connected. Choose it beside the title of a chat.") % name)
     else:
         name["workspace"] = made.workspace.name

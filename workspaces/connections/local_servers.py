@@ -9,6 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -17,9 +18,14 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.probe import list_models
-from workspaces.connections.actions import create_connection, may_manage, update_connection
+from workspaces.connections.actions import (
+    create_connection,
+    draft_connection,
+    may_manage,
+    update_connection,
+)
 from workspaces.connections.connecting import Connected, answers_in, usable
-from workspaces.connections.trial import report_on
+from workspaces.connections.trial import Report, report_on
 from workspaces.models import User, Workspace
 from workspaces.models.connection import NAME_LENGTH, Connection
 from workspaces.throttles import spend
@@ -49,6 +55,11 @@ def look(*, by: User, now: datetime) -> list[Running]:
     """Ask the usual ports, side by side; a second at the most. Forbidden, TooManyRequests."""
     _require_leave(by)
     spend("model tests", by, now=now)
+    return running()
+
+
+def running() -> list[Running]:
+    """The same for a caller who has been let and has counted it."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [
@@ -58,9 +69,12 @@ def look(*, by: User, now: datetime) -> list[Running]:
     ]
 
 
-def connect(server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None) -> Connected:
-    """Connect a model that one of them offers, try what it can do, and have it answer in ``place``, where this person
-    owns it and nothing else is chosen. Half a minute at the most. For everybody if an administrator does it.
+def connect(
+    server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None
+) -> Connected | Report:
+    """Try a model that one of them offers, and connect it if it answers, to answer in ``place``, where this person owns
+    it and nothing else is chosen; else what did not work. Half a minute at the most. For everybody if an administrator
+    does it.
 
     Forbidden, NotFound for another server, Invalid for a model that it does not offer, TooManyRequests.
     """
@@ -72,10 +86,17 @@ def connect(server: str, model: str, *, by: User, now: datetime, place: Workspac
         raise Invalid(
             fields={"model": _("%s does not offer this model now. Look again.") % SERVERS[server][0]}
         )
-    kept = _kept(server, model, by, now)
-    report = report_on(kept)
-    kept = update_connection(kept, by=by, now=now, **report.abilities)
-    return Connected(kept, report, answers_in(place, kept, by=by) if report.answers else None)
+    values = _values(server, model, by)
+    there = Connection.objects.live().filter(base_url=values["base_url"], model=model)
+    known = there.filter(owner=None if values["shared"] else by).first()
+    report = report_on(known or draft_connection(by=by, now=now, **values))
+    if not report.answers:
+        return report
+    if known is not None:
+        kept = update_connection(known, by=by, now=now, **report.abilities)
+    else:
+        kept = create_connection(by=by, now=now, **values | report.abilities)
+    return Connected(kept, report, answers_in(place, kept, by=by))
 
 
 def _require_leave(user: User) -> None:
@@ -95,20 +116,15 @@ def _models_at(server: str) -> list[str] | None:
     return names and (usable(names)[:MOST_MODELS] or None)
 
 
-def _kept(server: str, model: str, by: User, now: datetime) -> Connection:
-    """The connection that leads there already, else a new one."""
+def _values(server: str, model: str, by: User) -> dict[str, Any]:
     shared = may_manage(by)
-    there = Connection.objects.live().filter(base_url=_address(server), model=model)
-    known = there.filter(owner=None if shared else by).first()
-    return known or create_connection(
-        by=by,
-        now=now,
-        shared=shared,
-        name=f"{model[: NAME_LENGTH - 20]} ({SERVERS[server][0]})",
-        base_url=_address(server),
-        model=model,
-        is_local=shared,
-        has_tools=False,
-        can_extract=False,
-        context_tokens=CONTEXT,
-    )
+    return {
+        "shared": shared,
+        "name": f"{model[: NAME_LENGTH - 20]} ({SERVERS[server][0]})",
+        "base_url": _address(server),
+        "model": model,
+        "is_local": shared,
+        "has_tools": False,
+        "can_extract": False,
+        "context_tokens": CONTEXT,
+    }

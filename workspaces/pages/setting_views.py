@@ -34,7 +34,8 @@ def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
 @require_POST
 def model(request: PageRequest, ws_id: str) -> HttpResponse:
     """Which model answers in a workspace. Nothing changes where nothing was chosen."""
-    return _changed(request, ws_id, connection_id=request.POST.get("connection"))
+    changed = _changed(request, ws_id, connection_id=request.POST.get("connection"))
+    return redirect("chat:workspace", ws_id) if request.POST.get("from") == "chat" else changed
 
 
 @require_POST

@@ -34,8 +34,29 @@ def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any
     able = make_connection(cast.owner)
     chosen = signed_in(cast.owner).get(page, {"connection": able.public_id}).content.decode()
     assert chosen.count("data-prompt=") == 3 and "is small" not in chosen
-    settings.EMBEDDED_MODEL = False
-    assert "No model is connected yet" in signed_in(cast.owner).get(page).content.decode()
+    settings.EMBEDDED_MODEL, settings.LLM_BASE_URL = False, "https://models.example.org/v1"
+    configured = signed_in(cast.owner).get(page).content.decode()
+    assert "data-prompt=" not in configured and "is small" not in configured, "one that cannot extract"
+
+
+def test_what_is_connected_is_offered_where_the_small_one_answers(cast: Cast) -> None:
+    """In one click: for the workspace by its owner, for the new chat by who else writes there."""
+    page, model = url("workspace", cast.workspace.public_id), f"/workspaces/{cast.workspace.public_id}/model/"
+    house, hers = make_connection(name="House"), make_connection(cast.stranger, name="Hers")
+    owners = signed_in(cast.owner).get(page).content.decode()
+    assert f'value="{house.public_id}">Use “House”' in owners and "Hers" not in owners
+    editors = signed_in(cast.editor).get(page).content.decode()
+    assert f'?connection={house.public_id}">Use “House”' in editors and "Ask an administrator" not in editors
+    assert "House" not in signed_in(cast.viewer).get(page).content.decode()
+    client = signed_in(cast.owner)
+    for wrong in (hers.public_id, "conn_nobody"):
+        assert client.post(model, {"connection": wrong, "from": "chat"}).status_code == 422
+    assert client.post(model, {"connection": house.public_id, "from": "chat"})["Location"] == page
+    assert "is small" not in client.get(page).content.decode()
+    cast.workspace.connection, cast.workspace.local_only = None, True
+    cast.workspace.save()
+    kept_here = client.get(page).content.decode()
+    assert "House" not in kept_here and "Ask an administrator" in kept_here, "it may not be asked here"
 
 
 def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: Any) -> None:

@@ -19,12 +19,14 @@ from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.probe import list_models
 from memoryhub.local.model_server import read_endpoint
 from tests.conftest import Cast
-from tests.factories import make_user
+from tests.factories import make_connection, make_user
 from tests.fakes.local_model import running_local_model
 from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
 from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw
 from workspaces.access import default_workspace, get_workspace
 from workspaces.connections import local_servers
+from workspaces.connections.connecting import Connected
+from workspaces.connections.trial import Report
 from workspaces.models import User
 from workspaces.models.connection import Connection
 
@@ -95,14 +97,16 @@ def test_one_that_has_no_model_yet_is_told_from_one_that_does_not_run(ollama: Ol
 def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin: User) -> None:
     """Ollama lists models of all kinds, and says only when asked that one embeds or calls no tools."""
     who: dict[str, Any] = {"by": admin, "now": timezone.now(), "place": default_workspace(admin)}
-    made = local_servers.connect("ollama", EMBEDDER, **who)
-    outcomes = {line.step: line.outcome for line in made.report.lines}
-    assert (made.report.answers, made.workspace, outcomes["model"]) == (False, None, "works")
-    assert outcomes["streams"] == "fails"
+    report = local_servers.connect("ollama", EMBEDDER, **who)
+    assert isinstance(report, Report)
+    outcomes = {line.step: line.outcome for line in report.lines}
+    assert (report.answers, outcomes["model"], outcomes["streams"]) == (False, "works", "fails")
+    page = client(admin).post(CONNECT, {"server": "ollama", "model": EMBEDDER}).content.decode()
+    assert "does not answer" in page and EMBEDDER in page and not Connection.objects.exists()
     ollama.models[CHAT] = {"completion"}
     ollama.script(Answer("ready"), Answer("It is noon, I think."), Answer('{"fact": "Moved."}'))
     made = local_servers.connect("ollama", CHAT, **who)
-    assert made.report.answers and made.workspace is not None
+    assert isinstance(made, Connected) and made.workspace is not None
     assert (made.connection.has_tools, made.connection.can_extract) == (False, True)
 
 
@@ -127,17 +131,22 @@ def test_a_real_llama_cpp_is_found_and_connected(
             return
         assert [(each.name, each.models) for each in found] == [("llama.cpp", [endpoint.model])]
         made = local_servers.connect("llama-cpp", endpoint.model, by=admin, now=timezone.now(), place=home)
-    assert made.report.answers and made.workspace == home
+    assert isinstance(made, Connected) and made.workspace == home
     assert not made.connection.has_tools, "it calls none, whatever it is told"
 
 
-def test_one_that_does_not_answer_is_kept_and_chosen_nowhere(ollama: Ollama, admin: User) -> None:
+def test_one_that_does_not_answer_is_neither_kept_nor_changed_nor_chosen(ollama: Ollama, admin: User) -> None:
     ollama.respond = lambda request: Failure(500, "cannot load")
     home = default_workspace(admin)
-    made = local_servers.connect("ollama", "llama3.2:latest", by=admin, now=timezone.now(), place=home)
-    assert (made.report.answers, made.workspace, made.connection.has_tools) == (False, None, False)
+    who: dict[str, Any] = {"by": admin, "now": timezone.now(), "place": home}
+    assert isinstance(local_servers.connect("ollama", CHAT, **who), Report)
+    assert not Connection.objects.exists()
+    there = {"base_url": ollama.base_url, "model": CHAT}
+    known = make_connection(**there, has_tools=True)
+    assert isinstance(local_servers.connect("ollama", CHAT, **who), Report)
+    known.refresh_from_db()
     home.refresh_from_db()
-    assert home.connection is None
+    assert (known.has_tools, home.connection) == (True, None)
 
 
 def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast, settings: Settings) -> None:
@@ -160,6 +169,7 @@ def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast
         now=timezone.now(),
         place=get_workspace(cast.editor, cast.workspace.public_id),
     )
+    assert isinstance(made, Connected)
     assert (made.connection.owner, made.connection.is_local, made.workspace) == (cast.editor, False, None)
 
 
