@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.core import mail
 from django.db import connection, transaction
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from memoryhub.http.from_replicas import reads_only
 from tests.factories import PASSWORD, make_key_text
@@ -70,8 +72,7 @@ def test_reads_are_answered_and_writes_refused(row: Row, world: World) -> None:
     """Where the server says it beforehand, and where only a write finds it out."""
     client = client_of(world.cast.owner, row)
     response = on_read_only(client, row, world, SAID)
-    noted = "export" in row.route or "copy_id" in row.route  # in the audit log
-    if row.method == "GET" and not noted:
+    if row.method == "GET" and not _is_noted(row):
         assert response.status_code == row.statuses[0]
     else:
         assert_said(response, row)
@@ -80,6 +81,30 @@ def test_reads_are_answered_and_writes_refused(row: Row, world: World) -> None:
         assert_said(response, row)
     else:  # it wrote nothing
         assert response.status_code == row.statuses[0]
+
+
+WRITES = re.compile(r'\s*(INSERT INTO|UPDATE|DELETE FROM) "?(\w+)|.*\bFOR UPDATE', re.DOTALL)
+
+
+def test_a_read_writes_what_is_listed_and_nothing_else(world: World) -> None:
+    """Which workspace somebody looked at, how often a link was opened, and a job that keeps what was rendered."""
+    default_workspace(world.cast.owner)
+    written: dict[str, set[str]] = {}
+    for row in IN_REQUEST:
+        if row.method == "GET" and not _is_noted(row):
+            client = client_of(world.cast.owner, row)
+            with CaptureQueriesContext(connection) as captured, transaction.atomic():
+                send(client, row, world.address(row), world.data(row))
+                transaction.set_rollback(True)
+            for query in captured.captured_queries:
+                if found := WRITES.match(query["sql"]):
+                    written.setdefault(found[2] or query["sql"], set()).add(str(row))
+    assert set(written) == {"django_session", "chat_sharelink", "django_q_ormq"}, written
+
+
+def _is_noted(row: Row) -> bool:
+    """In the audit log: who took what out."""
+    return "export" in row.route or "copy_id" in row.route
 
 
 @pytest.mark.parametrize("row", TAKE_KEYS, ids=str)
