@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Q
 
-from memories.models import Memory, SourceType
-from memories.models.memory import MemoryQuerySet
+from memories.models import Memory
+from memories.models.memory import AUTOMATIC, MemoryQuerySet
 from memoryhub.database.ready import Ready
 from workspaces.models import User, Workspace
-
-AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
 
 
 def _live(workspace: int, user: int, now: datetime) -> MemoryQuerySet:

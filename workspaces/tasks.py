@@ -31,7 +31,7 @@ def sweep() -> str:
     reading_jobs.sweep(now=now)
     files.sweep(now=now)
     forgetting.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
-    artifacts.purge(now=now)
+    artifacts.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     grants.sweep(now=now)
     invitations.sweep(now=now)
     clients.sweep(now=now)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
@@ -18,7 +16,7 @@ from memories.forgetting.forget import Report
 from memories.models import Memory
 from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
-from workspaces.actions.removal import Counts, counted
+from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.audit import Verb, record
 from workspaces.models import Artifact, Membership, Role, User
 
@@ -46,20 +44,12 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
 
 def purge(*, now: datetime, seconds: float) -> int:
     """Remove chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago; their memories stay. How many."""
-    if not settings.PURGE_AFTER_DAYS:
-        return 0
-    deadline, number = time.monotonic() + seconds, 0
-    due = Chat.objects.filter(deleted_at__lt=now - timedelta(days=settings.PURGE_AFTER_DAYS))
-    while time.monotonic() < deadline:
-        with transaction.atomic():
-            chat = due.order_by("deleted_at").select_for_update(skip_locked=True, of=("self",)).first()
-            if chat is None:
-                break
+
+    def remove(keys: list[int]) -> None:
+        for chat in Chat.objects.filter(pk__in=keys):
             _remove(chat, Memory.objects.none(), by=None, now=now)
-        number += 1
-    if number:
-        record(Verb.PURGED, by=None, details={"chats": number})
-    return number
+
+    return purge_deleted(Chat.objects.all(), remove, "chats", now=now, seconds=seconds, most=1)
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -87,39 +87,35 @@ async def _plan(live: LiveAnswer, plan: Plan) -> str:
     if not plan.model.capabilities.can_extract:  # another model was chosen since the message was sent
         await in_thread(end, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
         return ""
-    try:
-        tools = [tool.tool for tool in plan.tools]
-        async with asyncio.timeout(PLAN_SECONDS):
-            most = int(PLAN_TOKENS * BYTES_PER_TOKEN)
-            reply = await _reply(plan.model, plan_prompt(plan.prompt), most=most, tools=tools)
-        step.text = cut_to(reply, PLAN_TOKENS)
-        outcome, why = (StepOutcome.PLANNED, "") if step.text else (StepOutcome.ERROR, _BAD_REPLY)
-    except TimeoutError:
-        outcome, why = StepOutcome.TIMEOUT, ""
-    except ModelError as error:
-        logger.warning("A plan failed: %s", error.for_log)
-        outcome, why = StepOutcome.ERROR, str(error)
-    except Exception:
-        logger.exception("A plan failed")
-        outcome, why = StepOutcome.ERROR, BROKEN
-    await in_thread(end, live, step, outcome, error=why)
+    await _work_on(live, step, PLAN_SECONDS, _outline(plan, step))
     return step.text
+
+
+async def _outline(plan: Plan, step: Step) -> tuple[str, str]:
+    tools, most = [tool.tool for tool in plan.tools], int(PLAN_TOKENS * BYTES_PER_TOKEN)
+    reply = await _reply(plan.model, plan_prompt(plan.prompt), most=most, tools=tools)
+    step.text = cut_to(reply, PLAN_TOKENS)
+    return (StepOutcome.PLANNED, "") if step.text else (StepOutcome.ERROR, _BAD_REPLY)
 
 
 async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
     step = await in_thread(_begin_check, live)
-    if step.outcome:
-        return
+    if not step.outcome:
+        await _work_on(live, step, CHECK_SECONDS, _compare(live, model, user_pk, step))
+
+
+async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable[tuple[str, str]]) -> None:
+    """End the step with the outcome of its work and why it failed; a failure of any kind costs no answer."""
     try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            outcome, why = await _compare(live, model, user_pk, step)
+        async with asyncio.timeout(seconds):
+            outcome, why = await work
     except TimeoutError:
         outcome, why = StepOutcome.TIMEOUT, ""
     except ModelError as error:
-        logger.warning("A check failed: %s", error.for_log)
+        logger.warning("A %s failed: %s", step.kind, error.for_log)
         outcome, why = StepOutcome.ERROR, str(error)
     except Exception:
-        logger.exception("A check failed")
+        logger.exception("A %s failed", step.kind)
         outcome, why = StepOutcome.ERROR, BROKEN
     await in_thread(end, live, step, outcome, error=why)
 

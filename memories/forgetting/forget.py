@@ -6,13 +6,11 @@ here. Whatever a background job still has in its hands finds its row gone, or is
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
@@ -39,7 +37,7 @@ from memories.writing.indexed import unindex_words
 from memoryhub.database.acting import by_system
 from memoryhub.errors import Forbidden
 from workspaces.access import role_in
-from workspaces.actions.removal import Counts, counted, delete_rows, lines_of
+from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.index.embedding import drop_vectors
 from workspaces.leaving_machine import Reach
@@ -140,21 +138,8 @@ def purge(*, now: datetime, seconds: float) -> int:
 
     No tombstone: nobody said that it must never be noticed again.
     """
-    if not settings.PURGE_AFTER_DAYS:
-        return 0
-    before, deadline, number = now - timedelta(days=settings.PURGE_AFTER_DAYS), time.monotonic() + seconds, 0
-    while time.monotonic() < deadline:
-        with transaction.atomic():
-            rows = Memory.objects.filter(deleted_at__lt=before).exclude(review=Review.PENDING)
-            rows = rows.order_by("deleted_at")
-            ids = list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH])
-            _remove(ids)
-        number += len(ids)
-        if len(ids) < BATCH:
-            break
-    if number:
-        record(Verb.PURGED, by=None, details={"memories": number})
-    return number
+    rows = Memory.objects.exclude(review=Review.PENDING)
+    return purge_deleted(rows, _remove, "memories", now=now, seconds=seconds, most=BATCH)
 
 
 def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:

@@ -52,6 +52,14 @@ class SourceType(models.TextChoices):
 SOURCE_LABELS: dict[str, str | Promise] = dict(SourceType.choices)
 
 
+AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
+
+
+def is_automatic(source_type: str) -> bool:
+    """Made by the model or from a conversation: these count towards the cap and may be evicted."""
+    return source_type == SourceType.MODEL or source_type.startswith("auto_")
+
+
 class Review(models.TextChoices):
     NONE = "", "Not needed"
     PENDING = "pending", "Waits for review"
@@ -274,8 +282,7 @@ class Memory(models.Model):
 
     @property
     def is_automatic(self) -> bool:
-        """Made by the model or from a conversation: these count towards the cap and may be evicted."""
-        return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
+        return is_automatic(self.source_type)
 
     @property
     def source_label(self) -> str:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import normalise
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
-from memories.models.memory import CONTENT_LENGTH, RevisionAction, place_of
+from memories.models.memory import CONTENT_LENGTH, RevisionAction, is_automatic, place_of
 from memories.writing.fields import CLEANERS, LABEL_LENGTH, UNSTORABLE, clean_text
 from memories.writing.sources import clean_sources
 from memories.writing.together import TEXTS, texts_of
@@ -103,7 +103,7 @@ class Draft:
     @property
     def is_automatic(self) -> bool:
         """Proposed by a model or noticed in a conversation; see ``Memory.is_automatic``."""
-        return self.source_type == SourceType.MODEL or self.source_type.startswith("auto_")
+        return is_automatic(self.source_type)
 
     @property
     def may_be_sensitive(self) -> bool:

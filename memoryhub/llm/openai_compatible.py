@@ -17,6 +17,7 @@ import openai.resources.embeddings
 
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.attempts import tried
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
@@ -29,6 +30,7 @@ from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
 from memoryhub.llm.usage import Usage, estimated_tokens, usage_said
 from memoryhub.llm.vectors import normalised
+from memoryhub.monitoring.tracing import Span
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 EMBEDDING_BATCH = 64
@@ -154,32 +156,20 @@ class OpenAIChatModel:
         request = _request(messages, max_tokens, temperature)
         if json:
             request["response_format"] = {"type": "json_object"}
-        attempt = 0
-        while True:
-            endpoint = self._ready_endpoint()
-            accepted = self._accepted(request)
-            with call_of(endpoint.model) as call:
-                try:
-                    reply = self._clients.blocking(endpoint).chat.completions.create(
-                        model=endpoint.model,
-                        timeout=timeout_of(timeout or self._timeout),
-                        **accepted,
-                    )
-                    report(usage_said(getattr(reply, "usage", None)) or _guess(accepted, reply), call)
-                    text = without_thoughts(whole_text(reply))
-                    if not text.strip():
-                        raise ModelBadReply(EMPTY, detail="nothing but thoughts")
-                    return text
-                except VENDOR_ERRORS as error:
-                    if self._learn_from(error, accepted):
-                        continue
-                    failure = _failure(error, endpoint)
-                    delay = delay_before_retry(failure, attempt)
-                    if delay is None:
-                        raise failure from error
-                    call.note({"error.type": type(failure).__name__}, failed=True)
-            attempt += 1
-            time.sleep(delay)
+        sent: dict[str, Any] = {}
+
+        def ask(endpoint: Endpoint, call: Span) -> str:
+            nonlocal sent
+            sent = self._accepted(request)
+            client, limit = self._clients.blocking(endpoint), timeout_of(timeout or self._timeout)
+            reply = client.chat.completions.create(model=endpoint.model, timeout=limit, **sent)
+            report(usage_said(getattr(reply, "usage", None)) or _guess(sent, reply), call)
+            text = without_thoughts(whole_text(reply))
+            if not text.strip():
+                raise ModelBadReply(EMPTY, detail="nothing but thoughts")
+            return text
+
+        return tried(self._ready_endpoint, ask, lambda error: self._learn_from(error, sent), _failure)
 
     async def aclose(self) -> None:
         """Let go of its connections, where it was made for a moment only."""

@@ -5,7 +5,6 @@ comes back is looked at no further than to know that it is an answer.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import openai
 
 from memoryhub.llm.addresses import AddressRange
+from memoryhub.llm.attempts import tried
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.clients import Clients, Endpoint, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
@@ -20,6 +20,7 @@ from memoryhub.llm.metering import call_of, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
 from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT
 from memoryhub.llm.usage import Usage, usage_said
+from memoryhub.monitoring.tracing import Span
 
 PATH = "/chat/completions"
 Reply = dict[str, Any]
@@ -44,32 +45,15 @@ class RawChat:
 
     def whole(self, body: Reply) -> Reply:
         """The answer to a request that is not streamed. Blocks. Raises a ModelError."""
-        attempt = 0
-        while True:
-            endpoint = self.endpoint()
-            with call_of(endpoint.model) as call:
-                try:
-                    client = self.clients.blocking(endpoint)
-                    reply = client.post(
-                        PATH, cast_to=object, body=self._sent(body, endpoint), options=self._options()
-                    )
-                    answer = _checked(reply)
-                    report(
-                        usage_said(answer.get("usage"))
-                        or guessed(body["messages"], _text_in(answer, "message")),
-                        call,
-                    )
-                    return answer
-                except VENDOR_ERRORS as error:
-                    if self._learns_from(error, body):
-                        continue
-                    failure = _failure(error, endpoint)
-                    delay = delay_before_retry(failure, attempt)
-                    if delay is None:
-                        raise failure from error
-                    call.note({"error.type": type(failure).__name__}, failed=True)
-            attempt += 1
-            time.sleep(delay)
+
+        def ask(endpoint: Endpoint, call: Span) -> Reply:
+            client, sent = self.clients.blocking(endpoint), self._sent(body, endpoint)
+            answer = _checked(client.post(PATH, cast_to=object, body=sent, options=self._options()))
+            said = usage_said(answer.get("usage"))
+            report(said or guessed(body["messages"], _text_in(answer, "message")), call)
+            return answer
+
+        return tried(self.endpoint, ask, lambda error: self._learns_from(error, body), _failure)
 
     async def stream(self, body: Reply) -> AsyncGenerator[Reply, None]:
         """The chunks of a streamed answer. Raises a ModelError, also in the middle. Close it to stop the model."""

@@ -6,16 +6,21 @@ their place by number or id, files) it removes itself: it registers a function h
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from django.apps import apps
-from django.db import connection, models
+from django.conf import settings
+from django.db import connection, models, transaction
+from django.db.models import QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
+from workspaces.audit import Verb, record
 from workspaces.models import User
 
 Counts = Counter[str]  # removed rows, by what a person would call them: "memories", "receipt items"
@@ -92,6 +97,36 @@ def lines_of(removed: Counts) -> list[tuple[str, int]]:
             lines[str(KNOWN[name])] += number
     others = sum(removed.values()) - sum(lines.values())
     return [*lines.most_common(), *([(_("Other notes about them"), others)] if others else [])]
+
+
+def purge_deleted(
+    rows: QuerySet[Any],
+    remove: Callable[[list[int]], object],
+    what: str,
+    *,
+    now: datetime,
+    seconds: float,
+    most: int,
+) -> int:
+    """Remove what was deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, by key and ``most`` in a transaction, for about so
+    many seconds; how many.
+    """
+    if not settings.PURGE_AFTER_DAYS:
+        return 0
+    before, deadline, number = now - timedelta(days=settings.PURGE_AFTER_DAYS), time.monotonic() + seconds, 0
+    due = rows.filter(deleted_at__lt=before).order_by("deleted_at")
+    while time.monotonic() < deadline:
+        with transaction.atomic():
+            keys = list(
+                due.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:most]
+            )
+            remove(keys)
+        number += len(keys)
+        if len(keys) < most:
+            break
+    if number:
+        record(Verb.PURGED, by=None, details={what: number})
+    return number
 
 
 def words_for(model: type[models.Model]) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -26,11 +25,11 @@ from workspaces.actions.owned import (
     require_right_to_forget,
     require_right_to_move,
 )
-from workspaces.actions.removal import Counts, counted
+from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
-from workspaces.audit import Verb, record
+from workspaces.audit import Verb
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
@@ -279,22 +278,9 @@ def forget(artifact: Artifact, *, by: User) -> Counts:
         return remove([locked.pk])
 
 
-def purge(*, now: datetime) -> int:
-    """Remove what was deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago; how many."""
-    if not settings.PURGE_AFTER_DAYS:
-        return 0
-    before, number = now - timedelta(days=settings.PURGE_AFTER_DAYS), 0
-    while True:
-        with transaction.atomic():
-            rows = Artifact.objects.filter(deleted_at__lt=before).select_for_update(skip_locked=True)
-            ids = list(rows.order_by("deleted_at").values_list("pk", flat=True)[:PURGED_AT_ONCE])
-            remove(ids)
-        number += len(ids)
-        if len(ids) < PURGED_AT_ONCE:
-            break
-    if number:
-        record(Verb.PURGED, by=None, details={"artifacts": number})
-    return number
+def purge(*, now: datetime, seconds: float) -> int:
+    rows = Artifact.objects.all()
+    return purge_deleted(rows, remove, "artifacts", now=now, seconds=seconds, most=PURGED_AT_ONCE)
 
 
 def cleaned(written: Written) -> Written:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from memoryhub.database.acting import by_system
 from memoryhub.errors import NotFound
 from workspaces.actions.owned import lock_owned, note, require_right_to_forget
-from workspaces.actions.removal import Counts, counted, words_for
-from workspaces.audit import Verb, record
+from workspaces.actions.removal import Counts, counted, purge_deleted, words_for
+from workspaces.audit import Verb
 from workspaces.models import Document, PassageVector, PassageWord, User
 from workspaces.models.document import DOCUMENT
 
@@ -34,21 +32,13 @@ def forget_document(document: Document, *, by: User) -> Counts:
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Remove what was deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about so many seconds; how many."""
-    if not settings.PURGE_AFTER_DAYS:
-        return 0
-    deadline, number = time.monotonic() + seconds, 0
-    due = Document.objects.filter(deleted_at__lt=now - timedelta(days=settings.PURGE_AFTER_DAYS))
-    while time.monotonic() < deadline:
-        with transaction.atomic():
-            document = due.order_by("deleted_at").select_for_update(skip_locked=True).first()
-            if document is None:
-                break
-            remove(document)
-        number += 1
-    if number:
-        record(Verb.PURGED, by=None, details={"documents": number})
-    return number
+    """As ``purge_deleted``, one at a time: a document may have thousands of passages."""
+    return purge_deleted(Document.objects.all(), _remove, "documents", now=now, seconds=seconds, most=1)
+
+
+def _remove(keys: list[int]) -> None:
+    for document in Document.objects.filter(pk__in=keys):
+        remove(document)
 
 
 @by_system

@@ -1,0 +1,40 @@
+"""A call of a model, made again where that is of use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.errors import ModelError
+from memoryhub.llm.metering import call_of
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry
+from memoryhub.monitoring.tracing import Span
+
+T = TypeVar("T")
+
+
+def tried(
+    endpoint: Callable[[], Endpoint],
+    ask: Callable[[Endpoint, Span], T],
+    learns: Callable[[Exception], bool],
+    failure_of: Callable[[Exception, Endpoint], ModelError],
+) -> T:
+    """What ``ask`` gives: at once again where the error ``learns`` how else to ask, later where it may pass. Blocks."""
+    attempt = 0
+    while True:
+        at = endpoint()
+        with call_of(at.model) as call:
+            try:
+                return ask(at, call)
+            except VENDOR_ERRORS as error:
+                if learns(error):
+                    continue
+                failure = failure_of(error, at)
+                delay = delay_before_retry(failure, attempt)
+                if delay is None:
+                    raise failure from error
+                call.note({"error.type": type(failure).__name__}, failed=True)
+        attempt += 1
+        time.sleep(delay)
