@@ -241,19 +241,22 @@ class MemoryBody(MemoryChanges):
     )
 
 
-class RecallBody(Body):
+class QuestionBody(Body):
     example = {"query": "When is the deadline?", "limit": 5}
     query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
     limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
     offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
+
+
+def recalling_agent() -> Text:
+    said = "As in a chat with this assistant of the workspace: what it remembers as well."
+    return Text(max_length=32, allow_null=True, default=None, help_text=said)
+
+
+class RecallBody(QuestionBody):
     ranking = Choice(RANKINGS, default="hybrid")
     threshold = Number(allow_null=True, default=None, help_text="Drop what scores less.")
-    agent_id = Text(
-        max_length=32,
-        allow_null=True,
-        default=None,
-        help_text="As in a chat with this assistant of the workspace: what it remembers as well.",
-    )
+    agent_id = recalling_agent()
 
 
 class SearchBody(Body):

@@ -7,14 +7,13 @@ between leaves a file without a row, never a row without its file; ``sweep`` rem
 from __future__ import annotations
 
 import codecs
-import hashlib
 import logging
 import os
 import random
 import secrets
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -32,9 +31,9 @@ from memories.models import Asset, Memory
 from memories.models.asset import ASSET_NAME_LENGTH
 from memories.writing.announcing import announce
 from memoryhub.document_store import files_folder
-from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, Unavailable
+from memoryhub.errors import Conflict, NotFound, SecretRefused, Unavailable
 from memoryhub.http.downloads import file_response
-from memoryhub.http.uploads import too_long
+from memoryhub.http.uploads import copied
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User
 from workspaces.quotas import require_room
@@ -217,21 +216,12 @@ def _write(content: Iterable[bytes]) -> Stored:
 
 
 def _copy(content: Iterable[bytes], file: BinaryIO, file_name: str) -> Stored:
-    size, digest, head, text = 0, hashlib.sha256(), b"", _TextProbe()
-    for chunk in content:
-        size += len(chunk)
-        if size > settings.ASSET_MAX_BYTES:
-            raise too_long(settings.ASSET_MAX_BYTES)
-        head = (head + chunk[:16])[:16]
-        text.feed(chunk)
-        digest.update(chunk)
-        file.write(chunk)
-    if not size:
-        raise Invalid(fields={"file": _("Must not be empty.")})
+    text = _TextProbe()
+    size, sha256, head = copied(text.looking_at(content), file, settings.ASSET_MAX_BYTES)
     kind = next((kind for start, kind in SIGNATURES if head.startswith(start)), "")
     if not kind and head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         kind = "image/webp"
-    return Stored(file_name, size, digest.hexdigest(), kind or (TEXT if text.is_text() else UNKNOWN))
+    return Stored(file_name, size, sha256, kind or (TEXT if text.is_text() else UNKNOWN))
 
 
 class _TextProbe:
@@ -240,6 +230,11 @@ class _TextProbe:
     def __init__(self) -> None:
         self.decoder = codecs.getincrementaldecoder("utf-8")()
         self.failed = False
+
+    def looking_at(self, content: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in content:
+            self.feed(chunk)
+            yield chunk
 
     def feed(self, chunk: bytes, final: bool = False) -> None:
         if self.failed:

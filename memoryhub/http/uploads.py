@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+from typing import IO
+
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from memoryhub.errors import TooLarge
+from memoryhub.errors import Invalid, TooLarge
 from memoryhub.languages import grouped
 
 ENVELOPE = 64 * 1024  # bytes that a form may have beside its files
+HEAD = 512  # bytes by which a file is known for what it is
 
 
 def says_too_long(request: HttpRequest, most: int) -> bool:
@@ -19,6 +24,21 @@ def says_too_long(request: HttpRequest, most: int) -> bool:
 
 def too_long(most: int) -> TooLarge:
     return TooLarge(_("A file may have at most %s bytes.") % grouped(most))
+
+
+def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:
+    """Its size, SHA-256 and first bytes, once it is written. Raises TooLarge, or Invalid where it is empty."""
+    size, digest, head = 0, hashlib.sha256(), b""
+    for chunk in content:
+        size += len(chunk)
+        if size > most:
+            raise too_long(most)
+        head = (head + chunk[:HEAD])[:HEAD]
+        digest.update(chunk)
+        file.write(chunk)
+    if not size:
+        raise Invalid(fields={"file": _("Must not be empty.")})
+    return size, digest.hexdigest(), head
 
 
 def require_fitting(request: HttpRequest, most: int) -> None:

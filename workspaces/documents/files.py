@@ -5,7 +5,6 @@ A file is whole and stored before its row is committed, and goes after the commi
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import secrets
 import shutil
@@ -25,9 +24,9 @@ from django.db import transaction
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
-from memoryhub.errors import Forbidden, Invalid, NotFound, Unavailable
+from memoryhub.errors import Forbidden, NotFound, Unavailable
 from memoryhub.http.downloads import file_response
-from memoryhub.http.uploads import too_long
+from memoryhub.http.uploads import copied
 from workspaces.models import Document, DocumentVersion, Workspace
 
 logger = logging.getLogger(__name__)
@@ -54,16 +53,7 @@ def require_it_may_lie_there(workspace: Workspace) -> None:
 def store(content: Iterable[bytes]) -> Stored:
     """Reads ``content`` once. Raises TooLarge, Invalid where it is empty, Unavailable where it cannot be stored."""
     with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
-        size, digest, head = 0, hashlib.sha256(), b""
-        for chunk in content:
-            size += len(chunk)
-            if size > settings.DOCUMENT_MAX_BYTES:
-                raise too_long(settings.DOCUMENT_MAX_BYTES)
-            head = (head + chunk[:512])[:512]
-            digest.update(chunk)
-            file.write(chunk)
-        if not size:
-            raise Invalid(fields={"file": _("Must not be empty.")})
+        size, sha256, head = copied(content, file, settings.DOCUMENT_MAX_BYTES)
         file.seek(0)
         name = secrets.token_hex(16)
         try:
@@ -71,7 +61,7 @@ def store(content: Iterable[bytes]) -> Stored:
         except Exception as error:  # whatever a storage's own library raises
             logger.error("A document could not be stored: %s", type(error).__name__)
             raise Unavailable(_("The server could not store the file. Try again later.")) from None
-    return Stored(name, size, digest.hexdigest(), head)
+    return Stored(name, size, sha256, head)
 
 
 def open_document(document: Document | DocumentVersion) -> IO[Any]:

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as later
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memories.api.serializers import MAX_OFFSET, QUERY_LENGTH, Confirmable
+from memories.api.serializers import Confirmable, QuestionBody, recalling_agent
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.fields import LABEL_LENGTH, TAG_LENGTH, TAGS
@@ -240,17 +240,8 @@ class OrganisationMemoryBody(OrganisationMemoryChanges):
     )
 
 
-class OrganisationRecallBody(Body):
-    example = {"query": "When is the deadline?", "limit": 5}
-    query = Text(max_length=QUERY_LENGTH, allow_blank=True, help_text="Blank gives nothing.")
-    limit = WholeNumber(default=5, help_text="At most 50 are given; below 1 gives nothing.")
-    offset = WholeNumber(default=0, min_value=0, max_value=MAX_OFFSET)
-    agentId = Text(
-        max_length=32,
-        allow_null=True,
-        default=None,
-        help_text="As in a chat with this assistant of the workspace: what it remembers as well.",
-    )
+class OrganisationRecallBody(QuestionBody):
+    agentId = recalling_agent()
 
 
 class OrganisationDeleteBody(Body):
