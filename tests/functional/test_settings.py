@@ -57,7 +57,7 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     expect(switch).to_be_checked()
 
     page.goto("/profile/#name")
-    page.locator("[aria-labelledby=name] [name=name]").fill("Inês da Costa")
+    page.locator("#given-name").fill("Inês da Costa")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Inês da Costa")
     expect(page.locator("#own-name")).to_contain_text("Inês da Costa")
