@@ -124,7 +124,7 @@ class TooManyRequests(DomainError):
             hours = math.ceil(retry_after / 3600)
             when = ngettext("%s hour", "%s hours", hours) % hours
         super().__init__(
-            _("That was too much at once. Try again in %s; what you typed is still there.") % when
+            _("Too many requests at once. Try again in %s; what you typed is still there.") % when
         )
 
     def headers(self) -> dict[str, str]:

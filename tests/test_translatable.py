@@ -44,6 +44,7 @@ MARKED = re.compile(r"{%\s*blocktrans(?:late)?\b.*?{%\s*endblocktrans(?:late)?\s
 CLASSES = re.compile(r"{%\s*block \w+_(?:class|attributes)\b.*?{%\s*endblock[^%]*%}", re.DOTALL)
 COMMENT = re.compile(r"{#.*?#}|{%\s*comment\b.*?{%\s*endcomment\s*%}", re.DOTALL)
 TAG = re.compile(r"{%.*?%}|{{.*?}}", re.DOTALL)
+SETTING = re.compile(r"MEMORYHUB_|manage\.py|\bmake [a-z]+`|environment variable")
 WORD = re.compile(r"[A-Za-z][A-Za-z']+")
 
 
@@ -331,6 +332,13 @@ def test_numbers_in_a_sentence_are_grouped_as_its_language_does() -> None:
     assert [(path, text) for path in grouping for text in ungrouped(parsed(path))] == []
     both = '_("At most %s.") % f"{most:,}"; _("%(a)s") % {"a": f"{a:,.2f} of {b}"}'
     assert len(ungrouped(ast.parse(both))) == 2
+
+
+def test_nobody_meets_a_setting_or_a_command_on_a_page(said: list[Said]) -> None:
+    """Who reads a page asks an administrator, who finds them in the docs and in the log."""
+    told = [text for each in said for text in (each.one, each.many or "") if SETTING.search(text)]
+    assert told == []
+    assert SETTING.search("Set MEMORYHUB_LLM_MODEL.") and SETTING.search("Run `make run`.")
 
 
 def test_what_is_kept_of_a_models_failure_is_marked_sentence_by_sentence(said: list[Said]) -> None:

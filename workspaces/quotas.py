@@ -19,7 +19,6 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q, QuerySet, Sum, Value
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.database.acting import by_system
@@ -52,14 +51,23 @@ class Quota:
         return f"{self.used:,} of {f'{self.most:,}' if self.most else 'any number of'} {self.what}"
 
 
-SENTENCES: dict[str, str | Promise] = {
-    "workspaces": later(
-        "You have made %(used)s of the %(most)s workspaces allowed here. Delete one you no longer need"
+# What is full, and what to do: a sentence each, as an import keeps them (``kept``).
+SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
+    "workspaces": (
+        later("You have made %s of the %s workspaces allowed here."),
+        later("Delete one you no longer need, or ask your administrator for more."),
     ),
-    "chats": later("You have %(used)s of the %(most)s chats allowed here. Forget some for good"),
-    "memories": later("You have %(used)s of the %(most)s memories allowed here. Forget some for good"),
-    "bytes": later(
-        "Your files take up %(used)s of the %(most)s bytes allowed here. Remove some, or an unfinished import"
+    "chats": (
+        later("You have %s of the %s chats allowed here."),
+        later("Forget some for good, or ask your administrator for more."),
+    ),
+    "memories": (
+        later("You have %s of the %s memories allowed here."),
+        later("Forget some for good, or ask your administrator for more."),
+    ),
+    "bytes": (
+        later("Your files take up %s of the %s bytes allowed here."),
+        later("Remove some, or an unfinished import, or ask your administrator for more."),
     ),
 }
 SHARE = 16
@@ -109,10 +117,8 @@ def require_room(what: str, user: User | None, more: int = 1) -> None:
     quota = quota_of(user, what)
     _spare[key] = max(0, quota.room - more) // SHARE
     if more > quota.room:
-        numbers = {"most": grouped(quota.most), "used": grouped(quota.used)}
-        option = f"MEMORYHUB_MAX_{what.upper()}_PER_PERSON"
-        remedy = _("or ask whoever runs this MemoryHub to raise %(option)s.") % {"option": option}
-        raise QuotaReached(f"{SENTENCES[what] % numbers}, {remedy}")
+        full, remedy = SENTENCES[what]
+        raise QuotaReached(f"{full % (grouped(quota.used), grouped(quota.most))} {remedy}")
 
 
 def _count(rows: QuerySet[Any], what: str, most: int) -> int:

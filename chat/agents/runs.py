@@ -36,8 +36,8 @@ def why_not(chosen: Chosen) -> str:
         return str(chosen.trouble)
     if not chosen.model.capabilities.has_tools:
         return _(
-            "Runs need a model that can call tools, and “%(name)s” cannot. Connect a larger one in the workspace's "
-            "settings, or ask whoever runs this MemoryHub to."
+            "Runs need a model that can call tools, and “%(name)s” cannot. Connect a larger one, "
+            "or ask your administrator to."
         ) % {"name": chosen.label}
     return ""
 

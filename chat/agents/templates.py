@@ -79,5 +79,5 @@ def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
     require(workspace.role, Role.EDITOR)
     template = get_template(workspace, public_id, by=by)
     if template.user_id != by.pk and not Role(workspace.role).allows(Role.OWNER):
-        raise Forbidden(_("Only who made a template and the workspace's owners can delete it."))
+        raise Forbidden(_("Only the person who made a template and the workspace's owners can delete it."))
     template.delete()

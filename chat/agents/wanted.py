@@ -62,7 +62,7 @@ def checked(wanted: Wanted, tools: Sequence[str]) -> tuple[TaskPlan | None, Limi
 
 def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
     if len(inputs) > MOST_INPUTS:
-        return _("at most %s are taken") % MOST_INPUTS
+        return _("at most %s are allowed") % MOST_INPUTS
     for name, value in inputs.items():
         if not name or len(name) > LONGEST_KEY or "[" in name or UNSTORABLE.search(name):
             return _("has a name that cannot be used")

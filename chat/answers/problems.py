@@ -37,7 +37,7 @@ def _asked_to_wait(seconds: float | None) -> str:
 def advice_for(code: str) -> str:
     """What to do about a failure of this code, on the page; empty where Retry says it all."""
     elsewhere = _("Or choose another model beside the title.")
-    put_right = _("Whoever made the connection can put that right and test it.")
+    put_right = _("The person who set up the connection can fix and test it.")
     advice = {
         CUT: _("Continue lets the model go on from there."),
         "model_refused": f"{put_right} {elsewhere}",

@@ -48,7 +48,7 @@ def _piece(answer: Message, number: int) -> Block:
     try:
         found = blocks_of(answer.content, Budget(MESSAGE_STEPS))
     except TooHeavy:
-        raise Invalid(_("This answer is too heavy to be taken apart. Keep all of it instead.")) from None
+        raise Invalid(_("This answer is too complex to be split. Keep all of it instead.")) from None
     if not 0 <= number < len(found):
         raise NotFound(_("There is no such piece in this answer."))
     return found[number]

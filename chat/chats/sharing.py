@@ -65,12 +65,14 @@ def make_link(
     nothing to share, and beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
-        raise Invalid(fields={"days": _("must be one of %s, or null for no end") % ", ".join(map(str, DAYS))})
+        raise Invalid(
+            fields={"days": _("must be one of %s, or null to never expire") % ", ".join(map(str, DAYS))}
+        )
     token = new_text(PREFIX)
     with transaction.atomic():
         chat = _locked(chat, by)
         if chat.share_links.count() >= MOST_LINKS:
-            raise Invalid(_("A chat can have at most %s links. Close one first.") % MOST_LINKS)
+            raise Invalid(_("A chat can have at most %s links. Turn one off first.") % MOST_LINKS)
         link = ShareLink(chat=chat, made_by=by, token_hash=hashed(token), created_at=now)
         link.expires_at = now + timedelta(days=days) if days else None
         _take(link, shareable(chat), now, with_later=with_later)
@@ -84,7 +86,7 @@ def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
     has it.
     """
     if link.made_by_id != by.pk:
-        raise Forbidden(_("Only the person who made a link can bring it up to date."))
+        raise Forbidden(_("Only the person who made a link can update it."))
     with transaction.atomic():
         link.chat = _locked(link.chat, by)
         found = shareable(link.chat)
@@ -100,7 +102,7 @@ def close_link(link: ShareLink, *, by: User) -> None:
         by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
     )
     if not may:
-        raise Forbidden(_("Only the person who made a link, or an owner of the workspace, can close it."))
+        raise Forbidden(_("Only the person who made a link, or an owner of the workspace, can turn it off."))
     with transaction.atomic():
         if ShareLink.objects.filter(pk=link.pk).delete()[0]:
             record(Verb.LINK_CLOSED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)
@@ -111,7 +113,7 @@ def get_link(chat: Chat, public_id: str) -> ShareLink:
     found = chat.share_links.select_related("chat__workspace", "chat__created_by", "made_by")
     link = found.filter(public_id=public_id).first()
     if link is None:
-        raise NotFound(_("There is no such link. It may have been closed."))
+        raise NotFound(_("This link does not exist. It may have been turned off."))
     return link
 
 

@@ -305,7 +305,7 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
     actions.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
     alone = _("Only you can read this chat now.")
     if had_links:
-        alone = _("Only you can read this chat now, and its links are closed.")
+        alone = _("Only you can read this chat now, and its links are turned off.")
     context = {
         "chat": found,
         "workspace": found.workspace,

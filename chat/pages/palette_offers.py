@@ -121,7 +121,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
             else []
         ),
         Found(
-            _("Bring a document"),
+            _("Add a document"),
             reverse("workspaces:documents", args=here),
             "paperclip",
             also=_("upload add attach file"),

@@ -54,14 +54,14 @@ MODES = [
 
 class RunForm(DomainForm):
     objective = forms.CharField(
-        label=later("What is to be done"),
+        label=later("Task"),
         max_length=LONGEST_OBJECTIVE,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text=later("Say it so that somebody who knows only this workspace could do it."),
+        help_text=later("Describe it so that somebody who knows only this workspace could do it."),
     )
-    mode = forms.ChoiceField(label=later("How"), choices=MODES)
+    mode = forms.ChoiceField(label=later("Method"), choices=MODES)
     tokens = forms.IntegerField(
-        label=later("At most so many tokens"), initial=400_000, min_value=1_000, max_value=5_000_000
+        label=later("Token limit"), initial=400_000, min_value=1_000, max_value=5_000_000
     )
     template = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
     saves = forms.BooleanField(label=later("It may save what it finds to memory"), required=False)

@@ -58,7 +58,7 @@ def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:
 
 def require_own(prompt: SavedPrompt, workspace: Workspace, by: User) -> None:
     if not may_change(prompt, workspace, by):
-        raise Forbidden(_("Only who made a prompt and the workspace's owners can change it."))
+        raise Forbidden(_("Only the person who made a prompt and the workspace's owners can change it."))
 
 
 def save_prompt(

@@ -162,7 +162,7 @@ PART_NAMES = {
     "time": gettext_lazy("says when"),
     "number": gettext_lazy("says how many"),
     "person": gettext_lazy("person"),
-    "recency": gettext_lazy("how new"),
+    "recency": gettext_lazy("how recent"),
     "importance": gettext_lazy("importance"),
 }
 REASONS = {

@@ -40,8 +40,8 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
         raise Invalid(fields={"documents": _("Must be documents of this workspace.")})
     if len(_those_of(named, chat, by, personal=personal_allowed(chat, by))) != len(known):
         why = _(
-            "Others read this chat, and one of these is yours alone. "
-            "Allow your own to be used here, or make the chat private."
+            "Others can read this chat, and one of these is personal. Allow your personal files "
+            "here, or make the chat private."
         )
         raise Invalid(fields={"documents": why})
 

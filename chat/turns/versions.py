@@ -45,7 +45,7 @@ def require_editable(message: Message, by: User) -> None:
     if message.role != MessageRole.USER or message.author_id != by.pk:
         raise Forbidden(_("You can only edit your own messages."))
     if message.superseded_by_id is not None:
-        raise Conflict(_("This message belongs to an earlier version. Bring that version back first."))
+        raise Conflict(_("This message belongs to an earlier version. Restore that version first."))
 
 
 def take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
@@ -118,7 +118,7 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
         if current is None:
             raise Conflict(_("This version is already in use."))
         if current.superseded_by_id is not None:
-            raise Conflict(_("This belongs to an earlier version. Bring that version back first."))
+            raise Conflict(_("This belongs to an earlier version. Restore that version first."))
         version = chat.messages.filter(superseded_by=current, superseded_at=message.superseded_at)
         keys = list(version.order_by("pk").values_list("pk", flat=True))
         first = Message.objects.get(pk=keys[0])

@@ -142,7 +142,9 @@ def open_file(asset: Asset) -> BinaryIO:
         return path_of(asset.file_name).open("rb")
     except FileNotFoundError:
         logger.error("The file of %s is missing in the data folder", asset.public_id)
-        raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
+        raise NotFound(
+            _("The file is missing from the server. Tell your administrator: the server's log says more.")
+        ) from None
 
 
 def download(asset: Asset) -> StreamingHttpResponse:

@@ -93,7 +93,7 @@ def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     kept = deciding.get_kept(request.user, kept_id, workspace=workspace)
     deciding.take_back(kept)
-    return _said(request, workspace, _("It is brought up again."))
+    return _said(request, workspace, _("It is listed again."))
 
 
 @require_POST

@@ -25,8 +25,8 @@ class ReadOnly(Unavailable):
 
 class DiskFull(Unavailable):
     default_message = later(
-        "This was not saved: the database has run out of disk space. What was saved before is safe. "
-        "Try again when whoever runs this MemoryHub has made room."
+        "This was not saved: the database has run out of disk space. What was saved before is "
+        "safe. Tell your administrator, and try again when there is room."
     )
     retry_after = 60
 

@@ -22,9 +22,7 @@ EMBEDDED_CAPABILITIES = Capabilities(
     has_tools=False, can_extract=False, context_tokens=2048, local=True, sees=False
 )
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
-NO_MODEL = kept(
-    "No model is set up.", "An administrator can set MEMORYHUB_LLM_BASE_URL and MEMORYHUB_LLM_MODEL."
-)
+NO_MODEL = kept("No model is connected.", "An administrator can connect one under Models.")
 
 CHAT_SETTINGS = (
     "LLM_BASE_URL",

@@ -155,7 +155,7 @@ def test_code_is_kept_edited_compared_and_found(
     expect(page.locator(".diff__added")).to_contain_text("return a + b")
     shoot(page, f"artifact-versions-{size}")
     assert faults(page) == []
-    page.get_by_role("button", name="Bring back").click()
+    page.get_by_role("button", name="Restore").click()
     expect(page.locator(".artifact pre")).to_contain_text("return a - b")
     shoot(page, f"artifact-page-{size}")
     assert faults(page) == []

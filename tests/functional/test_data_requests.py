@@ -25,7 +25,7 @@ def test_a_copy_is_fetched_and_a_deletion_withdrawn(
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("button", name="Ask for a copy").click()
     with page.expect_download() as fetched:
-        page.get_by_role("link", name="Fetch").click()
+        page.get_by_role("link", name="Download").click()
     with zipfile.ZipFile(fetched.value.path()) as archive:
         assert {"README.txt", "memoryhub.jsonl", "about-you.jsonl"} <= set(archive.namelist())
     page.get_by_role("button", name="Ask for the deletion").click()

@@ -162,7 +162,7 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     page = open_scripted_page("phone", "light")
     sign_up(page, "documents_private")
     body, files = page.locator("body"), page.locator(".attached__file")
-    warning = page.get_by_text("is for you alone, in all your workspaces")
+    warning = page.get_by_text("are for you alone, in all your workspaces")
     expect(warning).to_be_hidden()
     address = page.url
     page.get_by_label("Private chat").check(force=True)
@@ -203,6 +203,6 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     page.goto(f"{address}?temporary=on")
     expect(page.locator("[data-attach]")).to_have_count(0)
     body.evaluate(BRING, ["drop", ["diagnosis.md", "Nobody may know."]])
-    expect(page.get_by_text("Files cannot be brought here")).to_be_visible()
+    expect(page.get_by_text("Files cannot be added here")).to_be_visible()
     expect(files).to_have_count(0)
     assert len(page.request.get(kept).json()["items"]) == 1

@@ -82,7 +82,7 @@ def connect_a_model(hand: Hand) -> None:
 
 def share(hand: Hand) -> None:
     hand.click(hand.page.locator("details.share > summary"))
-    hand.click(hand.page.get_by_role("button", name="Copy a new link"))
+    hand.click(hand.page.get_by_role("button", name="Create and copy link"))
     expect(hand.page.locator("#announce")).to_have_text("Copied")
     assert "/shared/" in hand.page.evaluate("navigator.clipboard.readText()")
 
@@ -141,7 +141,7 @@ def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
     press(page, "Or paste a text")
     write(page, "Title", "Timetable")
     write(page, "Text", "The ferry leaves at nine.")
-    press(page, "Bring")
+    press(page, "Add")
     expect(page.get_by_role("link", name="Timetable")).to_be_visible()
     press(page, "Timetable")
     expect(page.get_by_role("heading", level=1)).to_have_text("Timetable")
@@ -165,10 +165,10 @@ def test_documents_artifacts_settings_prompts_and_links_by_tab_and_enter_alone(
 
     page.goto(f"/chats/{chat.public_id}/")
     press(page, "Share or export this chat")
-    expect(page.get_by_role("button", name="Copy a new link")).to_be_visible()
-    press(page, "Copy a new link")
+    expect(page.get_by_role("button", name="Create and copy link")).to_be_visible()
+    press(page, "Create and copy link")
     expect(page.get_by_label("The link")).to_be_visible()
-    press(page, "Close the link")
-    expect(page.locator("#share-menu")).to_contain_text("The link is closed.")
+    press(page, "Turn off link")
+    expect(page.locator("#share-menu")).to_contain_text("The link is turned off.")
     reader = Client().get(f"/chats/{chat.public_id}/")
     assert reader.status_code == 302, "nobody reads it without signing in"

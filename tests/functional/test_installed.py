@@ -108,7 +108,7 @@ def test_dictation_and_reading_aloud(
     workspace = page.locator("body").get_attribute("data-workspace")
     open_more(page)
     page.get_by_role("button", name="Dictate").click()
-    dialog = page.get_by_role("dialog", name="Your browser's maker hears you")
+    dialog = page.get_by_role("dialog", name="Dictation uses your browser's speech service")
     expect(dialog).to_be_visible()
     shoot(page, f"installed-dictation-{size}-{scheme}")
     dialog.get_by_role("button", name="Dictate").click()

@@ -48,7 +48,7 @@ def test_shared_switched_and_forgotten(
     expect(message.locator(".remember-slot")).to_contain_text("Remembered")
 
     page.locator("details.share > summary").click()
-    page.get_by_role("button", name="Copy a new link").click()
+    page.get_by_role("button", name="Create and copy link").click()
     expect(page.locator("#announce")).to_have_text("Copied")
     shared = page.evaluate("navigator.clipboard.readText()")
     assert page.request.get(shared).status == 200
@@ -77,7 +77,7 @@ def test_shared_switched_and_forgotten(
     expect(page.locator(".said")).to_have_text(SAID)
     assert not faults(page)
     page.get_by_role("button", name="Forget for good").click()
-    expect(page.get_by_text("recall finds nothing that says it")).to_be_visible()
+    expect(page.get_by_text("finds nothing that says it")).to_be_visible()
     shoot(page, f"newcomer-forgotten-{size}-{scheme}")
 
     page.goto(chat)

@@ -113,7 +113,7 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     first.get_by_role("button", name="Edit and send again").click()
     form = page.locator("[data-editing]")
     expect(form.locator("textarea")).to_be_focused()
-    expect(form).to_contain_text("3 messages after it are set aside")
+    expect(form).to_contain_text("3 later messages are kept")
     shoot(page, f"page-edit-{size}")
     assert faults(page) == []
     form.locator("textarea").fill("When is the book fair?")
@@ -131,7 +131,7 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     old = versions.locator(".message--user").first.get_attribute("id")
     page.goto(f"{page.url.split('?')[0]}?at={old}#{old}")  # as from the memory that came of it
     expect(page.locator(".message--flash")).to_contain_text("When is the fair?")
-    versions.get_by_role("button", name="Bring back").click()
+    versions.get_by_role("button", name="Restore").click()
     expect(page.locator("#messages > .message--user")).to_have_count(2)
     expect(page.locator("#messages > .message--user").first).to_contain_text("When is the fair?")
     expect(page.locator("details.versions")).to_contain_text("Edited · 1 earlier version")
@@ -156,7 +156,7 @@ def test_an_answer_is_given_anew_in_every_tab_and_the_one_before_is_kept(
         expect(tab.locator("details.versions summary")).to_contain_text("1 earlier answer")
     page.locator("details.versions summary").click()
     expect(page.locator("details.versions")).to_contain_text("Red.")
-    page.get_by_role("button", name="Bring back").click()
+    page.get_by_role("button", name="Restore").click()
     expect(page.locator("#messages > .message--assistant > .prose")).to_have_text("Red.")
 
 
@@ -618,7 +618,7 @@ def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
     take("private")
     expect(page.locator("#toasts")).to_contain_text("Only you can read this chat now")
     take("share")
-    expect(page.get_by_role("button", name="Copy a new link")).to_be_visible()
+    expect(page.get_by_role("button", name="Create and copy link")).to_be_visible()
     expect(page.locator(".share > summary")).to_be_focused()
     take("archive")
     expect(page.locator("#toasts")).to_contain_text("Archived “Where is the zebra?”")

@@ -67,7 +67,7 @@ def test_a_run_is_planned_watched_and_read(
     page = open_scripted_page(size, scheme)
     sign_up(page, f"runner-{size}-{scheme}")
     page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
-    page.get_by_label("What is to be done").fill("Compare our three hosting offers and recommend one")
+    page.get_by_label("Task").fill("Compare our three hosting offers and recommend one")
     page.get_by_label("It may save what it finds to memory").check()
     shoot(page, f"runs-{size}-{scheme}")
     assert faults(page) == []
@@ -102,7 +102,7 @@ def test_a_run_is_planned_watched_and_read(
     page.get_by_text("Save as a template").click()
     page.get_by_label("Name", exact=True).fill("Offers")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_label("What is to be done")).to_have_value(re.compile("Compare our three"))
+    expect(page.get_by_label("Task")).to_have_value(re.compile("Compare our three"))
     shoot(page, f"runs-template-{size}-{scheme}")
     assert faults(page) == []
     page.get_by_role("button", name="Start", exact=True).click()

@@ -95,6 +95,6 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
 
     guest.keyboard.press("Control+k")
     guest.get_by_role("dialog").get_by_role("searchbox").fill("doc")
-    expect(guest.locator("#palette-found")).to_contain_text("Bring a document")
+    expect(guest.locator("#palette-found")).to_contain_text("Add a document")
     look("palette", guest)
     assert found == []

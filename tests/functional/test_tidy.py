@@ -117,12 +117,12 @@ def test_a_question_is_kept_and_missed_once_the_threshold_is_higher(
     expect(page.get_by_text("Nothing is missed")).to_be_visible()
     expect(page.get_by_role("region", name="Found")).to_contain_text("Used, place 1")
     settings.RECALL_THRESHOLD = 0.9999
-    page.get_by_role("button", name="Ask all now").press("Enter")
+    page.get_by_role("button", name="Run all now").press("Enter")
     missed = page.get_by_role("region", name="Missed")
     expect(missed).to_contain_text("Place 1, not used: below the threshold")
     looked_at(page, "recall-test-missed")
     settings.RECALL_THRESHOLD = 0.57
-    page.get_by_role("button", name="Ask all now").press("Enter")
+    page.get_by_role("button", name="Run all now").press("Enter")
     expect(page.get_by_role("region", name="Found")).to_contain_text("Used, place 1")
     page.get_by_role("button", name="Remove “When is the launch?”").press("Enter")
     expect(page.get_by_text("Your questions will be here")).to_be_visible()

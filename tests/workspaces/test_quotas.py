@@ -24,6 +24,7 @@ from memories.models import Asset, Memory
 from memories.writing import gate, undoing
 from memories.writing.extracting import queue_extraction
 from memories.writing.many import save_memories
+from memoryhub.languages import NUMBER, SENTENCES_END
 from tests.conftest import Cast
 from tests.factories import (
     make_asset,
@@ -35,6 +36,7 @@ from tests.factories import (
     make_workspace,
 )
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from tests.messages import collected
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.documents import versions
@@ -91,12 +93,15 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
         assert (refused.value.status, refused.value.code) == (409, "quota")
         said[what] = refused.value.message
     assert said["workspaces"] == (
-        "You have made 2 of the 2 workspaces allowed here. Delete one you no longer need, or ask whoever "
-        "runs this MemoryHub to raise MEMORYHUB_MAX_WORKSPACES_PER_PERSON."
+        "You have made 2 of the 2 workspaces allowed here. Delete one you no longer need, or ask your "
+        "administrator for more."
     )
-    assert "You have 2 of the 2 chats" in said["chats"] and "MEMORYHUB_MAX_CHATS_PER_PERSON" in said["chats"]
+    assert "You have 2 of the 2 chats" in said["chats"]
     assert "You have 2 of the 2 memories" in said["memories"] and "Forget some for good" in said["memories"]
     assert "take up 100 of the 100 bytes" in said["bytes"]
+    # An import that stops for it keeps it in English: each sentence is found again, and said in the reader's language.
+    sentences = {NUMBER.sub("%s", each) for text in said.values() for each in SENTENCES_END.split(text)}
+    assert sentences <= {each.one for each in collected()}
 
 
 def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
@@ -181,7 +186,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
         answer = client.post(path, body)
         assert answer.status_code in (409, 422)
         said = answer.content.decode()
-    assert "allowed here" in said and "_PER_PERSON" in said
+    assert "allowed here" in said and "ask your administrator" in said
     assert table._default_manager.count() == before
     assert list(files.all_kept()) == []
 

@@ -41,7 +41,7 @@ def set_picture(user: User, content: Iterable[bytes], *, now: datetime) -> None:
         except CouldNotRead:
             drawn = None
     if drawn is None:
-        raise Invalid(_("This picture could not be read. Bring a PNG, JPEG, GIF or WebP."))
+        raise Invalid(_("This picture could not be read. Choose a PNG, JPEG, GIF or WebP."))
     with transaction.atomic():
         _mark(user, secrets.token_hex(8))
         PersonPicture.objects.update_or_create(user=user, defaults={"jpeg": drawn.jpeg})

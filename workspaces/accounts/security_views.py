@@ -24,14 +24,16 @@ def end_session(request: PageRequest, session_id: str) -> HttpResponse:
     if ended.session_key == request.session.session_key:
         request.session.flush()
         return redirect("account_login")
-    notices.success(request, _("That session has ended."))
+    notices.success(request, _("That session is signed out."))
     return _to_sessions()
 
 
 @require_POST
 def end_other_sessions(request: PageRequest) -> HttpResponse:
     ended = sessions.end_other_sessions(request.user, keep=request.session.session_key, by=request.user)
-    text = ngettext("%(number)s other session has ended.", "%(number)s other sessions have ended.", ended)
+    text = ngettext(
+        "%(number)s other session was signed out.", "%(number)s other sessions were signed out.", ended
+    )
     notices.success(request, text % {"number": ended})
     return _to_sessions()
 

@@ -46,10 +46,10 @@ def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User
     """Taking from others takes as much as forgetting; what stays on this machine is given to nobody elsewhere."""
     taken = found.owner_id is None and (owner is not None or to != found.workspace)
     if taken and not may_take_away(found, by, role_in(by, found.workspace)):
-        raise Forbidden(_("Only who brought it or an owner of the workspace can take it out of there."))
+        raise Forbidden(_("Only the person who added it or an owner of the workspace can move it."))
     if found.workspace.local_only and not to.local_only:
         raise Conflict(
-            _("It lies in a workspace that keeps everything on this machine, and “%(name)s” does not.")
+            _("It belongs to a workspace that keeps everything on this machine, and “%(name)s” does not.")
             % {"name": to.name},
             code="would_leave",
         )
@@ -79,7 +79,9 @@ def may_take_away(found: Document | Artifact, by: User, role: str | None) -> boo
 
 def require_right_to_forget(found: Document | Artifact, by: User) -> None:
     if not may_take_away(found, by, role_in(by, found.workspace)):
-        raise Forbidden(_("Only who brought it or an owner of the workspace can forget it for good."))
+        raise Forbidden(
+            _("Only the person who added it or an owner of the workspace can forget it for good.")
+        )
 
 
 def note(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:

@@ -55,7 +55,8 @@ class ConnectionAdminForm(forms.ModelForm):
         model = Connection
         fields = FIELDS
         help_texts = {
-            "base_url": "Of any endpoint that speaks the OpenAI API, up to and with /v1. Redirects are not followed.",
+            "base_url": "Of any endpoint compatible with the OpenAI API, up to and including /v1. Redirects "
+            "are not followed.",
             "model": "Its name, as the endpoint knows it.",
         }
 

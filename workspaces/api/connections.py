@@ -55,9 +55,7 @@ class ConnectionJson(serializers.Serializer[Any]):
     sees = serializers.BooleanField(
         allow_null=True, help_text="Whether it takes pictures. null: it is found out when one is sent."
     )
-    context_tokens = serializers.IntegerField(
-        min_value=0, help_text="What prompt and answer may hold together."
-    )
+    context_tokens = serializers.IntegerField(min_value=0, help_text="For prompt and answer together.")
     is_local = serializers.BooleanField(
         help_text="Whether workspaces whose memories never leave this machine may use it."
     )

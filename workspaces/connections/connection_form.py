@@ -62,7 +62,7 @@ class ConnectionForm(DomainForm):
         max_length=URL_LENGTH,
         widget=_plain(inputmode="url", placeholder="https://api.example.org/v1"),
         help_text=_(
-            "Of any endpoint that speaks the OpenAI API, up to and with /v1. Redirects are not followed."
+            "Of any endpoint compatible with the OpenAI API, up to and including /v1. Redirects are not followed."
         ),
     )
     model = forms.CharField(
@@ -83,7 +83,7 @@ class ConnectionForm(DomainForm):
         min_value=LEAST_CONTEXT,
         max_value=MOST_CONTEXT,
         initial=16_384,
-        help_text=_("What prompt and answer may hold together."),
+        help_text=_("For prompt and answer together."),
     )
     has_tools = forms.BooleanField(label=_("Can call tools"), required=False, initial=True)
     can_extract = forms.BooleanField(
@@ -92,16 +92,16 @@ class ConnectionForm(DomainForm):
     sees = forms.NullBooleanField(
         label=_("Can see pictures"),
         required=False,
-        help_text=_("Unknown: it is found out when a picture is sent, and remembered."),
+        help_text=_("If you do not know, leave it: it is found out when a picture is sent."),
     )
 
-    price_in = _price(_("Price of a million tokens in"))
+    price_in = _price(_("Price per million input tokens"))
     price_cached = _price(
-        _("Of them from the provider's cache"), _("Leave it empty to count them as the others.")
+        _("Price per million cached input tokens"), _("Leave it empty if they cost the same as the others.")
     )
     price_out = _price(
-        _("Price of a million tokens out"),
-        _("With both prices each answer says what it cost. Leave them empty and no money is mentioned."),
+        _("Price per million output tokens"),
+        _("With both prices, each answer shows its cost. Leave them empty to show none."),
     )
 
     def __init__(self, *args: Any, kept: Connection | None = None, **kwargs: Any) -> None:

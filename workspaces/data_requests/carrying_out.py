@@ -32,7 +32,7 @@ def carry_out(request: DataRequest, *, by: User, now: datetime) -> None:
         hand_over(person, by=by)
         if orphaned := foresee_leaving(person).orphaned:
             names = ", ".join(f"“{workspace.name}”" for workspace in orphaned)
-            raise Conflict(_("Nobody could go on with %s: the other members' accounts are closed.") % names)
+            raise Conflict(_("Nobody could take over %s: the other members' accounts are closed.") % names)
         with speaking_to(person):
             said = _("The account %(name)s and its data have been deleted, as you asked.\n")
             tell(person.email, said % {"name": person.get_username()})

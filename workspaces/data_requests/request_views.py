@@ -25,7 +25,7 @@ def data_requests(request: PageRequest) -> HttpResponse:
         if request.POST.get("kind") not in RequestKind.values:
             raise Invalid(fields={"kind": _("Choose one of these.")})
         requests.ask(request.user, RequestKind(request.POST["kind"]), now=now)
-        notices.success(request, _("Your request has been taken."))
+        notices.success(request, _("Your request has been received."))
         return redirect("workspaces:data_requests")
     asked = requests.requests_of(request.user)
     for each in asked:

@@ -38,7 +38,7 @@ def ask(person: User, kind: RequestKind, *, now: datetime) -> DataRequest:
     Raises Conflict where the operator takes none, NotFound for an account that was closed meanwhile.
     """
     if not are_taken():
-        raise Conflict(_("Requests for data are not taken here. Ask whoever runs this MemoryHub."))
+        raise Conflict(_("Data requests are not accepted here. Ask your administrator."))
     with transaction.atomic():
         # Held, so that of two at once the second finds what the first one made.
         held = User.objects.select_for_update(of=("self",), no_key=True)
@@ -68,7 +68,7 @@ def get_copy(person: User, public_id: str, *, now: datetime) -> DataRequest:
     """One that can be fetched. NotFound else."""
     found = get_request(person, public_id)
     if not found.is_ready(now):
-        raise NotFound(_("This copy can no longer be fetched. Ask for a new one."))
+        raise NotFound(_("This copy can no longer be downloaded. Ask for a new one."))
     return found
 
 

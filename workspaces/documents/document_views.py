@@ -55,7 +55,7 @@ def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 def _require_fitting(request: PageRequest) -> None:
     if says_too_long(request, settings.DOCUMENT_MAX_BYTES):
         raise TooLarge(
-            _("Files brought together may have at most %(most)s bytes.")
+            _("Files added together may have at most %(most)s bytes.")
             % {"most": grouped(settings.DOCUMENT_MAX_BYTES)}
         )
 

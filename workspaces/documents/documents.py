@@ -194,7 +194,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
                 with transaction.atomic():
                     locked.save(update_fields=["deleted_at", "updated_at"])
             except IntegrityError:
-                raise Conflict(_("The same file has been brought again since.")) from None
+                raise Conflict(_("The same file has since been added again.")) from None
             locked.passages.update(deleted_at=None)
             refs = list(locked.passages.order_by("number").values_list("pk", flat=True))
             index_words(DOCUMENTS, refs)

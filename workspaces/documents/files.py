@@ -72,7 +72,9 @@ def open_document(document: Document | DocumentVersion) -> IO[Any]:
         return file
     except FileNotFoundError:
         logger.error("The file %s is missing", document.file_name)
-        raise NotFound(_("The file is missing from the server. The server's log says more.")) from None
+        raise NotFound(
+            _("The file is missing from the server. Tell your administrator: the server's log says more.")
+        ) from None
     except Exception as error:  # as above
         logger.error("The file %s could not be had: %s", document.file_name, type(error).__name__)
         raise Unavailable(_("The server could not get the file. Try again later.")) from None

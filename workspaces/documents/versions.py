@@ -90,7 +90,7 @@ def text_of(document: Document) -> str:
     if document.media_type in TYPED and document.size <= EDITABLE:
         with files.open_document(document) as file, suppress(UnicodeDecodeError):
             return str(file.read().decode("utf-8-sig"))
-    raise Conflict(_("Only short texts can be edited here. Bring a newer file of it instead."))
+    raise Conflict(_("Only short texts can be edited here. Add a newer file of it instead."))
 
 
 def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -> Brought:

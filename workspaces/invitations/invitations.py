@@ -157,8 +157,8 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
         _require_open(invitation, now)
         if by.pk in invitation.used_by:
             text = _(
-                "This invitation no longer lets you in: you have used it, or an owner has removed you since it was "
-                "made. Ask %s for a new one."
+                "You can no longer use this invitation: you have used it already, or an owner has "
+                "removed you since it was made. Ask %s for a new one."
             )
             raise Ended(text % invitation.created_by.shown_name)
         made = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
@@ -197,7 +197,7 @@ def _check(role: str, most: int, lasts: timedelta, email: str) -> None:
     if role not in Role.values:
         wrong["role"] = _("Must be one of %s.") % ", ".join(Role.values)
     elif role == Role.OWNER and most != 1:
-        wrong["most"] = _("An invitation as owner is for one person.")
+        wrong["most"] = _("An invitation to be an owner is for one person only.")
     if not 1 <= most <= MOST_PEOPLE:
         wrong["most"] = _("Must be from %(least)d to %(most)d.") % {"least": 1, "most": MOST_PEOPLE}
     if not timedelta(0) < lasts <= LONGEST:
@@ -216,7 +216,7 @@ def _check(role: str, most: int, lasts: timedelta, email: str) -> None:
 def _require_open(invitation: Invitation, now: datetime) -> None:
     by = invitation.created_by.shown_name
     if invitation.revoked_at is not None:
-        raise Ended(_("This invitation has been taken back. If that surprises you, ask %s.") % by)
+        raise Ended(_("This invitation has been withdrawn. If that surprises you, ask %s.") % by)
     if invitation.expires_at <= now:
         raise Ended(_("This invitation has expired. Ask %s for a new one.") % by)
     if invitation.used >= invitation.most:

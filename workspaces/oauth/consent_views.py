@@ -60,7 +60,7 @@ class ConsentForm(DomainForm):
     workspace = forms.ModelChoiceField(
         Workspace.objects.none(), to_field_name="public_id", empty_label=None, label=later("Workspace")
     )
-    scope = forms.ChoiceField(label=later("It may"))
+    scope = forms.ChoiceField(label=later("Access"))
 
     def __init__(self, *args: object, user: User, asked: Asked, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]

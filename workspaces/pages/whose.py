@@ -28,7 +28,7 @@ def destination(request: PageRequest) -> Workspace | None:
 
 def say_whose(request: PageRequest, moved: Document | Artifact) -> None:
     if moved.is_personal:
-        said = _("“%(name)s” is yours alone now, in every workspace.") % {"name": moved.title}
+        said = _("“%(name)s” is for you alone now, in all your workspaces.") % {"name": moved.title}
     else:
         said = _("“%(name)s” is for everyone in %(workspace)s now.") % {
             "name": moved.title,

@@ -130,7 +130,7 @@ class KeyForm(DomainForm):
     workspace = forms.ModelChoiceField(
         Workspace.objects.none(), to_field_name="public_id", empty_label=None, label=_("Workspace")
     )
-    scope = forms.ChoiceField(label=_("It may"), choices=KeyScope.choices)
+    scope = forms.ChoiceField(label=_("Access"), choices=KeyScope.choices)
     expires_at = forms.TypedChoiceField(
         label=_("Expires"),
         coerce=int,

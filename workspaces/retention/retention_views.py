@@ -45,8 +45,8 @@ class RetentionForm(DomainForm):
             field.widget.attrs |= {"min": allowed.least, "max": allowed.most or rules.MOST_DAYS}
             if allowed.most:
                 text = ngettext(
-                    "Whoever runs this MemoryHub keeps them for %(days)s day at most.",
-                    "Whoever runs this MemoryHub keeps them for %(days)s days at most.",
+                    "Your administrator keeps them for %(days)s day at most.",
+                    "Your administrator keeps them for %(days)s days at most.",
                     allowed.most,
                 )
                 field.help_text = text % {"days": grouped(allowed.most)}

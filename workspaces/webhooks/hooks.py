@@ -191,9 +191,9 @@ def _wrong_address(webhook: Webhook) -> str:
     if settings.WEBHOOKS_INTERNAL:
         return ""
     if is_internal(webhook.url):
-        return _("Is an address inside this server's network. Whoever runs this MemoryHub may allow those.")
+        return _("Is an address inside this server's network. Your administrator can allow those.")
     if urlsplit(webhook.url).scheme != "https":
-        return _("Must begin with https://, so that nobody on the way reads along.")
+        return _("Must begin with https://, so that nobody can read it in transit.")
     if webhook.workspace.local_only:
-        return _("This workspace keeps everything on this machine, so nothing outside is told of it.")
+        return _("This workspace keeps everything on this machine, so nothing is sent outside.")
     return ""

@@ -395,20 +395,20 @@ def test_the_menu_makes_one_and_closes_it(cast: Cast, chat: Chat) -> None:
     editor = Client()
     editor.force_login(cast.editor)
     menu = f"/chats/{chat.public_id}/links/"
-    assert "Copy a new link" in editor.get(menu).content.decode()
+    assert "Create and copy link" in editor.get(menu).content.decode()
     made = editor.post(f"{menu}make/", {"days": "7"}).content.decode()
     address = made.split('data-copy="http://testserver')[1].split('"')[0]
     assert "sea" in seen(address) and "Made by you" in made and "never opened" in made
     assert address not in editor.get(menu).content.decode()
     link = ShareLink.objects.get()
-    assert "Close the link" not in _as(cast.viewer).get(menu).content.decode()
+    assert "Turn off link" not in _as(cast.viewer).get(menu).content.decode()
     assert (
-        "Close the link"
+        "Turn off link"
         in _as(cast.owner).get(f"/workspaces/{cast.workspace.public_id}/links/").content.decode()
     )
     assert editor.post(f"{menu}make/", {"days": "forever"}).status_code == 422
     closed = editor.post(f"{menu}{link.public_id}/close/").content.decode()
-    assert "The link is closed" in closed and seen(address) == ""
+    assert "The link is turned off" in closed and seen(address) == ""
 
 
 def test_the_menu_costs_the_same_however_many_links_there_are(cast: Cast, chat: Chat) -> None:

@@ -156,7 +156,7 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     refused = [row["line"] for page in api.pages(f"{path}/rows", outcome="refused") for row in page]
     assert refused == [4, 5, 6]
     page = text_of(api.client, f"/imports/{imported['id']}/")
-    link = re.search(r'<a href="([^"]*)">is here as “The roof leaks”', page)
+    link = re.search(r'<a href="([^"]*)">already here as “The roof leaks”', page)
     assert link and "?find=The+roof+leaks" in link[1], "it leads to the memory"
     assert api.client.get(link[1]).status_code == 200
     assert api.post(f"{path}/start", {"chats": True, "twice": 1}).status_code == 422

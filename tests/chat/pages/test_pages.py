@@ -328,7 +328,7 @@ def test_the_sidebar_groups_by_day_searches_titles_and_pages(cast: Cast) -> None
     assert "Chat 40" in more and "Chat 39" not in more
     found = client.get(listed, {"q": "chat 07"}).content.decode()
     assert "Chat 07" in found and "Chat 08" not in found
-    assert "Nothing in titles or messages" in client.get(listed, {"q": "100%"}).content.decode()
+    assert "No title or message matches" in client.get(listed, {"q": "100%"}).content.decode()
 
 
 def test_rename_delete_and_undo_from_the_sidebar(cast: Cast) -> None:

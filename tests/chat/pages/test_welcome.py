@@ -23,7 +23,7 @@ def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any
     settings.MEMORY_ENABLED = True
     page = f"/workspaces/{cast.workspace.public_id}/"
     small = signed_in(cast.owner).get(page).content.decode()
-    assert "data-prompt=" not in small and "Bring a document" in small and "built-in model is small" in small
+    assert "data-prompt=" not in small and "Add a document" in small and "built-in model is small" in small
     assert "Ask an administrator to connect a better one." in small
     settings.PEOPLE_MAY_CONNECT = True
     assert 'href="/connections/"' in signed_in(cast.owner).get(page).content.decode()

@@ -54,9 +54,9 @@ def page(chat: Chat) -> str:
 
 FACES: list[tuple[str, list[Reply], str, str, str]] = [
     # what happened, replies, code, what the answer says of it, what the page advises
-    ("401", [Failure(401, "no")], "model_refused", "refused the API key", "Whoever made the connection"),
-    ("402", [Failure(402, "pay")], "model_refused", "has no credit left", "Whoever made the connection"),
-    ("404", [Failure(404, "no such model")], "model_not_found", "does not know this model", "Whoever made"),
+    ("401", [Failure(401, "no")], "model_refused", "refused the API key", "The person who set up the connection"),
+    ("402", [Failure(402, "pay")], "model_refused", "has no credit left", "The person who set up the connection"),
+    ("404", [Failure(404, "no such model")], "model_not_found", "does not know this model", "The person who set up"),
     ("429 long", [Failure(429, "slow", headers={"retry-after": "30"})], "model_rate_limited",
      "It asks to wait 30 s.", "Retry after a while."),
     ("429 thrice", [Failure(429, "slow", headers={"retry-after": "0"})] * 3, "model_rate_limited",
@@ -74,8 +74,9 @@ FACES: list[tuple[str, list[Reply], str, str, str]] = [
     ("overflow", [Failure(400, "no", code="context_length_exceeded")], "model_context_overflow",
      "too long for the model", "start a new chat"),
     ("redirect", [Failure(307, headers={"location": "https://evil.example/v1"})], "model_moved",
-     "redirects to another address", "Whoever made the connection"),
-    ("bad request", [Failure(400, "messages must alternate")], "model_bad_request", "rejected the request", "Whoever"),
+     "redirects to another address", "The person who set up the connection"),
+    ("bad request", [Failure(400, "messages must alternate")], "model_bad_request", "rejected the request",
+     "The person who set up the connection"),
 ]  # fmt: skip
 
 

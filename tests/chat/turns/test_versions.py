@@ -285,8 +285,8 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
         return reverse(f"chat:{name}", args=[chat.public_id, message.public_id])
 
     form = client.get(url("edit", question)).content.decode()
-    assert "How long is it?</textarea>" in form and "1 message after it is set aside" in form
-    html = client.post(url("edit", question), {"content": "How <long> is that?"}).content.decode()
+    assert "How long is it?</textarea>" in form and "1 later message is kept" in form
+    html = client.post(url("edit", question), {"content": "Method <long> is that?"}).content.decode()
     assert runner.wait_until_idle(10)
     new = chat.messages.current().earliest("pk")
     assert "How &lt;long&gt; is that?" in html and "1 earlier version" in html
@@ -306,7 +306,7 @@ def test_a_reader_sees_earlier_versions_and_cannot_bring_them_back(cast: Cast) -
     client = Client()
     client.force_login(cast.viewer)
     html = client.get(reverse("chat:versions", args=[chat.public_id, new.public_id])).content.decode()
-    assert "Older words" in html and "Bring back" not in html
+    assert "Older words" in html and "Restore" not in html
 
 
 def test_over_rest_a_message_is_edited_its_versions_listed_and_one_restored(

@@ -65,7 +65,7 @@ def test_the_page_says_what_goes_and_what_stays_and_then_what_went(cast: Cast, m
     done = client.post(page(memory)).content.decode()
     assert "It is no longer in the database." in done
     assert "Entries in the search index" in done
-    assert "recall finds nothing that says it" in done
+    assert "finds nothing that says it" in done
     assert TEXT not in done
     assert places_with(TEXT) == []
     assert client.get(page(memory)).status_code == 404
@@ -102,7 +102,7 @@ def test_what_another_saved_is_theirs(cast: Cast) -> None:
 def test_an_equal_one_of_somebody_else_is_said(cast: Cast, memory: Memory) -> None:
     make_memory(TEXT, cast.owner, cast.workspace)
     done = signed_in(cast.editor).post(page(memory)).content.decode()
-    assert "recall still finds 1 memory that says the same" in done
+    assert "still finds 1 memory that says the same" in done
 
 
 # REST
@@ -142,7 +142,7 @@ def test_a_chat_goes_by_its_page(cast: Cast) -> None:
     assert "Also 1 memory that came from it" in asked
     done = client.post(url, {"memories": "on"}).content.decode()
     assert "The chat is no longer in the database." in done
-    assert "recall finds nothing that says it" in done
+    assert "finds nothing that says it" in done
     assert places_with(TEXT) == []
     assert signed_in(cast.editor, fresh=False).get(url).status_code == 404
     row = make_chat(cast.editor, cast.workspace)

@@ -127,7 +127,7 @@ def test_the_panel_costs_the_same_however_full_it_is(cast: Cast, django_assert_m
 
 
 def test_a_memory_without_its_vector_says_so(cast: Cast) -> None:
-    memory = make_memory("Not indexed", cast.owner, cast.workspace)
+    memory = make_memory("Found by words only", cast.owner, cast.workspace)
     client = signed_in(cast.owner)
     memory.embeddings.all().delete()
     assert "not searchable by meaning yet" in panel(client, cast)

@@ -76,11 +76,11 @@ def test_viewers_propose_in_the_panel_where_they_may(cast: Cast) -> None:
 def test_editors_decide_with_one_click_and_viewers_watch(cast: Cast) -> None:
     memory, other = propose(cast), propose(cast, "Cats purr")
     shown = panel(cast.editor, cast.workspace)
-    assert "2 wait for review" in shown
+    assert "2 memories are waiting for review" in shown
     assert "The launch is on &lt;b&gt;March 15&lt;/b&gt;" in shown
     assert "vera" in shown
     assert "Approve" not in panel(cast.viewer, cast.workspace)
-    assert "wait for review" not in panel(cast.editor, cast.workspace, q="launch", part="list")
+    assert "waiting for review" not in panel(cast.editor, cast.workspace, q="launch", part="list")
     client = signed_in(cast.editor)
     approve = f"/workspaces/{cast.workspace.public_id}/proposals/{memory.public_id}/approve/"
     answer = client.post(approve)
@@ -105,7 +105,7 @@ def test_undo_of_a_decision_puts_it_back_to_review_and_never_into_use(cast: Cast
     answer = client.post(undo[1])
     assert "It is waiting for review again." in answer.content.decode()
     assert "Undo" not in answer.content.decode()
-    assert "1 waits for review" in panel(cast.editor, cast.workspace)
+    assert "1 memory is waiting for review" in panel(cast.editor, cast.workspace)
     assert not Memory.objects.live().exists()
 
 

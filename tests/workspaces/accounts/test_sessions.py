@@ -79,7 +79,7 @@ def test_one_session_ends_and_the_others_stay(cast: Cast) -> None:
     here, phone = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
     other = SignIn.objects.get(session_key=phone.session.session_key)
     done = here.post(f"/profile/sessions/{other.public_id}/end/", follow=True)
-    assert "That session has ended" in done.content.decode()
+    assert "That session is signed out" in done.content.decode()
     assert is_signed_in(here) and not is_signed_in(phone)
     assert here.post(f"/profile/sessions/{other.public_id}/end/").status_code == 404
     event = AuditEvent.objects.get(verb="session_ended")
@@ -98,7 +98,7 @@ def test_all_others_end_at_once(cast: Cast) -> None:
     others = [sign_in(cast.owner, IPHONE) for _ in range(3)]
     stranger = sign_in(cast.viewer)
     done = here.post("/profile/sessions/end-others/", follow=True)
-    assert "3 other sessions have ended" in done.content.decode()
+    assert "3 other sessions were signed out" in done.content.decode()
     assert is_signed_in(here) and is_signed_in(stranger)
     assert not any(is_signed_in(other) for other in others)
 

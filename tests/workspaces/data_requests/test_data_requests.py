@@ -104,7 +104,7 @@ def test_where_none_are_taken_none_is_and_the_page_says_so(cast: Cast, settings:
     with pytest.raises(Conflict):
         ask(cast.owner)
     page = signed_in(cast.owner).get("/profile/requests/").content.decode()
-    assert "are not taken here" in page and 'value="copy"' not in page
+    assert "are not accepted here" in page and 'value="copy"' not in page
 
 
 def test_an_account_that_was_closed_meanwhile_asks_for_nothing(cast: Cast) -> None:
@@ -284,7 +284,7 @@ def test_nothing_happens_where_nobody_could_go_on(cast: Cast) -> None:
     for member in (cast.editor, cast.viewer):
         close_account(member, by=None, now=timezone.now())
     asked, root = ask(cast.owner), make_user("root", is_superuser=True)
-    with pytest.raises(Conflict, match="Nobody could go on"):
+    with pytest.raises(Conflict, match="Nobody could take over"):
         carry_out(asked, by=root, now=timezone.now())
     asked.refresh_from_db()
     assert asked.state == "open" and User.objects.filter(pk=cast.owner.pk).exists()

@@ -203,10 +203,10 @@ def test_a_turn_is_given_it_where_nobody_reads_along_or_its_person_let_it_in(
     assert given(chat, cast.owner) == []
     with pytest.raises(Invalid) as refused:
         require_documents([mine.public_id], chat, cast.editor)
-    assert "yours alone" in refused.value.fields["documents"]
+    assert "is personal" in refused.value.fields["documents"]
     with pytest.raises(Invalid) as unknown:
         require_documents([mine.public_id], chat, cast.owner)
-    assert "yours alone" not in unknown.value.fields["documents"]
+    assert "is personal" not in unknown.value.fields["documents"]
     named = make_message(chat, ASKED, only_documents=[mine.public_id])
     assert still_there(named, cast.editor) == []
     use_personal(chat, allowed=True, by=cast.editor)

@@ -115,7 +115,7 @@ def test_every_end_says_what_to_do(cast: Cast) -> None:
     revoke_invitation(cast.workspace, revoked.public_id, by=cast.owner, now=now)
     accept(link_token(used), by=make_user("first"), now=now)
     for invitation, at, sentence in (
-        (revoked, now, "taken back"),
+        (revoked, now, "withdrawn"),
         (expired, now + timedelta(days=8), "expired. Ask olive for a new one"),
         (used, now, "tell olive at once"),
     ):
@@ -129,7 +129,7 @@ def test_every_end_says_what_to_do(cast: Cast) -> None:
         "the first guest, and who was there"
     )
     page = Client().get(page_of(revoked))
-    assert page.status_code == 410 and "has been taken back" in page.content.decode()
+    assert page.status_code == 410 and "has been withdrawn" in page.content.decode()
     assert invitations.sweep(now=now + timedelta(days=38)) == 4
 
 
@@ -183,7 +183,7 @@ def test_who_was_removed_comes_back_by_no_link_of_before(cast: Cast, how: str) -
     remove_member(cast.workspace, user=cast.stranger, by=by)
     for link in (used, open_):
         answer = signed_in(cast.stranger).post(f"{page_of(link)}accept/", follow=True)
-        assert "This invitation no longer lets you in" in answer.content.decode()
+        assert "You can no longer use this invitation" in answer.content.decode()
         assert not Membership.objects.filter(workspace=cast.workspace, user=cast.stranger).exists()
         link.refresh_from_db()
         assert (link.used, link.used_by) == (int(link == used), [cast.stranger.pk])
@@ -232,7 +232,7 @@ def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
             invitations.close_again(outside, said.append)
     assert read_link(link_token(kept), now=timezone.now()) == kept
     for closed in (revoked, joined, barred):
-        with pytest.raises(Ended, match="taken back"):
+        with pytest.raises(Ended, match="withdrawn"):
             read_link(link_token(closed), now=timezone.now())
     assert said == ["3 invitations were ended or used since: closed"]
     assert "workspaces.invitations.invitations.close_again" in settings.AFTER_RESTORE
@@ -259,7 +259,7 @@ def test_a_mail_is_for_one_person_and_only_where_mail_can_be_sent(
 def test_closed_sign_up_stays_closed(cast: Cast, settings: Any) -> None:
     settings.SIGNUP_OPEN = False
     opened = Client().get(page_of(make_invitation(cast.workspace, cast.owner))).content.decode()
-    assert "/accounts/signup/" not in opened and "Whoever runs this MemoryHub makes them" in opened
+    assert "/accounts/signup/" not in opened and "Ask your administrator for one" in opened
 
 
 def test_invitations_are_limited(cast: Cast, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

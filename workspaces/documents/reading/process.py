@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import shutil
 import signal
@@ -21,15 +22,16 @@ from memoryhub.local.launcher import launch_command
 from workspaces.documents.cutting import Block
 from workspaces.documents.reading import ocr
 
+logger = logging.getLogger(__name__)
 SENTENCES: dict[str, str | Promise] = {
     "unknown": later("Files of this kind cannot be read."),
-    "encrypted": later("The file is protected by a password. Save it without one and bring it again."),
+    "encrypted": later("The file is protected by a password. Save it without one and add it again."),
     "broken": later("The file is damaged, or is not what its name says."),
     "empty": later("There is no text in it."),
     "no_ocr": later(
         "There are only pictures in it, and reading those needs OCR, which is not installed here."
     ),
-    "ocr": later("The program for OCR failed on it. Its data for MEMORYHUB_OCR_LANGUAGES may be missing."),
+    "ocr": later("OCR failed on it. Its language data may be missing: ask your administrator."),
     "too_long": later("The file has more text than is read of one document. Split it."),
     "too_large_unpacked": later("The file unpacks to more than is read of one document."),
     "memory": later("Reading the file took more memory than it may."),
@@ -92,6 +94,8 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
         read, why = _parsed(out.read().decode())
     if why is None:
         raise CouldNotRead("time" if ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL) else "memory")
+    if why == "ocr":
+        logger.warning("OCR failed; is its data for MEMORYHUB_OCR_LANGUAGES installed?")
     if why:
         raise CouldNotRead(why, read.picture)
     return read
