@@ -2,7 +2,7 @@
 
 Pages follow both. REST follows the request's ``Accept-Language`` alone: a program is answered alike whoever's key it
 holds, and its errors' codes are the same in all languages. What models read is English: ``/v1``, ``/mcp``, prompts.
-So is what is stored; it is translated where it is shown (``memoryhub.templatetags``), for whoever looks.
+So is what is stored; it is translated where it is shown (``translated``), for whoever looks.
 """
 
 from __future__ import annotations
