@@ -45,7 +45,8 @@ SLOW = 60_000  # milliseconds that an answer of the local model may take
 # Everybody comes from an address of their own, as through a proxy: of one, twenty a minute may sign up.
 BEHIND_A_PROXY = {"MEMORYHUB_TRUSTED_PROXIES": "1"}
 ADDRESSES = (f"10.{number >> 8}.{number & 255}.7" for number in count())
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+WIDE = 1440 if os.environ.get("SCREENSHOTS") else 1280
+SIZES = {"desktop": (WIDE, 900), "phone": (390, 844)}
 # Each width and each scheme once; all four where screenshots are wanted.
 LOOKS = pytest.mark.parametrize(
     ("size", "scheme"),
@@ -166,7 +167,7 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     complaints: list[str] = []
     contexts = []
 
-    def open_at(size: str = "desktop", scheme: str = "light") -> Page:
+    def open_at(size: str = "desktop", scheme: str = "light", **lived: str) -> Page:
         width, height = SIZES[size]
         context = browser.new_context(
             base_url=address,
@@ -174,6 +175,7 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
             color_scheme="dark" if scheme == "dark" else "light",
             has_touch=size == "phone",
             extra_http_headers={"X-Forwarded-For": next(ADDRESSES)},
+            **lived,  # its time zone, say
         )
         contexts.append(context)
         page = context.new_page()

@@ -106,9 +106,10 @@ SMALL = """() => {
   const fields = "select, summary, input:not([type=hidden]), textarea, label:has(input)";
   const pressed = `a[href]:not([tabindex='-1']), button, ${fields}`;
   const sizes = [...document.querySelectorAll(pressed)].filter((each) => each.checkVisibility()
-    && !each.closest("p, dd, td, li:not([class]), .visually-hidden, .prose, [data-dismiss]")
+    && !each.closest("p, dd, td, thead, li:not([class]), .visually-hidden, .prose, [data-dismiss]")
+    && !each.closest(".skip-to-content-link, .select2-hidden-accessible, .selector")  // of the admin
     && !(each.matches("input") && each.closest("label"))).map((each) => {
-    const box = each.getBoundingClientRect();
+    const box = (each.matches("[type=checkbox], [type=radio]") && each.labels[0] || each).getBoundingClientRect();
     const around = getComputedStyle(each, "::after");
     const reach = around.position === "absolute" && around.content !== "none" ? around : { width: 0, height: 0 };
     const [width, height] = ["width", "height"].map((side) => Math.max(box[side], parseFloat(reach[side]) || 0));
@@ -122,17 +123,18 @@ SMALL = """() => {
 CUT = """() => {
   const found = [...document.querySelectorAll(".scroll, .sidebar__list, .panel__body")]
     .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => `${each.className} moves sideways`);
+  const scrolled = "pre, .tabs, .prose *, .results[tabindex], fieldset.module, .selector button";
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text = texts.nextNode(); text; text = texts.nextNode()) {
     const element = text.parentElement;
-    const aside = element.closest(".visually-hidden, .skip-link, svg, option");
-    if (!text.data.trim() || aside || !element.checkVisibility()) continue;
+    const hidden = element.closest(".visually-hidden, .skip-link, .skip-to-content-link, svg, option");
+    if (!text.data.trim() || hidden || !element.checkVisibility()) continue;
     const range = document.createRange();
     range.selectNodeContents(text);
     const { left, right, width } = range.getBoundingClientRect();
     for (let around = element; width && around; around = around.parentElement) {
       const { overflowX, textOverflow } = getComputedStyle(around);
-      if (textOverflow === "ellipsis" || around.matches("pre, .tabs, .prose *")) break;
+      if (textOverflow === "ellipsis" || around.matches(scrolled)) break;
       const box = around === document.body ? { left: 0, right: innerWidth } : around.getBoundingClientRect();
       if ((overflowX !== "visible" || around === document.body) && (left < box.left - 1 || right > box.right + 1)) {
         found.push(`cut: ${text.data.trim().slice(0, 80)} in ${around.outerHTML.slice(0, 80)}`);
@@ -148,8 +150,9 @@ COVERED = """() => {
   const seen = { visibilityProperty: true, opacityProperty: true };
   const found = [];
   for (const each of document.querySelectorAll(pressed)) {
-    const aside = each.closest("[inert], [aria-hidden=true], .visually-hidden, .skip-link, :disabled");
-    if (aside || !each.checkVisibility(seen)) continue;
+    const skips = each.closest(".skip-link, .skip-to-content-link");
+    const aside = each.closest("[inert], [aria-hidden=true], .visually-hidden, :disabled");
+    if (skips || aside || !each.checkVisibility(seen)) continue;
     each.scrollIntoView({ block: "center", inline: "center" });
     const box = each.getClientRects()[0];
     if (!box || box.width < 2 || box.height < 2) continue;
@@ -158,6 +161,28 @@ COVERED = """() => {
     found.push(`${each.outerHTML.slice(0, 120)} is under ${there?.outerHTML.slice(0, 80)}`);
   }
   return found;
+}"""
+# What a system's own colours leave of what is chosen that its neighbours have not, and of how far a bar is.
+UNTOLD = """() => {
+  const kept = ["outline", "borderTop", "borderBottom", "textDecorationLine", "color", "backgroundColor"];
+  const plain = (value) => value.replace("rgba", "rgb").replace(/, 0\\)/g, ")"); // what is not there looks like what is
+  const parts = (element) => [null, "::before", "::after"].map((part) => {
+    const style = getComputedStyle(element, part);
+    return kept.map((name) => plain(style[name])).join() + style.content;
+  });
+  const look = (element) => {
+    return [element, element.parentElement].flatMap(parts).join() + element.querySelectorAll("svg").length;
+  };
+  const state = "[aria-pressed=true], [aria-selected=true], [aria-current]:not([aria-current=false])";
+  const bars = [...document.querySelectorAll("progress")];
+  const found = bars.filter((bar) => !parseFloat(getComputedStyle(bar).borderTopWidth));
+  for (const chosen of document.querySelectorAll(state)) {
+    const alike = (each) => each.localName === chosen.localName && each.classList[0] === chosen.classList[0]
+      && each.parentElement.className === chosen.parentElement.className && !each.matches(state);
+    const other = [...document.querySelectorAll(chosen.localName)].find(alike);
+    if (other && look(other) === look(chosen)) found.push(chosen);
+  }
+  return found.map((each) => `not told in a system's colours: ${each.outerHTML.slice(0, 120)}`);
 }"""
 LONG = "The quarterly planning of the northern distribution centre and all of its partners"
 
@@ -185,9 +210,13 @@ def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str
         across = page.evaluate("document.documentElement.scrollWidth")
         if across > width:
             found.append(f"{address} {size}: is {across} wide")
-        if is_admin:
+        if is_admin and size not in SIZES:
             continue
         found += [f"{address} {size}: {each}" for each in page.evaluate(CUT) + page.evaluate(COVERED)]
+        if size == "desktop":
+            page.emulate_media(color_scheme="light", forced_colors="active")
+            found += [f"{address}: {each}" for each in page.evaluate(UNTOLD)]
+            page.emulate_media(color_scheme="light", forced_colors="none")
         if size == "phone":
             found += [f"{address}: {small}" for small in page.evaluate(SMALL)]
     return found

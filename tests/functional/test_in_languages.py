@@ -1,0 +1,103 @@
+"""Pages in the language with the longest words and in one that is read from the right, in a browser: the language is
+chosen in the profile, and then nothing is cut, covered, too wide or too small for a finger, and axe is silent. Colours
+are looked at in English (test_every_page).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.functional.conftest import SIZES, shoot, sign_in
+from tests.functional.test_accessibility import faults
+from tests.functional.test_every_page import COVERED, CUT, SETTLED, SMALL
+from tests.stack import PASSWORD, ROOT
+
+SCHEMES = ("light", "dark") if os.environ.get("SCREENSHOTS") else ("light",)
+COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
+
+
+@pytest.fixture(scope="module")
+def speaker(hub: str, hub_env: dict[str, str]) -> str:
+    """Somebody with chats, memories, topics and an assistant."""
+    seed = [sys.executable, "manage.py", "seed_demo", "--username", "amina", "--password", PASSWORD]
+    done = subprocess.run(seed, cwd=ROOT, env=hub_env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return "amina"
+
+
+def faults_of(page: Page, address: str, name: str) -> list[str]:
+    """At both widths; on a phone the columns beside a conversation as well, which cover it there."""
+    page.set_viewport_size({"width": SIZES["desktop"][0], "height": SIZES["desktop"][1]})
+    page.goto(address)
+    if "/chats/" in address:
+        page.locator("#panel [data-memory]").first.wait_for()
+    found = []
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        found += faults_here(page, f"{name}-{size}")
+        if size == "phone" and "/chats/" in address:
+            for column in ("panel", "sidebar"):
+                page.locator(f".toolbar [data-toggle={column}]").click()
+                page.locator(f"#{column} :is([data-memory], .chat-row)").first.wait_for()
+                found += faults_here(page, f"{name}-{column}-{size}")
+                page.keyboard.press("Escape")
+    return found
+
+
+def faults_here(page: Page, name: str) -> list[str]:
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        page.evaluate(SETTLED)
+        shoot(page, f"in-{name}-{scheme}")
+    found = faults(page, **COLOURS) + page.evaluate(CUT) + page.evaluate(COVERED)
+    if name.endswith("phone"):
+        found += page.evaluate(SMALL)
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append("is too wide")
+    return [f"{name}: {fault}" for fault in found]
+
+
+def choose(page: Page, language: str, *, direction: str) -> None:
+    page.goto("/profile/")
+    page.locator("select[name=language]").select_option(language)
+    expect(page.locator("html")).to_have_attribute("lang", language or "en")
+    expect(page.locator("html")).to_have_attribute("dir", direction)
+
+
+def test_a_language_is_chosen_and_no_page_has_a_fault_in_it(
+    open_page: Callable[..., Page], speaker: str
+) -> None:
+    page = open_page(timezone_id="Asia/Tokyo")
+    sign_in(page, speaker)
+    workspace = page.locator("body").get_attribute("data-workspace")
+    chat = page.locator(".chat-row > a").first.get_attribute("href") or ""
+    place = f"/workspaces/{workspace}/"
+    addresses = {
+        "conversation": chat,
+        "workspace": place,
+        "settings": f"{place}settings/",
+        "documents": f"{place}documents/",
+        "topics": f"{place}nodes/",
+        "usage": f"{place}usage/",
+        "profile": "/profile/",
+    }
+    found = []
+    for language, direction in (("ar", "rtl"), ("de", "ltr")):
+        choose(page, language, direction=direction)
+        for name, address in addresses.items():
+            found += faults_of(page, address, f"{language}-{name}")
+    assert not found, "\n".join(found)
+
+    width, height = SIZES["desktop"]
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(chat)  # in German, and in the browser's hours
+    expect(page.locator("#panel time").first).to_have_attribute("title", re.compile("JST$"))
+    choose(page, "", direction="ltr")
+    expect(page.get_by_role("heading", name="Language")).to_be_visible()
