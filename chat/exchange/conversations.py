@@ -15,7 +15,7 @@ from chat.exchange.message_versions import link_versions
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, Message, MessageRole, MessageStatus
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.receipt import Strength
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memories.writing.portable import read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import DomainError, Invalid
 from memoryhub.kept import kept

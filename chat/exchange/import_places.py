@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from chat.exchange.lines import SETTINGS, Record
 from chat.exchange.local_ids import resolve, taken_by_none
 from chat.models.imports import Import
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memories.writing.portable import read_moment
 from memoryhub.database.acting import as_system
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound

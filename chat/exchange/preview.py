@@ -16,7 +16,7 @@ from chat.models import Chat
 from chat.models.imports import Import, ImportRow, ImportStatus
 from memories.models import Memory
 from memories.writing.drafts import cut_at_word, is_delicate
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memoryhub.errors import Invalid
 from workspaces.models import Agent, Artifact, Document, User, Workspace
 

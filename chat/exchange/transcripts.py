@@ -11,7 +11,7 @@ from chat.exchange.local_ids import derived_id
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.rules import extract_with_rules
 from memories.writing.drafts import cut_at_word
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memoryhub.llm.reader import get_reader
 from workspaces.models import User
 

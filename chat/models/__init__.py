@@ -3,20 +3,14 @@
 from chat.models.chats import (
     ABANDONED_AFTER,
     MESSAGE_LENGTH,
-    SUMMARY_LENGTH,
     TITLE_LENGTH,
     Chat,
     ChatQuerySet,
-    Compaction,
     Message,
     MessageQuerySet,
     MessageRole,
     MessageStatus,
     MessageWords,
-    ShortTermMemory,
-    ToolCall,
-    ToolOutcome,
-    ToolStatus,
 )
 from chat.models.imports import (
     Import,
@@ -47,6 +41,8 @@ from chat.models.steps import (
     StepKind,
     StepOutcome,
 )
+from chat.models.summaries import SUMMARY_LENGTH, Compaction, ShortTermMemory
+from chat.models.tool_calls import ToolCall, ToolOutcome, ToolStatus
 
 __all__ = [
     "ABANDONED_AFTER",

@@ -19,7 +19,7 @@ from memories.models import Memory, ReceiptItem
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.usage import count_live
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.base import Message as PromptMessage
 from workspaces.leaving_machine import Reach

@@ -16,7 +16,7 @@ from chat.turns.chosen_model import chosen_for_chat
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import SourceType
 from memories.writing.extracting import queue_distillation
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel
 from memoryhub.llm.base import Message as PromptMessage

@@ -20,7 +20,7 @@ from chat.tools.shown_calls import event_of
 from memories.models import SourceType
 from memories.writing.drafts import is_delicate
 from memories.writing.extracting import queue_distillation
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memoryhub import events
 from memoryhub.database.acting import as_system, by_system
 from memoryhub.errors import DomainError

@@ -19,7 +19,7 @@ from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
 from memories.writing.drafts import cut_at_word
 from memories.writing.extracting import queue_extraction
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memories.writing.turn_text import TurnText
 from memoryhub.database.ready import Ready
 from memoryhub.ids import LENGTH

@@ -32,7 +32,7 @@ from memories.admin.side_by_side import Pairs
 from memories.models import Memory, Revision
 from memories.models.memory import MEMORY
 from memories.writing import extracting, gate, undoing
-from memories.writing.fields import CLEANERS
+from memories.writing.field_rules import CLEANERS
 from memories.writing.late_vectors import reembed
 from workspaces.admin_kit.base import (
     EXCERPT,

@@ -12,7 +12,7 @@ from memories.models.receipt import Strength
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
 from memories.recalling.workspace_search import TYPES, Found
-from memories.writing.fields import TAG_LENGTH, TAGS
+from memories.writing.field_rules import TAG_LENGTH, TAGS
 from workspaces.api.serializers import PersonJson
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words

@@ -27,7 +27,8 @@ from memories.writing.similar import LEAST, NEAREST, Similar, fits, judge
 from memoryhub.llm.two_encoders import likeness
 from memoryhub.monitoring import metrics
 from workspaces.index.copying import copy_vectors, stored_vectors
-from workspaces.index.embedding import Embedded, put_vectors
+from workspaces.index.embedding import Embedded
+from workspaces.index.vector_rows import put_vectors
 from workspaces.models import User
 from workspaces.quotas import brought_by, require_room
 

@@ -17,7 +17,7 @@ from memories.judging.duplicates import normalise
 from memories.judging.secret_filter import find_personal, find_secret
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CONTENT_LENGTH, RevisionAction, is_automatic, place_of
-from memories.writing.fields import CLEANERS, LABEL_LENGTH, UNSTORABLE, clean_text
+from memories.writing.field_rules import CLEANERS, LABEL_LENGTH, UNSTORABLE, clean_text
 from memories.writing.sources import clean_sources
 from memories.writing.together import TEXTS, texts_of
 from memoryhub.errors import Invalid, SecretRefused, Sensitive

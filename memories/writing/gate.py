@@ -29,7 +29,7 @@ from memories.writing.changing import (
 from memories.writing.decide import Forgotten, Known, New, Proposal, Refused, Stored, Update, decide
 from memories.writing.doubles import find_holder, one_writer_at_a_time
 from memories.writing.drafts import Draft, clean_fields, is_delicate, refuse_delicate
-from memories.writing.fields import CLEANERS
+from memories.writing.field_rules import CLEANERS
 from memories.writing.indexed import index_words, put_in_index, unindex_words
 from memories.writing.similar import MOST_KEYS
 from memories.writing.sources import add_sources, set_sources
@@ -146,7 +146,7 @@ def edit_memory(
     confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
-    """Change the given fields (of ``fields.CLEANERS``). New content is embedded anew and recalled by nothing older.
+    """Change the given fields (of ``CLEANERS``). New content is embedded anew and recalled by nothing older.
 
     ``made_from`` is the message that a program made the new text from: it counts only while that is the memory's
     source, and never brings back what was forgotten. ``seen`` are the versions its editor may have in mind.

@@ -14,8 +14,9 @@ from memories.models import Memory
 from memories.models.memory import PLACE
 from memories.recalling.kind import MEMORIES
 from memoryhub.database import prepared
-from workspaces.index import embedding, words
-from workspaces.index.embedding import Embedded, store_vector
+from workspaces.index import vector_rows, words
+from workspaces.index.embedding import Embedded
+from workspaces.index.vector_rows import store_vector
 
 CONFIG = "english"
 # Memory.search as an expression over the row's own columns.
@@ -55,4 +56,4 @@ def unindex_words(memory_ids: Sequence[int]) -> int:
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:
     """Embed these in the background, once the running transaction has committed."""
-    embedding.queue_embedding(MEMORIES, memory_ids)
+    vector_rows.queue_embedding(MEMORIES, memory_ids)

@@ -1,16 +1,14 @@
-"""Chat models and embedders behind any server that speaks the OpenAI API."""
+"""Chat models behind any server that speaks the OpenAI API."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import openai
 import openai.resources.chat.completions  # the library would import these during the first answer
 import openai.resources.embeddings
@@ -18,24 +16,20 @@ import openai.resources.embeddings
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.attempts import tried
-from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors
+from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
-from memoryhub.llm.metering import call_of, guessed, report, report_embedding
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, embedder_error, model_error
-from memoryhub.llm.openai_replies import StreamedAnswer, vectors_in_order, whole_text
+from memoryhub.llm.metering import call_of, guessed, report
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error
+from memoryhub.llm.openai_replies import StreamedAnswer, whole_text
 from memoryhub.llm.pictures import content_of, have_pictures, listed_sight, says_it_is_blind, without_pictures
 from memoryhub.llm.raw import RawChat
 from memoryhub.llm.strict_templates import NO_SYSTEM, STRICT, fold
 from memoryhub.llm.thoughts import Piece, ThoughtSplitter, without_thoughts
-from memoryhub.llm.usage import Usage, estimated_tokens, usage_said
-from memoryhub.llm.vectors import normalised
+from memoryhub.llm.usage import Usage, usage_said
 from memoryhub.monitoring.tracing import Span
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
-EMBEDDING_BATCH = 64
-EMBEDDING_TIMEOUT_SECONDS = 10.0
-EMBEDDING_TIMEOUT_PER_TEXT_SECONDS = 0.5
 # How Ollama, vLLM, llama.cpp and others say that this model was not made for tools.
 NO_TOOLS = re.compile(
     r"not support\w*\b.{0,30}\b(tool|function)s?\b|\btools?\b.{0,40}\bnot (?:be )?(?:support|allow)"
@@ -301,53 +295,3 @@ def _message(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         body["tool_call_id"] = message.tool_call_id
     return body
-
-
-class OpenAIEmbedder:
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.name = endpoint.model
-        self._endpoint = endpoint
-        self._clients = Clients()
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. The dimension is whatever the server returns."""
-        if not texts:
-            return np.empty((0, 0), dtype=np.float32)
-        rows: list[list[float]] = []
-        for start in range(0, len(texts), EMBEDDING_BATCH):
-            rows += self._embed_batch(list(texts[start : start + EMBEDDING_BATCH]))
-        return normalised(rows, count=len(texts))
-
-    def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:
-        """``more``: what this server takes beyond OpenAI's own fields."""
-        attempt = 0
-        limit = EMBEDDING_TIMEOUT_SECONDS + EMBEDDING_TIMEOUT_PER_TEXT_SECONDS * len(batch)
-        while True:
-            try:
-                reply = self._clients.blocking(self._endpoint).embeddings.create(
-                    model=self._endpoint.model,
-                    input=batch,
-                    encoding_format="float",  # every server has it; base64, the library's own choice, not
-                    timeout=timeout_of(limit),
-                    extra_body=more,
-                )
-                guess = Usage(sum(map(estimated_tokens, batch)), calls=1, estimated=1)
-                report_embedding(self.name, usage_said(getattr(reply, "usage", None)) or guess)
-                return vectors_in_order(reply, len(batch))
-            except VENDOR_ERRORS as error:
-                failure = model_error(error)
-                delay = delay_before_retry(failure, attempt)
-                if delay is None:
-                    raise embedder_error(failure) from error
-            attempt += 1
-            time.sleep(delay)
-
-
-class BundledElsewhere(OpenAIEmbedder):
-    """The bundled embedder as a part of its own (``memoryhub.llm.embedder_server``): as in this process, it tells what
-    is asked from what is stored.
-    """
-
-    def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """The first as asked, the others as its gists."""
-        return normalised(self._embed_batch(list(texts), input_type="question"), count=len(texts))

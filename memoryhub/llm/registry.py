@@ -195,7 +195,7 @@ def _make_embedder() -> Embedder | None:
 
 
 def _embedder_at(endpoint: Endpoint) -> Embedder:
-    from memoryhub.llm.openai_compatible import BundledElsewhere, OpenAIEmbedder
+    from memoryhub.llm.openai_embedder import BundledElsewhere, OpenAIEmbedder
     from memoryhub.llm.two_encoders import TwoEncoders
 
     return (BundledElsewhere if endpoint.model == TwoEncoders.name else OpenAIEmbedder)(endpoint)

@@ -30,7 +30,7 @@ from workspaces.actions.workspaces import clean_text
 from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.audit import Verb
-from workspaces.index.embedding import queue_embedding
+from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import index_words, unindex_words
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
 from workspaces.models.artifact import ARTIFACT, CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH

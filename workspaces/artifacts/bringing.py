@@ -14,7 +14,7 @@ from workspaces.artifacts.artifacts import Written, cleaned, gist_of, said
 from workspaces.artifacts.delicate import refuse_delicate
 from workspaces.artifacts.kind import ARTIFACTS
 from workspaces.audit import Verb
-from workspaces.index.embedding import queue_embedding
+from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import index_words
 from workspaces.models import Artifact, ArtifactVersion, User
 from workspaces.quotas import require_room

@@ -19,7 +19,7 @@ from workspaces.documents import files
 from workspaces.documents.cutting import Passage, passages_of
 from workspaces.documents.kind import DOCUMENTS
 from workspaces.documents.reading.process import SENTENCES, CouldNotRead, Picture, Read, longest, read_file
-from workspaces.index.embedding import queue_embedding
+from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import index_words
 from workspaces.models import (
     Document,

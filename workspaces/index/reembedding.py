@@ -23,7 +23,7 @@ from memoryhub.database.locks import alone
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderError
-from workspaces.index import embedding
+from workspaces.index import embedding, vector_rows
 from workspaces.index.kinds import Kind, Passage, kinds
 from workspaces.models import EmbeddingModel, ModelState
 from workspaces.models.passage import has_vector
@@ -305,4 +305,4 @@ def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embed
     of = {row.pk: (kind.text_of(row), vectors) for row, vectors in pairs}
     locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))
     fresh = [(row, of[row.pk][1]) for row in locked if kind.text_of(row) == of[row.pk][0]]
-    return len(fresh) if fresh and embedding.put_vectors(label, fresh) else 0
+    return len(fresh) if fresh and vector_rows.put_vectors(label, fresh) else 0

@@ -9,7 +9,7 @@ from typing import Any
 from django.http.request import HttpHeaders
 from django.utils.translation import gettext as _
 
-from memories.writing.fields import UNSTORABLE
+from memories.writing.field_rules import UNSTORABLE
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 from memoryhub.llm.base import INSERTED

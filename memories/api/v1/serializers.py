@@ -11,7 +11,7 @@ from rest_framework import serializers
 from memories.api.serializers import Confirmable, QuestionBody, recalling_agent
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
-from memories.writing.fields import LABEL_LENGTH, TAG_LENGTH, TAGS
+from memories.writing.field_rules import LABEL_LENGTH, TAG_LENGTH, TAGS
 from memories.writing.sources import FORM, MOST_SOURCES, TYPES, sources_of
 from workspaces.rest.examples import ID
 from workspaces.rest.fields import Body, Choice, Flag, Moment, Text, WholeNumber, Words

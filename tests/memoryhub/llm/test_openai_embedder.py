@@ -9,7 +9,7 @@ import pytest
 
 from memoryhub.llm import errors
 from memoryhub.llm.clients import Endpoint
-from memoryhub.llm.openai_compatible import OpenAIEmbedder
+from memoryhub.llm.openai_embedder import OpenAIEmbedder
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Raw, Reply, ScriptedOpenAI
 

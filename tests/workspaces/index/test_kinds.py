@@ -22,8 +22,9 @@ from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
 from workspaces.index import filling, indexes, kinds, reembedding
 from workspaces.index.candidates import Candidate, find_candidates, search_area
-from workspaces.index.embedding import embed_query, queue_embedding
+from workspaces.index.embedding import embed_query
 from workspaces.index.kinds import Kind
+from workspaces.index.vector_rows import queue_embedding
 from workspaces.index.words import bm25, index_words, unindex_words
 from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.blocks import Block, Blocks, Unreadable
+from workspaces.documents.reading.block import Block, Blocks, Unreadable
 
 MOST_PAGES = 5_000
 MOST_PIXELS = 64_000_000  # of a picture, and of a page that is drawn for OCR

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from workspaces.documents.reading.blocks import Block, Blocks, Unreadable
+from workspaces.documents.reading.block import Block, Blocks, Unreadable
 from workspaces.documents.reading.drawing import PICTURES, read_pdf, read_picture
 
 MOST_UNPACKED = 300_000_000  # bytes of all that an archive says it holds

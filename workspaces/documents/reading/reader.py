@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from workspaces.documents.reading import ocr
-from workspaces.documents.reading.blocks import Unreadable
+from workspaces.documents.reading.block import Unreadable
 from workspaces.documents.reading.drawing import FACE, FACE_SIDE, draw_picture
 from workspaces.documents.reading.formats import READERS
 

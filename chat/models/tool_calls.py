@@ -1,0 +1,61 @@
+"""What the model had done while it wrote an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+
+from chat.models.chats import Message
+from memoryhub.ids import PublicIdField
+
+
+class ToolStatus(models.TextChoices):
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+class ToolOutcome(models.TextChoices):
+    """What a call came to. Those that did nothing wrong but had to say no are failures, too."""
+
+    SAVED = "saved", "Saved"
+    DUPLICATE = "duplicate", "Known already"
+    FOUND = "found", "Found"
+    NOTED = "noted", "Noted"
+    REFUSED = "refused", "Not stored"
+    DENIED = "denied", "Not allowed"
+    TIMEOUT = "timeout", "Took too long"
+    ERROR = "error", "Did not work"
+
+
+class ToolCall(models.Model):
+    """What the model had done while it wrote an answer. Of memories only the ids: their text may be forgotten."""
+
+    known: Collection[
+        str
+    ]  # the ids that the reader may know of, where ``chat.tools.shown_calls`` has loaded it
+    public_id = PublicIdField(prefix="call")
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
+    name = models.CharField(max_length=64)
+    arguments = models.JSONField(default=dict, blank=True)
+    status = models.CharField(max_length=10, choices=ToolStatus.choices, default=ToolStatus.RUNNING)
+    outcome = models.CharField(max_length=10, choices=ToolOutcome.choices, blank=True)
+    count = models.PositiveSmallIntegerField(default=0, help_text="How much was found.")
+    memory_ids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    held_personal = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="It held something of its person's own: no link shows its answer.",
+    )
+    output = models.TextField(blank=True, help_text="What may be mined for memories; most calls have none.")
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.public_id}: {self.status}"
